@@ -14,8 +14,8 @@ THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 .PHONY: help report quick test chain tables oldest vignettes docs doors validate bench clean
 
 help:
-	@echo "make report     analyse the example surveys, write tables and figures to report/ (half a minute)"
-	@echo "make quick      lint, type check, the rules of the house and the fast tests (under a minute)"
+	@echo "make report     analyse the example surveys, write a page on them to report/ (half a minute)"
+	@echo "make quick      lint, type check, the rules of the house and the fast tests (about a minute)"
 	@echo "make test       lint, type check and run the test suite (a quarter of an hour on two cores)"
 	@echo "make chain      print the code that runs between a data frame and its release (half a minute)"
 	@echo "make tables     compile the LaTeX of every kind of table; fail where one is off the page (a minute)"

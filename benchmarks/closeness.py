@@ -17,9 +17,8 @@ import numpy as np
 from run import seconds
 
 import privrank as pr
-from privrank.hypotheses.quantiles import quantiles
 from privrank.mechanisms.closeness import noise_cell, round_up, smoothed_pvalue
-from privrank.mechanisms.departures import cell_parts, choice_parts, omnibus_values
+from privrank.mechanisms.departures import cell_parts, choice_parts, omnibus_values, quantiles
 from privrank.mechanisms.permutation import (
     chi_square,
     gram_blocks,

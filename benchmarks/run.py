@@ -24,6 +24,8 @@ import numpy as np
 import pandas as pd
 
 import privrank as pr
+from privrank.privacy.knorm import CubeNoise
+from privrank.privacy.noise import DiscreteGaussian
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
@@ -85,6 +87,55 @@ def import_time(module: str) -> float:
     return run(f"import {module}") - run("pass")
 
 
+DEVICE = """
+import sys, time
+import numpy
+started = time.process_time()
+from privrank.local.client import Client
+client = Client.from_json(sys.argv[1])
+client.randomize(list(client.protocol.items))
+print(time.process_time() - started)
+"""
+
+
+def client_seconds() -> float:
+    """Return how long a respondent's device takes from NumPy to a report, the least of three."""
+    protocol = pr.local.SubRanking(["tea", "coffee", "milk", "water"], 1.0).to_json()
+    call = [sys.executable, "-c", DEVICE, protocol]
+    return min(float(subprocess.check_output(call, text=True)) for _ in range(3))
+
+
+def check_limits() -> None:
+    """Stop where work that users wait for takes several times as long as it did."""
+    rng = np.random.default_rng(0)
+    ranks = pd.DataFrame(np.argsort(rng.random((3000, 40)), axis=1) + 1).rename(columns=str)
+    full = np.argsort(rng.random((100_000, 20)), axis=1) + 1.0
+    lists = pd.DataFrame(np.where(full <= 10, full, np.nan)).rename(columns=str)
+    names = [f"item {k:02d}" for k in range(30)]
+    wins = pd.DataFrame(rng.integers(0, 2_300_000, (30, 30)), index=names, columns=names)
+    many = pr.as_comparisons(wins.mask(np.eye(30, dtype=bool), 0), "matrix")
+    zeros = np.zeros(79_800, dtype=np.int64)
+    gaussian, cube = DiscreteGaussian(70_000.3), CubeNoise.calibrate(79_800, 1, 1.0)
+    design = {"counts": "count", "respondent": None, "design": "public"}
+    works: dict[str, tuple[float, Callable[[], object]]] = {
+        "3,000 rankings to comparisons": (5.0, lambda: pr.as_comparisons(ranks, "rankings")),
+        "100,000 lists completed": (
+            5.0,
+            lambda: pr.as_rankings(lists, missing="bottom", ties="random"),
+        ),
+        "10^9 comparisons as counts": (0.5, lambda: pr.PrivateBTL(many, **design)),
+        "79,800 Gaussian draws": (0.9, lambda: gaussian.draw(zeros, None)),
+        "79,800 cube draws": (0.5, lambda: cube.draw(zeros, None)),
+    }
+    spent = {work: (limit, processor_seconds(call, 3)) for work, (limit, call) in works.items()}
+    spent["a report on a device"] = (0.15, client_seconds())
+    for work, (limit, taken) in spent.items():
+        print(f"{work}: {taken:.3f} s (at most {limit:g} s)")
+    slow = [work for work, (limit, taken) in spent.items() if taken > limit]
+    if slow:
+        raise SystemExit(f"too slow: {', '.join(slow)}")
+
+
 def main() -> None:
     import choix
 
@@ -92,6 +143,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     rows = []
+    check_limits()
 
     frame, tuples = comparisons(100, 100_000)
     ours = processor_seconds(lambda: fit(frame, 100), 25)

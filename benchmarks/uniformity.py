@@ -17,7 +17,7 @@ import pandas as pd
 from run import seconds
 
 import privrank as pr
-from privrank.hypotheses.nulltables import public_generator, uniform_rankings
+from privrank.hypotheses.nulls import public_generator, uniform_rankings
 from privrank.mechanisms.ranknorms import of_rankings
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-uniformity.md"

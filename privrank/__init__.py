@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from privrank.distributions.mallows import Mallows as Mallows
     from privrank.distributions.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.distributions.simulate import PlackettLuce as PlackettLuce
-    from privrank.encode.forms.comparisonforms import as_comparisons as as_comparisons
-    from privrank.encode.forms.conversion import as_rankings as as_rankings
-    from privrank.encode.forms.preflib import read_preflib as read_preflib
+    from privrank.encode.comparisonforms import as_comparisons as as_comparisons
+    from privrank.encode.preflib import read_preflib as read_preflib
+    from privrank.encode.rankingforms import as_rankings as as_rankings
     from privrank.identity import IdentityTest as IdentityTest
     from privrank.pooling import pool as pool
-    from privrank.power.tradeoff import plot_tradeoff as plot_tradeoff
+    from privrank.power.base import plot_tradeoff as plot_tradeoff
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.kept import FitError as FitError
     from privrank.release.release import Release as Release
@@ -67,13 +67,13 @@ _HOME = {
     "Release": "privrank.release.release",
     "TopKResult": "privrank.results.topk",
     "UniformityTest": "privrank.uniformity",
-    "as_comparisons": "privrank.encode.forms.comparisonforms",
+    "as_comparisons": "privrank.encode.comparisonforms",
     "contribution_tradeoff": "privrank.contributions",
-    "as_rankings": "privrank.encode.forms.conversion",
+    "as_rankings": "privrank.encode.rankingforms",
     "from_json": "privrank.archive",
     "pool": "privrank.pooling",
-    "plot_tradeoff": "privrank.power.tradeoff",
-    "read_preflib": "privrank.encode.forms.preflib",
+    "plot_tradeoff": "privrank.power.base",
+    "read_preflib": "privrank.encode.preflib",
     "report": "privrank.reporting.document",
     "summary_col": "privrank.results.columns",
     "tolerance_to_phi": "privrank.distributions.mallows",

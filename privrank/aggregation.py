@@ -14,8 +14,7 @@ from privrank.consensus.statements import statements_of
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_rankings, sample_of_formula
 from privrank.local.estimates import release_consensus
-from privrank.local.releases import check_tally
-from privrank.local.tally import Tally
+from privrank.local.tally import Tally, check_tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import (
     LARGEST_SHARE,
@@ -40,11 +39,8 @@ from privrank.util.checks import (
     PrivrankWarning,
     check_alpha,
     check_choice,
-    check_delta,
-    check_epsilon,
-    check_rng,
-    is_number,
-    quoted,
+    check_fit,
+    check_number,
 )
 
 __all__ = ["PrivateRankAggregation", "infer", "planned"]
@@ -67,9 +63,9 @@ class PrivateRankAggregation:
     Parameters
     ----------
     rankings : data frame or ndarray of shape (n, m)
-        A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m,
-        complete and without ties unless `ties` and `missing` say otherwise. `privrank.as_rankings`
-        makes one of other forms.
+        A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m.
+        They are complete and without ties unless `ties` and `missing` say otherwise.
+        `privrank.as_rankings` makes one of other forms.
     items : sequence of str, optional
         The item columns; by default every column but the respondent's.
     respondent : str, optional
@@ -83,7 +79,7 @@ class PrivateRankAggregation:
         What a missing cell means; public. ``"bottom"``: the item is below all that the ranking
         lists, and tied with the others it leaves out, as in a list of the five best. ``"half"``:
         nothing is known of the item, half a vote for each order of it and any other; an item that
-        many leave out then stays near one half against all. By default no cell may be missing.
+        many leave out then is at about one half against all. By default no cell may be missing.
 
     Raises
     ------
@@ -96,10 +92,10 @@ class PrivateRankAggregation:
     noisy pair counts, noisy Borda totals, or one order; see :mod:`privrank.mechanisms.aggregation`.
 
     **Statistic.** The default releases what is predicted to lose least at these numbers of items
-    and units and this epsilon and delta (:mod:`privrank.plans.excess`): the counts of all pairs,
-    of which it takes the order with the fewest disagreements (Kemeny's), after shrinking the counts
-    as far as noise explains them (:mod:`privrank.consensus.rules`); or Borda totals, whose noise is
-    less, for an order by mean rank.
+    and units and this epsilon and delta (:mod:`privrank.plans.excess`). That may be the counts of
+    all pairs, which are shrunken as far as noise explains them (:mod:`privrank.consensus.rules`);
+    the consensus is the order with the fewest disagreements (Kemeny's). Or it is Borda totals,
+    whose noise is less, for an order by mean rank.
 
     References
     ----------
@@ -128,6 +124,9 @@ class PrivateRankAggregation:
         ties: bool = False,
         missing: Missing | None = None,
     ) -> None:
+        if isinstance(rankings, EncodedSample):
+            self._encoded = rankings
+            return
         self._encoded = encode_rankings(
             rankings,
             items=items,
@@ -174,13 +173,7 @@ class PrivateRankAggregation:
                 f"formula must name at least two item columns on its left, got {formula!r}: write "
                 f"'a + b + c ~ 1'."
             )
-        return cls._of(encoded)
-
-    @classmethod
-    def _of(cls, encoded: EncodedSample) -> Self:
-        model = cls.__new__(cls)
-        model._encoded = encoded
-        return model
+        return cls(encoded)
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -221,8 +214,8 @@ class PrivateRankAggregation:
             ``"pairs"`` has ``"auto"`` release pair counts, for statements about pairs, also where
             Borda totals would lose less.
         score_share : float, default 0
-            Share of the budget for the Kemeny score of the consensus, which needs noise of its own:
-            the order fits the noise of the counts it was found in. 0, or 0.05 to 0.5.
+            Share of the budget for the Kemeny score of the consensus, 0 or 0.05 to 0.5. The score
+            needs noise of its own, as the order fits the noise of the counts it was found in.
         target : {"population", "sample"}
             What intervals are about: the population the units were drawn from, or these units.
         alpha : float, default 0.05
@@ -243,11 +236,10 @@ class PrivateRankAggregation:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("method", method, AggregationMethod)
         check_choice("releases", releases, Releases)
         check_choice("target", target, Target)
-        check_rng(rng)
         plan = planned(
             self._encoded.sample,
             epsilon,
@@ -258,6 +250,7 @@ class PrivateRankAggregation:
             partial=self._encoded.partial,
             declared=_declared(self._encoded),
         )
+        # without noise a paper's method is an algorithm of ours: there is nothing to protect
         published = method in _PUBLISHED and math.isfinite(epsilon)
         mechanism = agkm22.release if published else release_aggregation
         release = mechanism(self._encoded, plan, budget=budget, rng=rng)
@@ -284,9 +277,7 @@ class PrivateRankAggregation:
         -------
         AggregationResult
         """
-        check_release(release)
-        check_choice("target", target, Target)
-        return infer(release, alpha=check_alpha(alpha), target=target)
+        return infer(release, alpha=alpha, target=target)
 
     @staticmethod
     def from_reports(
@@ -319,17 +310,18 @@ class PrivateRankAggregation:
         the order of these.
         """
         check_tally(tally)
-        check_choice("target", target, Target)
         release = release_consensus(tally)
         _caution(release)
-        return infer(release, alpha=check_alpha(alpha), target=target)
+        return infer(release, alpha=alpha, target=target)
 
 
 def infer(
     release: Release, *, alpha: float = 0.05, target: Target = "population"
 ) -> AggregationResult:
     """Read a consensus from a release: post-processing, nothing is spent."""
+    check_release(release)
     check_choice("target", target, Target)
+    # what is stated of pairs and scores, by whichever release; without an order it is none of ours
     stated = statements_of(release)
     if ORDER not in release.parts:
         raise ValueError(
@@ -338,7 +330,7 @@ def infer(
         )
     return AggregationResult(
         release=release,
-        alpha=alpha,
+        alpha=check_alpha(alpha),
         target=target,
         places=own(release.parts[ORDER].values, np.int64),
         stated=stated,
@@ -374,17 +366,10 @@ def planned(
             f"method={method!r} releases no pairs: leave out releases='pairs', or use "
             f"method='auto'."
         )
+    # a paper's method releases an order alone, with a plan of its own
     if method not in _PUBLISHED or math.isinf(epsilon):
-        return plan_aggregation(
-            sample,
-            epsilon,
-            delta,
-            method,
-            share,
-            releases=releases,
-            partial=partial,
-            declared=declared,
-        )
+        given: dict[str, Any] = {"partial": partial, "declared": declared}
+        return plan_aggregation(sample, epsilon, delta, method, share, releases=releases, **given)
     if share:
         raise ValueError(
             f"method={method!r} releases an order and nothing else: leave out score_share, or "
@@ -395,9 +380,7 @@ def planned(
 
 def _check_share(share: object) -> float:
     """Return the share of the Kemeny score."""
-    if not is_number(share) or not (share == 0 or LEAST_SHARE <= share <= LARGEST_SHARE):
-        raise ValueError(
-            f"score_share must be 0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}, got "
-            f"{quoted(share)}."
-        )
-    return float(share)
+    rule = f"0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}"
+    return check_number(
+        "score_share", share, rule, lambda s: s == 0 or LEAST_SHARE <= s <= LARGEST_SHARE
+    )

@@ -13,7 +13,8 @@ from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.local import comparisons
+from privrank.encode.encoded import Encoded
+from privrank.local.estimates import release_wins
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.comparisons import Method, Noise, plan_fit
@@ -25,15 +26,7 @@ from privrank.release.survey import DesignKind, Excess
 from privrank.results.btl import BTLResult
 from privrank.results.fitwarnings import fit_warnings, warn_of
 from privrank.results.ledger import Budget
-from privrank.util.checks import (
-    UNSTATED,
-    check_alpha,
-    check_choice,
-    check_delta,
-    check_epsilon,
-    check_penalty,
-    check_rng,
-)
+from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_fit, check_penalty
 
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
@@ -45,11 +38,11 @@ class PrivateBTL:
     """Bradley-Terry model of paired comparisons under differential privacy.
 
     P(item1 preferred to item2) = F(worth1 - worth2), with F(t) = 1 / (1 + exp(-t)) unless another
-    `link` is chosen; a tie counts as half a win to each, a missing answer not at all.
+    `link` is chosen. A tie counts as half a win to each, a missing answer not at all.
 
     This holds if respondents are independent of each other (else respondent= names their class),
-    who answers does not depend on the answer, pairs follow the worths and, where there are item
-    covariates, items scatter about a line of their covariates independently of each other;
+    who answers does not depend on the answer, and pairs follow the worths. With item covariates,
+    items scatter about a line of their covariates independently of each other.
     ``docs/assumptions.md`` says what comes about otherwise.
 
     Parameters
@@ -63,8 +56,8 @@ class PrivateBTL:
         unless `ties` are declared.
     items : sequence of str, optional
         The items, in the order of the report. May be left out where the frame declares them: one of
-        :func:`privrank.as_comparisons`, whose call did, or with item columns of one polars Enum;
-        under a public design also with categoricals, which hold the values that occur.
+        :func:`privrank.as_comparisons`, whose call did, or with item columns of one polars Enum.
+        Under a public design categoricals do, too, which hold the values that occur.
     respondent : str or None
         Whom epsilon protects; there is no default. The column (or pandas index level) that says who
         answered: the unit of privacy is a respondent with all their rows. None: the unit is one
@@ -94,9 +87,9 @@ class PrivateBTL:
         is public; not so with lists that leave items out, which are refused. ``"private"``: it is
         protected too.
     pair_counts : None, "release", "equal", mapping or data frame, optional
-        Under a private design, what is known of the comparisons per pair: ``"release"`` (the
-        default) spends a share of epsilon on them; a mapping ``{(item, item): count}`` or a frame
-        ``item1, item2, count`` declares them; ``"equal"`` asserts that every unit answered
+        Under a private design, what is known of the comparisons per pair. ``"release"`` (the
+        default) spends a share of epsilon on them. A mapping ``{(item, item): count}`` or a frame
+        ``item1, item2, count`` declares them. ``"equal"`` asserts that every unit answered
         `max_rows` questions (a row: one) spread evenly over the pairs. Where that is not so
         intervals do not cover: unanswered questions pull the worths towards zero.
     link : {"logit", "probit"} or Link, default "logit"
@@ -157,6 +150,9 @@ class PrivateBTL:
         link: str | Link = "logit",
     ) -> None:
         self._link = find(link)
+        if isinstance(comparisons, Encoded):
+            self._encoded = comparisons
+            return
         self._encoded = encode_comparisons(
             comparisons,
             ComparisonColumns(item1, item2, outcome, respondent, counts),
@@ -209,14 +205,12 @@ class PrivateBTL:
         released by group and item. A unit is in one group, so this costs no more noise than one
         group does (:attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`). A numeric
         covariate, scaled to [-1, 1] by its bounds, multiplies net wins once more, and the noise
-        with the number of such sums. Under a public design it is public who has which covariates;
-        under a private one the sizes of the groups are released with noise, and so are the pair
-        counts of all groups together unless they are declared: each has a share of epsilon.
+        with the number of such sums. Under a public design it is public who has which covariates.
+        Under a private one the sizes of the groups are released with noise, and so are the pair
+        counts of all groups together unless they are declared. Each has a share of epsilon.
         """
-        model = cls.__new__(cls)
-        model._link = find(arguments.pop("link", "logit"))
-        model._encoded = formula_columns(formula, data, arguments)
-        return model
+        link = find(arguments.pop("link", "logit"))
+        return cls(formula_columns(formula, data, arguments), link=link)
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -253,11 +247,11 @@ class PrivateBTL:
             whose pair counts are released too are net wins or, where that is better, a win matrix.
         noise : {"auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedron"}
             Distribution of the noise on the counts. ``"auto"`` takes the one that moves differences
-            between items least, by public numbers alone, and the summary says which: for
-            respondents who answer most pairs ``"permutohedron"``, noise shaped like what one of
-            them can change (at most 50 items), otherwise mostly ``"zero-sum-laplace"`` (at most 200
-            items). ``"gaussian"`` needs a `delta`, and pays for respondents with many items. A win
-            matrix takes ``"laplace"`` or ``"gaussian"``.
+            between items least, by public numbers alone, and the summary says which. For
+            respondents who answer most pairs that is ``"permutohedron"``, noise shaped like what
+            one of them can change (at most 50 items). Otherwise it mostly is
+            ``"zero-sum-laplace"`` (at most 200 items). ``"gaussian"`` needs a `delta`, and pays for
+            respondents with many items. A win matrix takes ``"laplace"`` or ``"gaussian"``.
         penalty : float or "auto"
             Ridge gamma, the term ``gamma |worths|^2 / 2``. A number gives the raw penalised
             worths; ``"auto"`` balances noise and shrinkage and corrects the bias of the ridge.
@@ -272,9 +266,9 @@ class PrivateBTL:
             run. ``"none"`` takes all answers as independent: intervals then cover too little
             wherever respondents differ.
         shares : mapping of str to float, optional
-            Shares of epsilon for ``"output"`` and ``"order_effect"`` instead of the defaults .01
-            and .15, for ``"dependence"`` instead of .05 to .3, and for ``"pair_counts"`` and
-            ``"group_answers"`` instead of those that predict the least error from public numbers.
+            Shares of epsilon for ``"output"`` and ``"order_effect"`` (by default .01 and .15), for
+            ``"dependence"`` (.05 to .3), and for ``"pair_counts"`` and ``"group_answers"`` (those
+            that predict the least error from public numbers).
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
         budget : Budget, optional
@@ -300,12 +294,12 @@ class PrivateBTL:
             answers can give, `delta` is as large as 1 / nobs, or ``penalty=0`` has no finite fit.
             All of it is said from the release and public facts.
         """
-        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("method", method, Method)
         check_choice("noise", noise, Noise)
         check_solver(solver, self._link)
-        check_rng(rng)
         design = self._encoded.design
+        # from public numbers: what to release, its noise and its shares
         choice = plan_fit(
             design,
             epsilon,
@@ -355,9 +349,8 @@ class PrivateBTL:
             Standard errors hold sampling and the noise of the responses; the curator adds none.
         """
         check_solver(solver, link := find(link))
-        release = with_link(comparisons.release_of(tally, "PrivateBTL"), link)
-        level = check_alpha(alpha)
-        return infer(release, penalty=penalty, solver=solver, alpha=level, warn=True)
+        release = with_link(release_wins(tally, "PrivateBTL"), link)
+        return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod
     def from_release(
@@ -377,7 +370,7 @@ class PrivateBTL:
         penalty, solver, alpha
             As in :meth:`fit`.
         link : {"logit", "probit"} or Link, optional
-            Another link than the release was made for; counts can be read under any, by the
+            Another link than the release was made for. Counts can be read under any: by the
             matching loss, or by maximum likelihood if the release is the wins of every pair.
 
         Returns
@@ -388,7 +381,7 @@ class PrivateBTL:
         if link is not None:
             release = with_link(release, find(link))
         check_solver(solver, release.link)
-        return infer(release, penalty=penalty, solver=solver, alpha=check_alpha(alpha), warn=True)
+        return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
 
 def check_solver(solver: object, link: Link) -> None:
@@ -403,6 +396,7 @@ def check_solver(solver: object, link: Link) -> None:
 
 def with_link(release: Release, link: Link) -> Release:
     """Return a release of counts to be read under another link."""
+    # counts are the same under every link; perturbed worths minimise the loss of one
     if WORTHS in release.parts and link != release.link:
         raise ValueError(
             f"link must stay {release.link.name!r} for a release of objective perturbation, whose "
@@ -424,6 +418,7 @@ def infer(
     Given the arguments of :meth:`PrivateBTL.fit`, of which the ridge of objective perturbation is
     fixed by its release, and whether to emit the result's warnings.
     """
+    # scores and their information, then worths that solve them; covariances come when asked for
     requested = check_penalty(penalty)
     check_choice("solver", solver, Solver)
     equations = score_equations(release)
@@ -433,7 +428,7 @@ def infer(
         warn_of(messages)
     return BTLResult(
         release=release,
-        alpha=alpha,
+        alpha=check_alpha(alpha),
         requested="auto" if requested is None else requested,
         solver=solver,
         estimate=fitted,

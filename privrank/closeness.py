@@ -10,24 +10,13 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode.encoded import EncodedGroups
-from privrank.encode.groups import (
-    encode_count_tables,
-    encode_samples,
-    groups_of_formula,
-)
+from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import public_quantiles, release_comparison
-from privrank.plans.closeness import (
-    FEWEST,
-    MOST,
-    check_extra,
-    check_scale,
-    detail_items,
-    plan_comparison,
-)
+from privrank.mechanisms.closeness import kim_schrab, public_quantiles, release_comparison
+from privrank.plans.closeness import FEWEST, MOST, check_scale, detail_items, plan_comparison
 from privrank.plans.distances import Method, chi_square_of, distance_of, of_pairs
 from privrank.plans.nullmodel import Gaps, Ties
-from privrank.published import asz18, ks23
+from privrank.published import asz18
 from privrank.release.kept import kept
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -37,9 +26,8 @@ from privrank.util.checks import (
     check_alpha,
     check_choice,
     check_count,
-    check_delta,
-    check_epsilon,
-    check_rng,
+    check_extra,
+    check_fit,
     warn_few,
 )
 
@@ -147,6 +135,9 @@ class ClosenessTest:
         labels: Labels = "public",
         paired: bool = False,
     ) -> None:
+        if isinstance(sample1, EncodedGroups):
+            self._encoded = sample1
+            return
         self._encoded = encode_samples(
             (sample1, sample2),
             ("sample 1", "sample 2"),
@@ -158,12 +149,6 @@ class ClosenessTest:
             ties=ties,
             missing=missing,
         )
-
-    @classmethod
-    def _of(cls, encoded: EncodedGroups) -> Self:
-        test = cls.__new__(cls)
-        test._encoded = encoded
-        return test
 
     @classmethod
     def from_formula(
@@ -211,7 +196,7 @@ class ClosenessTest:
         """
         secret = check_choice("labels", labels, Labels) == "private"
         groups = groups_of_formula(formula, data, arguments, secret=secret, paired=paired)
-        return cls._of(groups)
+        return cls(groups, None)
 
     @classmethod
     def from_counts(
@@ -230,7 +215,7 @@ class ClosenessTest:
         -------
         ClosenessTest
         """
-        return cls._of(encode_count_tables(counts, categories))
+        return cls(encode_count_tables(counts, categories), None)
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -301,14 +286,13 @@ class ClosenessTest:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("method", method, ClosenessMethod)
         check_count("permutations", permutations, low=FEWEST, high=MOST)
-        check_rng(rng)
         warn_few("permutations", permutations, alpha)
-        asked = compare(method, self._encoded.sample, alpha)
         sample = self._encoded.sample
-        _check_effect(effect_epsilon, epsilon, asked, sample)
+        asked = compare(method, sample, alpha)
+        effect_epsilon = _check_effect(effect_epsilon, epsilon, asked, sample)
         items = detail_items(details_epsilon, details_items, epsilon, sample)
         if asked.decision is not None and epsilon == np.inf:
             raise ValueError(
@@ -321,12 +305,13 @@ class ClosenessTest:
             epsilon,
             delta,
             method=method,
-            effect_epsilon=None if effect_epsilon is None else float(effect_epsilon),
+            effect_epsilon=effect_epsilon,
             details_epsilon=None if details_epsilon is None else float(details_epsilon),
             details_items=items,
             alpha=alpha,
             permutations=permutations,
         )
+        # quantiles of the statistic's noise, simulated before anything is spent
         public = public_quantiles(asked, sample, plan.number("scale"))
         release = release_comparison(
             self._encoded, asked, plan, public=public, budget=budget, rng=rng
@@ -349,8 +334,7 @@ class ClosenessTest:
         -------
         ClosenessResult
         """
-        check_release(release)
-        return infer(release, alpha=check_alpha(alpha))
+        return infer(release, alpha=alpha)
 
 
 def compare(method: str, sample: Sample, alpha: float) -> Comparison:
@@ -358,19 +342,14 @@ def compare(method: str, sample: Sample, alpha: float) -> Comparison:
 
     Refuses, in one sentence, methods that do not apply.
     """
-    known = _known(sample)
-    if method not in known:
-        labels = " with labels='private'" if sample.private_labels else ""
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, known))} for {sample.kind}{labels}, "
-            f"got {method!r}."
-        )
+    labels = " with labels='private'" if sample.private_labels else ""
+    check_choice("method", method, _known(sample), f" for {sample.kind}{labels}")
     if method in ("chi-square", "sigmoid"):
         return _chi_square(method, sample)
     if method != "kim-schrab":
         return of_pairs(distance_of(cast(Method, method), sample), sample)
     found = of_pairs(distance_of("pairs", sample), sample)
-    decision = ks23.decision(found.sensitivity, alpha)
+    decision = kim_schrab(found.sensitivity, alpha)
     return replace(found, name=f"{found.name}, decision", decision=decision)
 
 
@@ -382,13 +361,16 @@ def _chi_square(method: str, sample: Sample) -> Comparison:
         raise ValueError(
             "method='sigmoid' compares two samples of the same size: use method='auto'."
         )
+    # one bit, drawn with a probability that the statistic moves: it has no p-value and no level
     decision = asz18.closeness_bit(sizes[0], len(sample.items), found.sensitivity)
     return replace(found, name="sigmoid bit of chi-square", effect=None, decision=decision)
 
 
 def infer(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
     """Read the test from a release: nothing is spent."""
-    level = float(release.plan.settings.get("level", alpha))
+    check_release(release)
+    # a decision was made at a level of its own; a p-value is compared with any
+    level = float(release.plan.settings.get("level", check_alpha(alpha)))
     sample, method = release.sample, release.plan.method
     known = sample.groups and method in _known(sample)
     asked = compare(method, sample, level) if known else None
@@ -407,24 +389,18 @@ def _known(sample: Sample) -> tuple[str, ...]:
 
 def _check_effect(
     effect_epsilon: object, epsilon: float, asked: Comparison, sample: Sample
-) -> None:
+) -> float | None:
+    """Return what an effect may spend; refuse it where there is no single distance to release."""
     if effect_epsilon is None:
-        return
-    check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
-    if sample.paired:
+        return None
+    extra = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+    # one distance, of two groups whose noise is calibrated to their public sizes
+    if sample.paired or sample.private_labels or len(sample.groups) > 2:
         raise ValueError(
-            "effect_epsilon= is for samples of different respondents: leave it out with "
-            "paired=True."
-        )
-    if sample.private_labels:
-        raise ValueError(
-            "labels='private' releases the p-value alone: leave effect_epsilon= out, or use "
-            "labels='public' where who is in which group is known."
-        )
-    if len(sample.groups) > 2:
-        raise ValueError(
-            "effect_epsilon= is for the distance of two groups, and of more there is no single "
-            "one: leave it out, or compare two of them."
+            "effect_epsilon= is for the distance of two groups of different respondents, whose "
+            "sizes are public: leave it out with paired=True, with labels='private' and for more "
+            "groups, of which two may be compared."
         )
     if asked.effect is None:
         raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")
+    return extra

@@ -129,7 +129,7 @@ def contribution_tradeoff(
             "of a respondent."
         )
     columns = ComparisonColumns(item1, item2, outcome, respondent, counts)
-    frame, _ = open_comparisons(comparisons, columns, items)
+    frame, _ = open_comparisons(comparisons, columns)
     if epsilon is None:
         raise TypeError(
             "epsilon= must be given, because it pays for releasing the activity of comparisons: or "

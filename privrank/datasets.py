@@ -274,7 +274,7 @@ def load_immigration() -> Survey:
 
     Notes
     -----
-    **Items.** Foreigners ... crimRate: increase crime rates; position: take away training
+    **Items.** Foreigners ... crimRate: increase crime rates; position: take training
     positions; socBurd: are a burden on the social welfare system; culture: threaten our
     culture. The larger an item's worth, the more acceptance the statement finds.
 

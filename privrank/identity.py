@@ -13,18 +13,13 @@ import numpy as np
 from privrank.closeness import ClosenessTest
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.groups import against_answers
-from privrank.encode.samples import (
-    encode_counts,
-    encode_data,
-    sample_of_formula,
-)
+from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
 from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import FULL, wanted_draws
+from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.mechanisms import categories, mallows
 from privrank.mechanisms.categories import MOST_ITEMS, Alternative, total_variation
-from privrank.mechanisms.omnibus import impossible as count_impossible
+from privrank.mechanisms.categories import impossible as count_impossible
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.nullmodel import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of
@@ -37,33 +32,14 @@ from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import against_null
-from privrank.uniformity import statistic_of
-from privrank.util.checks import (
-    check_alpha,
-    check_choice,
-    check_delta,
-    check_effect_epsilon,
-    check_epsilon,
-    check_rng,
-    check_tolerance,
-)
+from privrank.uniformity import statistic_or_bit
+from privrank.util.checks import check_alpha, check_choice, check_extra, check_fit, check_tolerance
 
 __all__ = ["IdentityMethod", "IdentityTest", "ask", "infer"]
 
-IdentityMethod = Literal[
-    "auto",
-    "tv",
-    "omnibus",
-    "borda",
-    "max-count",
-    "kernel",
-    "distance",
-    "paninski",
-    "goldreich",
-    "sigmoid",
-    "binary",
-]
-
+OfStatistics = Literal["auto", "tv", "omnibus", "borda", "max-count", "kernel", "distance"]
+OfPapers = Literal["paninski", "goldreich", "sigmoid", "binary"]
+IdentityMethod = Literal[OfStatistics, OfPapers]
 
 _H1 = {
     "two-sided": "they do not.",
@@ -86,7 +62,7 @@ class IdentityTest:
 
     This holds if respondents are independent of each other (else respondent= names their class),
     who answers does not depend on the answer and H0, taken as exact, is known without error (else
-    null_nobs=); ``docs/assumptions.md`` says what comes about otherwise.
+    null_nobs=). ``docs/assumptions.md`` says what comes about otherwise.
 
     Parameters
     ----------
@@ -132,8 +108,8 @@ class IdentityTest:
     respondent the rows used are independent if respondents are; how many rows one has must not
     depend on what they say.
 
-    **A null that was estimated** is not the truth: the shares of 500 answers, taken as exact, are
-    rejected by 500 others from the same distribution in .23 of the cases for four choices and .49
+    **A null that was estimated** is not the truth. The shares of 500 answers, taken as exact, are
+    rejected by 500 others from the same distribution: in .23 of the cases for four choices and .49
     for twelve (epsilon 2). With `null_nobs` the answers behind it, which are public, enter as the
     second sample of a :class:`privrank.ClosenessTest`, whose level is exact and whose result is
     returned. Give shares to enough digits to tell their counts. Shares from a private release have
@@ -172,28 +148,26 @@ class IdentityTest:
         null_nobs: int | None = None,
         null_noise: float | None = None,
     ) -> None:
-        encoded = encode_data(
-            data,
-            items=items,
-            categories=categories,
-            respondent=respondent,
-            max_rows=max_rows,
-            ties=ties,
-            missing=missing,
-            known=null_categories(null),
-            word="categories" if items is None else "items",
-        )
-        self._set(encoded, null, null_nobs, null_noise)
-
-    def _set(
-        self, encoded: EncodedSample, null: object, null_nobs: object, null_noise: object
-    ) -> None:
-        self._null = read_null(null, encoded.sample, anywhere=encoded.missing == "half")
-        self._encoded = encoded
+        if isinstance(data, EncodedSample):
+            self._encoded = data
+        else:
+            self._encoded = encode_data(
+                data,
+                items=items,
+                categories=categories,
+                respondent=respondent,
+                max_rows=max_rows,
+                ties=ties,
+                missing=missing,
+                known=null_categories(null),
+                word="categories" if items is None else "items",
+            )
+        anywhere = self._encoded.missing == "half"
+        self._null = read_null(null, self._encoded.sample, anywhere=anywhere)
         self._two = None
         if null_nobs is not None:
-            answers = against_answers(encoded, self._null, null_nobs, null_noise)
-            self._two = ClosenessTest._of(answers)
+            answers = against_answers(self._encoded, self._null, null_nobs, null_noise)
+            self._two = ClosenessTest(answers, None)
         elif null_noise is not None:
             raise ValueError(
                 "null_noise= is noise in counts: say of how many answers by null_nobs=, or leave "
@@ -229,10 +203,9 @@ class IdentityTest:
         >>> round(test.fit(epsilon=np.inf, method="binary").pvalue, 3)
         0.266
         """
-        test, known = cls.__new__(cls), null_categories(null)
-        nobs, noise = arguments.pop("null_nobs", None), arguments.pop("null_noise", None)
-        test._set(sample_of_formula(formula, data, arguments, known=known), null, nobs, noise)
-        return test
+        about_null = {n: arguments.pop(n) for n in ("null_nobs", "null_noise") if n in arguments}
+        known = null_categories(null)
+        return cls(sample_of_formula(formula, data, arguments, known=known), null, **about_null)
 
     @classmethod
     def from_counts(
@@ -261,10 +234,9 @@ class IdentityTest:
         -------
         IdentityTest
         """
-        test = cls.__new__(cls)
         declared = null_categories(null) if categories is None else categories
-        test._set(encode_counts(counts, declared), null, null_nobs, null_noise)
-        return test
+        encoded = encode_counts(counts, declared)
+        return cls(encoded, null, null_nobs=null_nobs, null_noise=null_noise)
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -338,16 +310,16 @@ class IdentityTest:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("method", method, IdentityMethod)
         check_choice("alternative", alternative, Alternative)
+        sample, null = self._encoded.sample, self._null
         if self._two is not None:
-            _check_two(method, self._encoded.sample, alternative, tolerance, draws)
+            _check_two(method, sample, alternative, tolerance, draws)
             how: dict[str, Any] = {"alpha": alpha, "effect_epsilon": effect_epsilon}
             how |= {"method": method, "budget": budget, "rng": rng}
             return self._two.fit(epsilon, delta, **how)
-        draws = wanted_draws(draws, self._encoded.sample)
-        check_rng(rng)
+        draws = wanted_draws(draws, sample)
         check_tolerance(tolerance)
         if (tolerance is None) == (method == "sigmoid"):
             raise ValueError(
@@ -358,23 +330,23 @@ class IdentityTest:
         settings: dict[str, Any] = {
             name: value for name, value in given.items() if value not in (None, "two-sided")
         }
-        sample = self._encoded.sample
-        effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
-        p, xi = self._null.probabilities, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
-        asked = ask(self._null, sample, method, xi=xi, **settings)
-        effect = effect_beside(
-            asked, sample, partial(total_variation, sample.nobs, p), epsilon, effect_epsilon
-        )
-        # public, and computed before anything is spent: that may be interrupted
+        effect_epsilon = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+        # what is asked, its noise and its null distribution are public, and known before spending
+        xi = shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        asked = ask(null, sample, method, xi=xi, **settings)
+        distance = partial(total_variation, sample.nobs, null.probabilities)
+        effect = effect_beside(asked, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(asked, draws, alpha)
         plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
-        reduction = partial(asz18.random_reduction, p) if method == "goldreich" else None
-        complete = self._null.tabulated() if self._encoded.missing == "half" else self._null
-        how = {"null": complete, "effect": effect, "reduction": reduction}
-        release = release_sample(self._encoded, asked, plan, **how, budget=budget, rng=rng)
+        how = {"null": null.tabulated() if self._encoded.missing == "half" else null}
+        if method == "goldreich":
+            how["reduction"] = partial(asz18.random_reduction, null.probabilities)
+        release = release_sample(
+            self._encoded, asked, plan, **how, effect=effect, budget=budget, rng=rng
+        )
         with kept(release, "IdentityTest.from_release(error.release, null)"):
-            null = self._null.to_record()
-            return infer(release, null=null, alpha=alpha, draws=draws, distribution=distribution)
+            record = null.to_record()
+            return infer(release, null=record, alpha=alpha, draws=draws, distribution=distribution)
 
     @staticmethod
     def from_release(
@@ -399,19 +371,15 @@ class IdentityTest:
         RankTestResult
         """
         check_release(release)
-        draws = wanted_draws(draws, release.sample)
         record = read_null(null, release.sample).to_record()
-        return infer(release, null=record, alpha=check_alpha(alpha), draws=draws)
+        return infer(release, null=record, alpha=alpha, draws=draws)
 
 
 def _check_two(method: str, sample: Sample, *others: object) -> None:
     """Refuse what a comparison with the answers behind a null does not take."""
     known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
-    if method not in known:
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, known))} with null_nobs=, which compares "
-            f"two samples of {sample.kind}, got {method!r}."
-        )
+    where = f" with null_nobs=, which compares two samples of {sample.kind}"
+    check_choice("method", method, known, where)
     if others != ("two-sided", None, None):
         raise ValueError(
             "alternative=, tolerance= and draws= are for a null that is known exactly: leave them "
@@ -433,17 +401,13 @@ def ask(
     Refuses, in one sentence, methods that do not apply.
     """
     n = sample.nobs
-    table = _methods(null, sample)
-    if method not in table:
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, table))} for {sample.kind} and this null, "
-            f"got {method!r}."
-        )
+    check_choice("method", method, _methods(null, sample), f" for {sample.kind} and this null")
     if alternative != "two-sided" and method != "binary":
         raise ValueError(
             f"alternative= is for method='binary', two categories: leave it out for "
             f"method={method!r}."
         )
+    # of two categories the count of one is all there is, and its test is exact
     p, k = null.probabilities, len(sample.items)
     if method == "auto" and len(p) == 2 and not null.rules_out:
         method = "binary"
@@ -463,7 +427,9 @@ def ask(
     if null.center:
         return _of_mallows(method, n, null, xi)
     if not p:
-        return statistic_of(method, sample, xi)
+        return statistic_or_bit(method, sample, xi, {})
+    # without noise an observation that H0 rules out rejects by itself; with noise it is counted in
+    # the omnibus statistic
     found, rankings = _of_counts(method, n, null, sample, xi), sample.kind == "rankings"
     if null.rules_out and math.isinf(xi):
         found = replace(found, impossible=partial(count_impossible, p=p))
@@ -483,6 +449,8 @@ def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) 
     """Return a statistic of counts by category, or by ranking."""
     p, rankings = null.probabilities, sample.kind == "rankings"
     if method == "goldreich":
+        # every choice is mapped at random into so many cells that H0 makes them all alike; the
+        # distance of the cells is none of the categories
         reduced = categories.total_variation(n, uniform(asz18.CELLS * len(p)))
         return replace(reduced, distance=False)
     if method == "max-count":
@@ -512,7 +480,7 @@ def infer(
     *,
     null: Mapping[str, Any],
     alpha: float = 0.05,
-    draws: int = FULL,
+    draws: int | None = None,
     found: Mapping[str, Any] | None = None,
     distribution: Null | None = None,
 ) -> RankTestResult:
@@ -533,9 +501,9 @@ def infer(
         release=release,
         test="IdentityTest",
         method=plan.method,
-        alpha=alpha,
+        alpha=check_alpha(alpha),
         hypotheses=(model.words, _against(model, str(settings.get("alternative", "two-sided")))),
-        draws=draws,
+        draws=wanted_draws(draws, sample),
         found=found,
         notes=against_null(plan.method, model, release),
         asked=asked,

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
+import numpy as np
+
+from privrank.consensus.statements import RandomReports
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
-from privrank.results.poolable import Effects, Survey, counted_twice
-from privrank.results.pooled import PooledResult, pooled
+from privrank.results.pooled import Effects, PooledResult, Survey, pooled
 from privrank.results.topk import TopKResult
 from privrank.util.checks import PrivrankWarning, check_alpha, check_choice, check_items
 
 __all__ = ["pool"]
 
 Poolable = BTLResult | AggregationResult
+
+_LEAST_REPORTS = 200
+"""Reports that show their variance well enough for a weight: with 100, 95 % intervals cover .94."""
 
 
 def pool(
@@ -47,11 +52,11 @@ def pool(
         be mixed if surveys are different.
     survey : {"same", "different"}
         Whether all results are of the same respondents. A release does not show it, and the errors
-        depend on it: with ``"same"`` releases are weighted by the inverse of their noise variance
-        and the sampling error is counted once, with ``"different"`` all errors are independent. One
+        depend on it. With ``"same"`` releases are weighted by the inverse of their noise variance
+        and the sampling error is counted once. With ``"different"`` all errors are independent. One
         survey declared ``"different"`` gives standard errors that are too small and an epsilon that
-        is too low; a warning names releases whose public facts are equal, and reports that may be
-        part of others, and nothing else in the releases would tell.
+        is too low. A warning names releases whose public facts are equal; nothing else in the
+        releases would show it.
     effects : {"common", "random"}
         Of different surveys: whether all have the same values, up to sampling and noise, or values
         that differ about a mean, which is then estimated, with their standard deviation `tau`.
@@ -77,16 +82,15 @@ def pool(
 
     Notes
     -----
-    Weights, errors and the test: :mod:`privrank.bradley_terry.pooling`; random effects:
-    :mod:`privrank.bradley_terry.randomeffects`. Pooled worths have no
-    penalty of their results': the equations of all releases are solved together, and the bias of
-    their ridge is corrected.
+    Weights, errors, the test and random effects: :mod:`privrank.results.pooling`. Pooled worths
+    have no penalty of their results': the equations of all releases are solved together, and the
+    bias of their ridge is corrected.
 
     The pooled standard error is at most that of every release alone with the same estimates of
-    sampling error and information (``best_single``). What a release prints by itself may be less,
-    as it has its own estimates of both. Intervals of worths invert score tests, as those of one
-    release do (:mod:`privrank.bradley_terry.pooledtests`). Intervals of Borda scores take the
-    largest sampling variance of such a mean, and so cover more often than they say.
+    sampling error and information (``bse_single``). What a release prints by itself may be less,
+    as it has its own estimates of both. Intervals are Wald's with Student's t, whose degrees of
+    freedom allow for noise that is not normal. Intervals of Borda scores take the largest sampling
+    variance of such a mean, and so cover more often than they say.
 
     Examples
     --------
@@ -115,74 +119,102 @@ def pool(
     called = () if names is None else tuple(map(str, check_items(names, "names")))
     if called and len(called) != len(results):
         raise ValueError(f"names must hold one for each of the {len(results)} results.")
+    # what is refused, and warned of, is known from the releases alone
     _check_kinds(results)
-    _check_releases(results)
-    _check_facts(results, survey)
-    if survey == "different":
-        for message in counted_twice([each.release for each in results], called):
-            warnings.warn(message, PrivrankWarning, stacklevel=2)
+    if isinstance(results[0], BTLResult):
+        _check_worths(results, survey)
+    else:
+        _check_votes(results, survey)
+    if survey == "same":
+        _check_one_survey([result.release for result in results])
+    else:
+        _warn_of_one_survey(results, called)
     return pooled(results, survey, alpha, effects, called)
 
 
 def _check_kinds(results: Sequence[Any]) -> None:
-    """Refuse what is no result that can be pooled, and different kinds."""
-    if any(isinstance(each, TopKResult) for each in results):
+    """Refuse what is no result that can be pooled, different kinds, and one release twice."""
+    if any(isinstance(result, TopKResult) for result in results):
         raise TypeError(
             "results must not be of PrivateTopK, whose win rates depend on who met whom: pool the "
             "worths of their releases, pr.PrivateBTL.from_release(result.release)."
         )
-    if not all(isinstance(each, BTLResult | AggregationResult) for each in results):
+    if not all(isinstance(result, BTLResult | AggregationResult) for result in results):
         raise TypeError(
             "results must be of PrivateBTL or of PrivateRankAggregation, and JSON text is read "
             "with privrank.from_json(text) before."
         )
-    if len({isinstance(each, BTLResult) for each in results}) > 1:
+    if len({isinstance(result, BTLResult) for result in results}) > 1:
         raise TypeError("results must be of one kind: pool worths and consensus rankings apart.")
-
-
-def _check_releases(results: Sequence[Poolable]) -> None:
-    """Refuse runs without noise, and the same release twice, whose noise is not independent."""
-    if any(each.release.source == "none" for each in results):
+    if any(result.release.source == "none" for result in results):
         raise ValueError(
             "results must be private, and one has epsilon=inf: fit it with a finite epsilon."
         )
-    drawn = [_drawn(each) for each in results]
-    if any(one == other for one, other in combinations(drawn, 2)):
+    # by what it says of the data a release is known again, whoever has read it
+    records = [result.release.to_record() for result in results]
+    drawn = {json.dumps([record["parts"], record["design"]]) for record in records}
+    if len(drawn) < len(results):
         raise ValueError(
             "results must be of different releases, and one is there twice: leave one of them out, "
             "as the same noise would count as independent."
         )
+    _check_equal([result.items for result in results], "have the same items, in the same order")
 
 
-def _drawn(result: Poolable) -> str:
-    """Return what a release says of the data, by which the same one is known again."""
-    record = result.release.to_record()
-    return json.dumps([record["parts"], record["design"]])
+def _check_equal(values: Sequence[Any], rule: str) -> None:
+    """Refuse values that differ."""
+    if any(value != values[0] for value in values):
+        raise ValueError(f"results must {rule}.")
 
 
-def _check_facts(results: Sequence[Poolable], survey: Survey) -> None:
-    """Refuse results that are not about the same numbers, or not of the survey they are said."""
-    releases, first = [each.release for each in results], results[0]
-    if any(each.items != first.items for each in results):
-        raise ValueError("results must have the same items, in the same order.")
-    for each in results:
-        if isinstance(each, BTLResult) and each.release.design.covariates is not None:
-            raise ValueError("results must have no covariates: pool fits to each group instead.")
-        if isinstance(each, AggregationResult):
-            each._scores()
-    if isinstance(first, BTLResult):
-        if any(release.link != releases[0].link for release in releases):
-            raise ValueError("results must have one link: read them with from_release(link=...).")
-    else:
-        _check_readings(results)
-    if survey == "different":
-        if isinstance(first, AggregationResult) and first.target == "sample":
+def _check_worths(results: Sequence[Any], survey: Survey) -> None:
+    """Refuse fits of other numbers, and weights that the noise of pair counts would choose."""
+    if any(result.release.design.covariates is not None for result in results):
+        raise ValueError("results must have no covariates: pool fits to each group instead.")
+    links = [result.release.link for result in results]
+    _check_equal(links, "have one link: read them with from_release(link=...)")
+    equations = [result._inference().equations for result in results]
+    if survey == "same":
+        rule = "have the same score equations if survey='same': fit all with one method="
+        _check_equal([each.function for each in equations], rule)
+    for result, facts in zip(results, equations, strict=True):
+        # weights are taken from the counts, so that these must be more than their noise
+        design, noise = result.release.design, math.sqrt(facts.count_variance)
+        expected = design.nominal_total / design.sensitivity.pairs
+        if survey == "different" and noise > expected:
             raise ValueError(
-                "results of different surveys must be about a population, and target='sample' is "
-                "about the respondents of each: fit with target='population'."
+                f"results of different surveys must have pair counts that are no smaller than "
+                f"their noise, and one has {expected:.3g} comparisons for each pair beside noise "
+                f"of {noise:.3g}: leave it out, or fit it with a larger epsilon or a public design."
             )
-        return
-    _check_one_survey(releases)
+        if facts.member is not None:
+            raise ValueError(
+                "results must identify all differences of worths, and the released comparisons of "
+                "one do not connect all items: leave it out, or fit it with a larger epsilon."
+            )
+
+
+def _check_votes(results: Sequence[Any], survey: Survey) -> None:
+    """Refuse consensus rankings of other numbers, and few reports, whose variance is no weight."""
+    for result in results:
+        stated = result._scores()
+        if isinstance(stated, RandomReports) and np.diag(stated.concerned).min() < _LEAST_REPORTS:
+            raise ValueError(
+                f"results of reports must have at least {_LEAST_REPORTS} about each item to be "
+                f"pooled, as the variance that they show is their weight: leave smaller ones out."
+            )
+    targets = [result.target for result in results]
+    _check_equal(targets, "have one target: fit all with target='population'")
+    settings = [result.release.plan.settings for result in results]
+    readings = [
+        {name for name in each if name.startswith(("ties", "missing"))} for each in settings
+    ]
+    _check_equal(readings, "read ties and missing items alike: fit with one missing=")
+    if survey == "different" and results[0].target == "sample":
+        raise ValueError(
+            "results of different surveys must be about a population, and target='sample' is "
+            "about the respondents of each: fit with target='population'."
+        )
 
 
 def _check_one_survey(releases: Sequence[Release]) -> None:
@@ -192,25 +224,32 @@ def _check_one_survey(releases: Sequence[Release]) -> None:
             "results of the local model are of other answers in every release, so survey='same' "
             "does not apply: use survey='different' for different respondents."
         )
-    if any(isinstance(each.survey, Design) and each.survey.excess == "sample" for each in releases):
+    surveys = [release.survey for release in releases]
+    if any(isinstance(each, Design) and each.excess == "sample" for each in surveys):
         raise ValueError(
             "results of one survey must be of the same rows, and with excess='sample' every fit "
             "draws its own: fit once, with the whole epsilon."
         )
-    if any(release.survey.to_record() != releases[0].survey.to_record() for release in releases):
-        raise ValueError(
-            "results of one survey must have the same public facts (number of units, design, "
-            "max_rows, ...), and these differ: use survey='different' if respondents are others."
-        )
+    rule = (
+        "have the same public facts (number of units, design, max_rows, ...) if survey='same': use "
+        "survey='different' if respondents are others"
+    )
+    _check_equal([each.to_record() for each in surveys], rule)
 
 
-def _check_readings(results: Sequence[Any]) -> None:
-    """Refuse consensus rankings with other targets, or that read ties and missing items apart."""
-    if len({each.target for each in results}) > 1:
-        raise ValueError("results must have one target: fit all with target='population'.")
-    read = [
-        {name for name in each.release.plan.settings if name.startswith(("ties", "missing"))}
-        for each in results
-    ]
-    if any(each != read[0] for each in read):
-        raise ValueError("results must read ties and missing items alike: fit with one missing=.")
+def _warn_of_one_survey(results: Sequence[Poolable], names: Sequence[str]) -> None:
+    """Warn of different surveys whose public facts are equal, once for all that have the same."""
+    # equal public facts are no proof of one survey, so that this is a warning
+    groups: dict[str, list[str]] = {}
+    for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
+        groups.setdefault(json.dumps(result.release.survey.to_record()), []).append(name)
+    for group in groups.values():
+        if len(group) > 1:
+            listed = f"{', '.join(group[:-1])} and {group[-1]}"
+            warnings.warn(
+                f"Respondents may count twice: {listed if names else f'releases {listed}'} have "
+                f"the same public facts. If they are of one survey, use survey='same'; tallies of "
+                f"reports are better added, tally1 + tally2, which finds reports that are in both.",
+                PrivrankWarning,
+                stacklevel=3,
+            )

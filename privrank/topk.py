@@ -13,7 +13,8 @@ from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.estimate import estimate, score_covariance
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.local import comparisons
+from privrank.encode.encoded import Encoded
+from privrank.local.estimates import release_wins
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.comparisons import Noise, plan_selection
@@ -26,15 +27,7 @@ from privrank.results.fitwarnings import part_notes, warn_of
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.util.arrays import own
-from privrank.util.checks import (
-    UNSTATED,
-    check_alpha,
-    check_choice,
-    check_count,
-    check_delta,
-    check_epsilon,
-    check_rng,
-)
+from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_count, check_fit
 
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
@@ -75,8 +68,8 @@ class PrivateTopK:
     -----
     **Privacy.** One comparison moves the integer net wins by at most 4 in l1 under replacement or
     reversal, a respondent by :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`, with
-    bounds in other norms beside it; noise calibrated to them
-    (:func:`privrank.privacy.netnoise.net_noise`) protects the whole vector, so the order, the set
+    bounds in other norms beside it. Noise calibrated to them
+    (:func:`privrank.privacy.netnoise.net_noise`) protects the whole vector. So the order, the set
     and every interval are post-processing, whatever k is.
 
     References
@@ -115,17 +108,20 @@ class PrivateTopK:
         design: DesignKind = "private",
         pair_counts: object = None,
     ) -> None:
-        self._encoded = encode_comparisons(
-            comparisons,
-            ComparisonColumns(item1, item2, outcome, respondent, counts),
-            items=items,
-            max_rows=max_rows,
-            excess=excess,
-            distinct_pairs=distinct_pairs,
-            ties=ties,
-            design=design,
-            pair_counts=pair_counts,
-        )
+        if isinstance(comparisons, Encoded):
+            self._encoded = comparisons
+        else:
+            self._encoded = encode_comparisons(
+                comparisons,
+                ComparisonColumns(item1, item2, outcome, respondent, counts),
+                items=items,
+                max_rows=max_rows,
+                excess=excess,
+                distinct_pairs=distinct_pairs,
+                ties=ties,
+                design=design,
+                pair_counts=pair_counts,
+            )
         self._k = _check_k(k, len(self._encoded.design.items))
 
     @classmethod
@@ -147,15 +143,13 @@ class PrivateTopK:
         -------
         PrivateTopK
         """
-        model = cls.__new__(cls)
-        model._encoded = formula_columns(formula, data, arguments)
-        if model._encoded.design.covariates is not None:
+        encoded = formula_columns(formula, data, arguments)
+        if encoded.design.covariates is not None:
             raise ValueError(
                 "formula must have '~ 1' on its right: the selection has no covariates, so select "
                 "within groups by fitting each of them."
             )
-        model._k = _check_k(k, len(model._encoded.design.items))
-        return model
+        return cls(encoded, k)
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -194,15 +188,8 @@ class PrivateTopK:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
-        asked: object = noise
-        if isinstance(asked, str) and asked == "gumbel":
-            raise ValueError(
-                "noise='gumbel' would name items and leave no win rates, intervals or p-value: use "
-                "noise='auto', whose vector holds the set at every k."
-            )
+        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("noise", noise, Noise)
-        check_rng(rng)
         design = self._encoded.design
         choice = plan_selection(design, epsilon, delta, noise, dependence, shares)
         reader = f"PrivateTopK.from_release(error.release, k={self._k})"
@@ -236,9 +223,8 @@ class PrivateTopK:
         -------
         TopKResult
         """
-        release = comparisons.release_of(tally, "PrivateTopK")
-        size = _check_k(k, len(release.design.items))
-        return infer(release, k=size, alpha=check_alpha(alpha), warn=True)
+        release = release_wins(tally, "PrivateTopK")
+        return infer(release, k=k, alpha=alpha, warn=True)
 
     @staticmethod
     def from_release(release: Release, k: int, *, alpha: float = 0.05) -> TopKResult:
@@ -257,9 +243,7 @@ class PrivateTopK:
         -------
         TopKResult
         """
-        check_release(release)
-        size = _check_k(k, len(release.design.items))
-        return infer(release, k=size, alpha=check_alpha(alpha), warn=True)
+        return infer(release, k=k, alpha=alpha, warn=True)
 
 
 def _check_k(k: object, items: int) -> int:
@@ -271,6 +255,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
 
     Given whether to warn of items that the released comparisons do not connect.
     """
+    check_release(release)
     if WORTHS in release.parts:
         raise ValueError(
             "release must hold net wins or a win matrix, but objective perturbation releases "
@@ -280,10 +265,11 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
         raise ValueError(
             "release must be of a model without covariates: fit one with '~ 1' on the right."
         )
-    _check_k(k, len(release.survey.items))
+    k, alpha = _check_k(k, len(release.survey.items)), check_alpha(alpha)
     facts = score_equations(release)
     if warn:
         warn_of(part_notes(release.design.items, facts.components))
+    # an item that is connected with no other has no win rate
     alone = [part[0] for part in facts.components if len(part) == 1]
     # counts that were themselves released can be zero or negative in places
     degrees = np.maximum(facts.degrees, 1.0)
@@ -292,6 +278,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
     win_rate = 0.5 + score / degrees
     win_rate[alone] = np.nan
     rate = np.clip(win_rate, 0.0, 1.0)
+    # sampling errors: those of independent answers, times what dependence makes of them
     effects = _design_effects(facts, release, win_rate, degrees)
     effects[alone] = effects[:, alone] = 1.0
     varied = np.full(len(rate), 0.5) if facts.random_pairs else rate
@@ -313,8 +300,8 @@ def _design_effects(
     """Return the variances of win rates and of their differences over those of independent answers.
 
     Shape (m, m), win rates on the diagonal. Of answers that are cluster-robust these are the
-    variances of win rates about themselves, and of differences about 0, as the hypothesis has it
-    that two are equal: about the gap they would be smaller by gap^2 / n.
+    variances of win rates about themselves, and of differences about 0, as under the hypothesis
+    that two are equal. About the gap they would be smaller by gap^2 / n.
     """
     m, n = facts.items, release.design.nobs
     if MOMENTS[0] in release.parts:
@@ -322,11 +309,14 @@ def _design_effects(
         rate = np.clip(win_rate, 0.0, 1.0)
         alone = equal_variances(facts, degrees)
         np.fill_diagonal(alone, rate * (1.0 - rate) / degrees)
+        # second moments about 0 of n scores from their variance about the mean, gap
         gap = win_rate[:, None] - win_rate
         both = np.maximum(own_and_between(covariance), 0.0)
         about = (1.0 - 1.0 / n) * both + gap**2 / n
         np.fill_diagonal(about, np.diag(both))
     elif DEPENDENCE in release.parts:
+        # of released design effects: scores at the fit, as they are and as if answers were
+        # independent, both divided by the comparisons of their items
         b = estimate(facts, release).coefficients
         scale = np.outer(degrees, degrees)
         alone = own_and_between(independent_scores(facts, release, b) / scale)
@@ -352,6 +342,7 @@ def _cluster_covariance(
     yy, yn, nn = (
         release.parts[name].values.reshape(edges, edges).astype(np.float64) for name in MOMENTS
     )
+    # w - tau d = y / 2 - (tau - 1/2) d for net wins y: the weights of pairs in both terms, by item
     place = np.arange(edges)
     wins, met = np.zeros((2, facts.items, edges))
     wins[pairs.first, place], wins[pairs.second, place] = 0.5, -0.5

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 
 from privrank.encode.encoded import EncodedSample
-from privrank.encode.samples import (
-    encode_counts,
-    encode_data,
-    sample_of_formula,
-)
+from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
 from privrank.hypotheses.nullmodel import NullModel, uniform
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import FULL, wanted_draws
+from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.local import uniformresult, uniformtest
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import max_count, omnibus_of, total_variation
 from privrank.mechanisms.samples import release_sample
+from privrank.plans import samples
 from privrank.plans.nullmodel import Gaps, Ties
-from privrank.plans.samples import (
-    effect_beside,
-    guaranteed,
-    least_bias,
-    plan_sample,
-    shares_of,
-)
+from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import bfz21
 from privrank.release.kept import kept
 from privrank.release.names import STATISTIC
+from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
@@ -42,31 +34,21 @@ from privrank.util.checks import (
     check_alpha,
     check_choice,
     check_count,
-    check_delta,
-    check_effect_epsilon,
-    check_epsilon,
-    check_rng,
+    check_extra,
+    check_fit,
     check_tolerance,
 )
 
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
 
-__all__ = ["UniformityMethod", "UniformityTest", "ask", "infer", "statistic_of"]
+__all__ = ["UniformityMethod", "UniformityTest", "ask", "infer", "statistic_or_bit"]
 
-UniformityMethod = Literal[
-    "auto",
-    "borda",
-    "pairs",
-    "laplace",
-    "two-sample",
-    "mallows",
-    "truncated",
-    "bucket",
-    "omnibus",
-    "tv",
-    "max-count",
-]
+OfRankings = Literal["auto", "borda", "pairs", "laplace", "two-sample", "mallows", "omnibus"]
+OfBits = Literal["truncated", "bucket"]
+OfChoices = Literal["auto", "omnibus", "tv", "max-count"]
+UniformityMethod = Literal[OfRankings, OfBits, OfChoices]
+
 Asked = Statistic | RandomBit
 Build = Callable[[int, int, float], Statistic]
 
@@ -93,7 +75,7 @@ _CHOICES: dict[str, Build] = {
     "tv": lambda n, k, xi: total_variation(n, uniform(k)),
     "max-count": lambda n, k, xi: max_count(n, k),
 }
-_BITS = ("truncated", "bucket")
+_BITS = get_args(OfBits)
 
 
 class UniformityTest:
@@ -121,8 +103,9 @@ class UniformityTest:
     ties : {"refuse", "complete"}
         Whether items may share a rank. In each fit a secret draw from H0 puts them in an order.
     missing : {"refuse", "bottom", "complete"}
-        Whether items may have no rank: as those of a list of the leading few, they are below the
-        ranked ones and tied, or they have a place that is not known, which is drawn from H0.
+        Whether items may have no rank. ``"bottom"``: as those of a list of the leading few, they
+        are below the ranked ones and tied. ``"complete"``: their place is not known, and drawn from
+        H0.
 
     Raises
     ------
@@ -167,14 +150,11 @@ class UniformityTest:
         ties: Ties = "refuse",
         missing: Gaps = "refuse",
     ) -> None:
+        if isinstance(rankings, EncodedSample):
+            self._encoded = rankings
+            return
         unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows}
         self._encoded = encode_data(rankings, items=items, ties=ties, missing=missing, **unit)
-
-    @classmethod
-    def _of(cls, encoded: EncodedSample) -> Self:
-        test = cls.__new__(cls)
-        test._encoded = encoded
-        return test
 
     @classmethod
     def from_formula(cls, formula: str, data: object, **arguments: Any) -> Self:
@@ -205,7 +185,7 @@ class UniformityTest:
         >>> round(test.fit(epsilon=np.inf, method="tv").pvalue, 3)
         0.266
         """
-        return cls._of(sample_of_formula(formula, data, arguments))
+        return cls(sample_of_formula(formula, data, arguments))
 
     @classmethod
     def from_counts(cls, counts: Mapping[str, int] | object, categories: object = None) -> Self:
@@ -223,7 +203,7 @@ class UniformityTest:
         -------
         UniformityTest
         """
-        return cls._of(encode_counts(counts, categories))
+        return cls(encode_counts(counts, categories))
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -271,7 +251,7 @@ class UniformityTest:
             Total variation distance at which ``"truncated"`` and ``"two-sample"`` shall have their
             published guarantee; by default the smallest at which they have it.
         draws : int, optional
-            Monte Carlo draws of the null distribution where it is not known exactly; by default
+            Monte Carlo draws of the null distribution where it is not known exactly. By default
             9,999, and 1,999 or 999 for so many rankings of so many items that one takes long. They
             are kept on disk; fewer draws give a coarser p-value, whose own error the summary
             states.
@@ -295,27 +275,24 @@ class UniformityTest:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("method", method, UniformityMethod)
-        draws = wanted_draws(draws, self._encoded.sample)
-        check_rng(rng)
         check_tolerance(tolerance)
-        effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
-        sample, xi = self._encoded.sample, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        effect_epsilon = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+        sample = self._encoded.sample
+        draws = wanted_draws(draws, sample)
+        # what is asked, its noise and its null distribution are public, and known before spending
+        xi = shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        # a bit is drawn at the level, a statistic is compared with any
         asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
-        effect = effect_beside(
-            asked,
-            sample,
-            lambda: total_variation(sample.nobs, uniform(len(sample.items))),
-            epsilon,
-            effect_epsilon,
-        )
-        # public, and computed before anything is spent: that may be interrupted
+        null = null_of(sample)
+        distance = partial(total_variation, sample.nobs, null.probabilities)
+        effect = effect_beside(asked, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(asked, draws, alpha)
         plan = plan_sample(
             sample, asked, epsilon, delta, effect, "UniformityTest", method, constants
         )
-        given: dict[str, Any] = {"null": NullModel(), "effect": effect}
+        given: dict[str, Any] = {"null": null, "effect": effect}
         release = release_sample(self._encoded, asked, plan, **given, budget=budget, rng=rng)
         with kept(release, "UniformityTest.from_release(error.release)"):
             return infer(release, alpha=alpha, draws=draws, distribution=distribution)
@@ -338,7 +315,7 @@ class UniformityTest:
         """
         if draws is not None:
             check_count("draws", draws, low=19)
-        return infer(uniformtest.release_test(tally, draws), alpha=check_alpha(alpha))
+        return infer(uniformtest.release_test(tally, draws), alpha=alpha)
 
     @staticmethod
     def from_release(
@@ -359,9 +336,7 @@ class UniformityTest:
         -------
         RankTestResult
         """
-        check_release(release)
-        draws = wanted_draws(draws, release.sample)
-        return infer(release, alpha=check_alpha(alpha), draws=draws)
+        return infer(release, alpha=alpha, draws=draws)
 
 
 def ask(
@@ -372,35 +347,47 @@ def ask(
     Given the pure budget `xi`, the level of one-bit methods and the distance at which a published
     guarantee is asked for. Refuses, in one sentence, methods that do not apply.
     """
-    n, m = sample.nobs, len(sample.items)
     _check(method, sample, math.isinf(xi))
     if tolerance is not None and method not in ("truncated", "two-sample"):
         raise ValueError(
             f"tolerance= is for method='truncated' and 'two-sample', whose guarantee depends on "
             f"it: leave it out for method={method!r}."
         )
+    n, m = sample.nobs, len(sample.items)
+    constants = {}
     if method == "truncated":
-        bias = least_bias(n, m, xi, alpha, tolerance)
-        return bfz21.Ramp(n, m, alpha, bias).bit(), {"level": alpha, "bias": bias}
-    if method == "bucket":
+        # a bit keeps its level, and how far its ramp or its buckets go: from these it is read again
+        constants = {"level": alpha, "bias": samples.least_bias(n, m, xi, alpha, tolerance)}
+    elif method == "bucket":
         buckets = bfz21.Buckets.design(n, m, xi, alpha)
-        return buckets.bit(), {"level": alpha, "buckets": float(buckets.count)}
-    if method == "two-sample":
-        return bfz21.two_rankings(m), {"tolerance": guaranteed(n, m, alpha, tolerance)}
-    return statistic_of(method, sample, xi), {}
+        constants = {"level": alpha, "buckets": float(buckets.count)}
+    elif method == "two-sample":
+        constants = {"tolerance": samples.guaranteed(n, m, alpha, tolerance)}
+    return statistic_or_bit(method, sample, xi, constants), constants
 
 
-def statistic_of(method: str, sample: Sample, xi: float) -> Statistic:
-    """Return the statistic of a method that has one, at a pure budget `xi`."""
-    build = _methods(sample, math.isinf(xi))[method]
-    return build(sample.nobs, len(sample.items), xi)
+def statistic_or_bit(
+    method: str, sample: Sample, xi: float, constants: Mapping[str, Setting]
+) -> Asked:
+    """Return what a method releases at a pure budget `xi`, by its public constants."""
+    n, m = sample.nobs, len(sample.items)
+    if method == "truncated":
+        return bfz21.Ramp(n, m, float(constants["level"]), float(constants["bias"])).bit()
+    if method == "bucket":
+        return bfz21.Buckets(n, m, float(constants["level"]), int(constants["buckets"])).bit()
+    return _statistics(sample, math.isinf(xi))[method](n, m, xi)
+
+
+def null_of(sample: Sample) -> NullModel:
+    """Return the null hypothesis: all rankings, or all categories, are equally likely."""
+    return NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ())
 
 
 def infer(
     release: Release,
     *,
     alpha: float = 0.05,
-    draws: int = FULL,
+    draws: int | None = None,
     found: Mapping[str, Any] | None = None,
     distribution: Null | None = None,
 ) -> RankTestResult:
@@ -409,53 +396,44 @@ def infer(
     Given what was `found` from this release before, or the null distribution `distribution` of its
     statistic, does not compute them again.
     """
+    check_release(release)
+    alpha = check_alpha(alpha)
     if release.local:
         return uniformresult.infer(release, alpha=alpha, found=found)
-    sample = release.sample
-    asked = _asked_of(release)
+    sample, plan = release.sample, release.plan
+    # the same public numbers give the same statistic; another name means another model
+    xi = share_of_test(plan)
+    known = xi and plan.method in _known(sample)
+    asked = statistic_or_bit(plan.method, sample, xi, plan.settings) if known else None
     if asked is None or asked.name != release.mechanism:
         raise ValueError("release must be of a UniformityTest, and this one is of another model.")
     return read_test(
         distribution,
         release=release,
         test="UniformityTest",
-        method=release.plan.method,
-        alpha=release.plan.number("level") if isinstance(asked, RandomBit) else alpha,
+        method=plan.method,
+        alpha=plan.number("level") if isinstance(asked, RandomBit) else alpha,
         hypotheses=hypotheses_of_uniformity(sample),
-        draws=draws,
+        draws=wanted_draws(draws, sample),
         found=found,
-        notes=against_uniformity(release.plan.method, sample),
+        notes=against_uniformity(plan.method, sample),
         asked=asked,
-        null_model=NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ()),
+        null_model=null_of(sample),
     )
 
 
-def _asked_of(release: Release) -> Asked | None:
-    """Return what a release of this method holds; None if it is no method of this test."""
-    sample, plan = release.sample, release.plan
-    n, m = sample.nobs, len(sample.items)
-    if plan.method == "truncated":
-        return bfz21.Ramp(n, m, plan.number("level"), plan.number("bias")).bit()
-    if plan.method == "bucket":
-        return bfz21.Buckets(n, m, plan.number("level"), int(plan.number("buckets"))).bit()
-    xi = plan.parts[STATISTIC].epsilon if STATISTIC in plan.parts else 0.0
-    known = xi and plan.method in _methods(sample, math.isinf(xi))
-    return statistic_of(plan.method, sample, xi) if known else None
-
-
-def _methods(sample: Sample, nonprivate: bool) -> dict[str, Build]:
+def _statistics(sample: Sample, nonprivate: bool) -> dict[str, Build]:
     if sample.kind == "choices":
         return _CHOICES
     return _WITHOUT_NOISE if nonprivate else _RANKINGS
 
 
+def _known(sample: Sample) -> tuple[str, ...]:
+    return (*_CHOICES,) if sample.kind == "choices" else (*_RANKINGS, *_BITS)
+
+
 def _check(method: str, sample: Sample, nonprivate: bool) -> None:
-    known = (*_CHOICES,) if sample.kind == "choices" else (*_RANKINGS, *_BITS)
-    if method not in known:
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, known))} for {sample.kind}, "
-            f"got {method!r}."
-        )
+    check_choice("method", method, _known(sample), f" for {sample.kind}")
     if method in _BITS and nonprivate:
         raise ValueError(
             f"method={method!r} releases a random bit, which needs a finite epsilon: use "

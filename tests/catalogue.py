@@ -1,7 +1,7 @@
 """A catalogue of fits: every public class with every choice that a user can make.
 
 A case is a model of one survey, in variants with the same public facts (:mod:`surveys`), and the
-arguments of a fit. `house/test_visible.py` checks that every option is among them.
+arguments of a fit. `contracts/test_visible.py` checks that every option is among them.
 """
 
 from collections.abc import Mapping

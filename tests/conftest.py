@@ -1,7 +1,9 @@
 """Null tables drawn by the tests are kept for the session only; files that take long are slow."""
 
 import os
+import sys
 import warnings
+from collections import Counter
 
 import pytest
 
@@ -10,21 +12,23 @@ SLOW = {
     "bradley_terry": "errors fit inversion likelihood",
     "consensus": "intervals kemeny",
     "distributions": "links mallows",
-    "doors": (
+    "models": (
         "aggregation btl calibration closeness covariates identity item_numbers models "
         "topk topk_cluster uniformity"
     ),
     "encode": "completion conversion encode fixed",
-    "house": "examples failures leaks packaging public_facts releases sample_leaks taint visible",
-    "hypotheses": "nulls tails",
+    "contracts": (
+        "examples failures leaks packaging public_facts releases sample_leaks taint visible"
+    ),
+    "hypotheses": "effects nulls solving tails",
     "local": "adaptive comparisons protocols uniformtest",
     "mechanisms": (
         "aggregation_mechanism aggregation_partial capped dependence every_sensitivity impossible "
         "mechanisms objective permutation row_order smoothing statistics_categories "
         "statistics_fit statistics_mallowsnull"
     ),
-    "planning": "choices excess",
-    "power": "localplans onesample severalsamples",
+    "plans": "choices excess",
+    "power": "fits localplans modelplans onesample severalsamples",
     "privacy": "knorm ledger_kills ledgertable netnoise sensitivity",
     "release": "kept",
     "reporting": "report vignettes",
@@ -32,21 +36,38 @@ SLOW = {
     "util": "solvers",
 }
 FILES = {(room, f"test_{name}.py") for room, names in SLOW.items() for name in names.split()}
+# Of the guards of the data among them `make quick` runs every twelfth case of each test.
+GUARDS = {("contracts", "test_leaks.py"), ("contracts", "test_visible.py")}
+EVERY = 12
 
 
-def is_slow(path):
-    return (path.parent.name, path.name) in FILES
+def place(path):
+    return path.parent.name, path.name
 
 
 def pytest_ignore_collect(collection_path, config):
     """Do not even import slow files where they are not asked for."""
-    return True if config.option.markexpr == "not slow" and is_slow(collection_path) else None
+    slow = place(collection_path) in FILES - GUARDS
+    return True if config.option.markexpr == "not slow" and slow else None
 
 
 def pytest_collection_modifyitems(items):
+    met = Counter()
     for item in items:
-        if is_slow(item.path):
+        where = place(item.path)
+        number = met[where, item.originalname]
+        met[where, item.originalname] += 1
+        fast = where in GUARDS and number % EVERY == 0
+        if where in FILES and not fast:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True)
+def _figures():
+    """Figures that a test leaves open are closed: pyplot keeps them, and warns of many."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -22,7 +22,7 @@ from privrank.mechanisms import closeness
 from privrank.privacy import noise
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
-from privrank.published import agkm22, ks23
+from privrank.published import agkm22
 from privrank.release import release
 
 # in standard deviations of the noise
@@ -107,7 +107,7 @@ def mixed(pairs, rate, uniforms, *, exact, volume):
 
 SECRET = {
     closeness.smoothed_pvalue: smoothed,
-    ks23.kim_schrab_reject: decided,
+    closeness.kim_schrab_reject: decided,
     agkm22.exponential_order: mixed,
 }
 

@@ -19,7 +19,7 @@ SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
 
 # Simulations of seconds, from public numbers; and fresh draws of a public model.
-SLOW, RANDOM = {"detectable_effect", "power_curve"}, {"rvs"}
+SLOW, RANDOM = {"detectable_effect"}, {"rvs"}
 
 
 def everything(thing, *, slow=False):

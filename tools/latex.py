@@ -1,7 +1,7 @@
 """Compile the LaTeX of every kind of table, and fail where one runs off the page: `make tables`.
 
 Each table stands in an article at 10 pt, whose lines are 345 points wide and pages 550 high. Needs
-pdflatex with booktabs and tabularx (on Debian and Ubuntu texlive-latex-base and
+pdflatex with booktabs, longtable and tabularx (on Debian and Ubuntu texlive-latex-base and
 texlive-latex-recommended).
 """
 
@@ -23,7 +23,7 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 import privrank as pr  # noqa: E402
-from privrank.reporting.contents import pair_table  # noqa: E402
+from privrank.reporting.document import pair_table  # noqa: E402
 from privrank.results.tables import Table  # noqa: E402
 
 TOLERANCE = 1.0
@@ -34,7 +34,7 @@ MARK = "privrank table: "
 PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
-\usepackage{booktabs,tabularx}
+\usepackage{booktabs,longtable,tabularx}
 \begin{document}
 """
 

@@ -32,8 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 600  # seconds that a cell may take
 
 sys.path.insert(0, str(ROOT))  # the checkout that this file belongs to, installed or not
-from privrank.reporting.examples import heading  # noqa: E402
-from privrank.reporting.pages import page  # noqa: E402
+from privrank.results.tables import render as page  # noqa: E402
 
 STYLE = """
 div.input { margin: 1.2rem 0 .4rem; }
@@ -101,6 +100,12 @@ def execute(script):
     return notebook
 
 
+def heading(script):
+    """The first heading of a script, or its name if it has none."""
+    found = re.search(r"^# # (.+)$", script.read_text(encoding="utf-8"), flags=re.M)
+    return found[1] if found else script.stem
+
+
 def each(write, pages):
     """Write the page of each script in a mapping; returns a line for each that failed.
 
@@ -145,7 +150,8 @@ def render(notebook, title):
     body, _ = HTMLExporter(template_name="basic").from_notebook_node(notebook)
     for name, formula in formulas.items():
         body = body.replace(name, formula)
-    return page(title, body, STYLE + HtmlFormatter().get_style_defs(".highlight"))
+    style = STYLE + HtmlFormatter().get_style_defs(".highlight")
+    return page("page.html", title=title, body=body, style=style)
 
 
 def write(script, target):

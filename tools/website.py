@@ -27,8 +27,7 @@ DOCS = ROOT / "docs"
 
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # of this checkout, installed or not
 import privrank  # noqa: E402
-from privrank.reporting.examples import heading  # noqa: E402
-from vignettes import WARNED_AT, each, execute  # noqa: E402
+from vignettes import WARNED_AT, each, execute, heading  # noqa: E402
 
 # The side bar. Pages of docs/ that no group names come at the end of the second.
 GROUPS = {

@@ -26,7 +26,7 @@ import pandas as pd
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.published.ks23 import kim_schrab_reject
+from privrank.mechanisms.closeness import kim_schrab_reject
 
 ALPHA, TABLE = 0.05, 2999
 EPSILONS = (0.5, 1.0, 2.0)

@@ -11,10 +11,10 @@ from study import asked, mean_and_error, table
 
 import privrank as pr
 from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulltables import FULL, uniform_rankings
+from privrank.hypotheses.nulls import FULL, uniform_rankings
+from privrank.hypotheses.simulation import rejection_of
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms import categories, ranknorms
-from privrank.planning.simulation import chance
 from privrank.privacy.noise import DiscreteLaplace
 
 ALPHA = 0.05
@@ -185,7 +185,7 @@ def run(rng: np.random.Generator, cell: Cell) -> list[float]:
         key = name, cell.null, cell.n, cell.m, cell.epsilon
         if key not in _KNOWN:
             noise = DiscreteLaplace.calibrate(test.sensitivity, cell.epsilon)
-            _KNOWN[key] = chance(test, noise, test.null(FULL).threshold(ALPHA, noise))
+            _KNOWN[key] = rejection_of(test, noise, test.null(FULL).threshold(ALPHA, noise))
         # without noise an observation of null probability 0 rejects by itself
         apart = test.impossible is not None and math.isinf(cell.epsilon) and test.impossible(data)
         found.append(1.0 if apart else _KNOWN[key](data, ()))

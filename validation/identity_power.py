@@ -10,8 +10,8 @@ from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
 from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.simulation import rejection_of
 from privrank.identity import ask
-from privrank.planning.simulation import chance
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
 
@@ -62,7 +62,7 @@ def rejections_of(sample: Sample, null: NullModel, epsilon: float, methods: tupl
             asked = ask(null, sample, xi=spent, method=method)
             distribution = DiscreteLaplace.calibrate(asked.sensitivity, spent)
             threshold = asked.null(1_999).threshold(ALPHA, distribution)
-            found[method, spent] = chance(asked, distribution, threshold)
+            found[method, spent] = rejection_of(asked, distribution, threshold)
     return found
 
 

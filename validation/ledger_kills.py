@@ -12,7 +12,6 @@ processes that were killed before they could say so.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import signal
@@ -92,8 +91,8 @@ class Survey:
     def entered(self) -> list[str]:
         """Return the names in the ledger, read without privrank."""
         with closing(sqlite3.connect(self.path)) as connection:
-            rows = connection.execute("SELECT record FROM ledger ORDER BY number").fetchall()
-        return [json.loads(row)["by"] for (row,) in rows[1:]]
+            rows = connection.execute('SELECT "by" FROM ledger ORDER BY number').fetchall()
+        return [name for (name,) in rows]
 
     def close(self) -> Counter[str]:
         """Return what there was of everything; nobody may spend any more."""

@@ -6,13 +6,11 @@ some items drawn beforehand, from which the default makes its order (`SubRanking
 KwikSort of the fractions of random pairs (Yan, Li and Liu, 2020) and Algorithm 3 of Alabi, Ghazi,
 Kumar and Manurangsi (2022), repaired: the 1 / m of all people to whom an item belongs answer each
 of its comparisons, at epsilon / 2 over 20 log m. Excess is the number of disagreements beyond the
-least, in percent of all pairs, on the sample; `predicted` columns are those of
-`privrank.local.predicted`, for a Mallows model with that phi.
+least, in percent of all pairs, on the sample.
 
-`break even` is what the summary says: the share of the population that has to place neighbours
-alike for the adaptive order to be ahead; `neighbours` is that share. `covered` is the share of runs
-in which the intervals of all pairs that were asked hold at once (level .95, for the population).
-Some cells have people who do not answer, or who answer late.
+`neighbours` is the share of the population that places neighbours in the order alike. `covered` is
+the share of runs in which the intervals of all pairs that were asked hold at once (level .95, for
+the population). Some cells have people who do not answer, or who answer late.
 
 With PRIVRANK_SURVEYS=<folder> in the environment the study also reads sushi.csv of that folder
 (rankings as ranks, one column per item), which stands for no model.
@@ -35,8 +33,7 @@ import privrank as pr
 from privrank.consensus.orders import kemeny, kemeny_score, kwiksort, pair_matrix
 from privrank.distributions.kendall import pair_probability
 from privrank.local import AdaptiveKwikSort, Curator, Population, RandomPairs, SubRanking
-from privrank.local.predicted import break_even, kwiksort_excess, pairs_excess
-from privrank.local.sortedorder import rival_variance
+from privrank.release.names import UNPLACED
 
 COMMAND = "python validation/local_adaptive.py"
 RIVALS = ("adaptive", "sort alone", "default", "random pairs", "Algorithm 3")
@@ -133,7 +130,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, float]:
     curator = Curator(protocol, len(ranks))
     Population(protocol, ranks, rng, dropout=cell.dropout, late=cell.late).run(curator)
     result = curator.result()
-    asked_pairs = result.pairwise()
+    asked_pairs = result.pairwise().dropna(subset="fraction")
     true = truth(cell, pairs)[
         asked_pairs["item1"].astype(int).to_numpy(), asked_pairs["item2"].astype(int).to_numpy()
     ]
@@ -144,12 +141,12 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, float]:
     )
     orders: dict[str, Any] = {
         "adaptive": [int(name) for name in result.order],
-        "sort alone": result.sort,
+        "sort alone": curator.sorted_places(),
         "default": [int(name) for name in consensus.order],
         "random pairs": of_random_pairs(ranks, cell.epsilon, rng),
         "Algorithm 3": of_algorithm_3(ranks, cell.epsilon, rng),
     }
-    inside = (asked_pairs["lower"] <= true) & (true <= asked_pairs["upper"])
+    inside = (asked_pairs["all_lower"] <= true) & (true <= asked_pairs["all_upper"])
     scale = 100 / (cell.m * (cell.m - 1) / 2)
     return {
         **{
@@ -157,7 +154,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, float]:
             for name, order in orders.items()
         },
         "covered": float(inside.all()),
-        "unplaced": result.unplaced,
+        "unplaced": result.release.plan.number(UNPLACED),
         "answers": result.nobs,
     }
 
@@ -175,22 +172,7 @@ def row(cell: Cell, found: list[dict[str, float]]) -> dict[str, Any]:
     for name in RIVALS:
         mean, error = mean_and_error([one[name] for one in found])
         line[name] = f"{mean:.3f} ({error:.3f})"
-    items = [str(k) for k in range(cell.m)]
-    n = np.mean([one["answers"] for one in found])
-    gain = AdaptiveKwikSort(items, cell.epsilon).gain
-    variance = rival_variance(SubRanking(items, cell.epsilon), n)
-    even = break_even(cell.m, n, gain, variance)
-    if cell.model != "SUSHI":
-        share = 1 / (1 + cell.phi)
-        flat = (1 - np.eye(cell.m)) / variance
-        sort = kwiksort_excess(cell.m, n, gain, share)
-        line["sort, predicted"] = f"{100 * sort:.3f}"
-        line["default, predicted"] = f"{100 * pairs_excess(flat, share):.3f}"
-        line["neighbours"] = f"{share:.2f}"
-    else:
-        names = ("sort, predicted", "default, predicted", "neighbours")
-        line |= dict.fromkeys(names, "")
-    line["break even"] = "none" if even is None else f"{even:.2f}"
+    line["neighbours"] = "" if cell.model == "SUSHI" else f"{1 / (1 + cell.phi):.2f}"
     line["covered"] = f"{np.mean([one['covered'] for one in found]):.3f}"
     line["unplaced"] = f"{np.mean([one['unplaced'] for one in found]):.2f}"
     return line

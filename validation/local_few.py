@@ -4,9 +4,7 @@ Excess is the number of disagreements with the population beyond the least, in p
 For each number of items, epsilon and number of votes on a pair: the mean over models of the default
 (sub-rankings and Kemeny's order of the shrunken fractions), of the order by the Borda scores of the
 same reports, and of CapBorda with as many reports. `most` is the largest difference between the
-default and the Borda order of any model, in standard errors; a number above 2 is a loss. `advised`
-is in how many fits the warning of low accuracy names CapBorda, by public numbers alone, which
-cannot tell models apart: the default and CapBorda are compared by their means over models.
+default and the Borda order of any model, in standard errors; a number above 2 is a loss.
 
 Models: Mallows with phi .5, .8 and .95, and Plackett-Luce with items in three clumps.
 """
@@ -25,7 +23,6 @@ from privrank.local import CapBorda, SubRanking
 from privrank.local.estimates import release_consensus
 from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import pair_counts
-from privrank.plans.aggregation import cautions
 from privrank.release.names import ORDER, SCORES
 
 COMMAND = "python validation/local_few.py"
@@ -88,7 +85,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, list[float]]:
     items = [f"item {k}" for k in range(cell.m)]
     default, cap = SubRanking(items, cell.epsilon), CapBorda(items, cell.epsilon)
     unit = 100.0 / (cell.m * (cell.m - 1) / 2)
-    found: dict[str, list[float]] = {name: [] for name in ("default", "Borda", "cap", "advised")}
+    found: dict[str, list[float]] = {name: [] for name in ("default", "Borda", "cap")}
     for model in MODELS:
         counts, least = population(model, cell.m)
         n = respondents(cell)
@@ -102,7 +99,6 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, list[float]]:
         }
         for name, order in orders.items():
             found[name].append(unit * (kemeny_score(order, counts) - least))
-        found["advised"].append(any("CapBorda" in caution for caution in cautions(one)))
     return found
 
 
@@ -123,7 +119,6 @@ def row(cell: Cell, found: list[dict[str, list[float]]]) -> dict[str, object]:
     shown["default - cap"] = f"{gap:+.2f} ({error:.2f})"
     by_model = every["default"].mean(axis=0), every["cap"].mean(axis=0)
     shown["by model"] = ", ".join(f"{a:.1f}/{b:.1f}" for a, b in zip(*by_model, strict=True))
-    shown["advised"] = f"{every['advised'].mean():.2f}"
     return shown
 
 

@@ -20,7 +20,6 @@ from study import asked, least, mean_and_error, most, table
 import privrank as pr
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
-from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.tally import Tally
 
 ALPHA, FEW = 0.05, (1, 2, 5, 8, 16)
@@ -84,7 +83,7 @@ class Rankings:
     epsilon: float = 1.0
 
     def replicates(self, wanted: int) -> int:
-        return wanted if self.kind is not CapBorda else wanted // 4
+        return wanted
 
     def __str__(self) -> str:
         return f"{self.kind.__name__} m={self.m} n={self.n} phi={self.phi} eps={self.epsilon:g}"
@@ -184,7 +183,7 @@ FIGURE = {
     (1000, 300_000): (1.0, 0.9997, 0.9995, 0.999, 0.99),
 }
 BITS = [Bits(m, n, phi) for (m, n), phis in FIGURE.items() for phi in phis]
-KINDS = (PairBits, SubRanking, RandomPairs, DuchiBall, CapBorda)
+KINDS = (PairBits, SubRanking, RandomPairs)
 RANKINGS = [Rankings(kind, 10, 2000, phi) for kind in KINDS for phi in (1.0, 0.95, 0.9)]
 RANKINGS += [Rankings(kind, 4, 40, 1.0, 2.0) for kind in KINDS]
 SPREAD = (1.0, 0.5, 0.0, -0.3, -0.5, -0.7)

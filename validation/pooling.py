@@ -31,7 +31,7 @@ from study import asked, least, most, table
 
 import privrank as pr
 from privrank import aggregation, btl
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.tails import simulated
 from privrank.release.names import NET, PAIR_COUNTS, PAIRS, TOTALS, WINS
 from privrank.release.release import Release
 
@@ -75,7 +75,7 @@ CELLS = [
     Cell("Borda totals", "same", (0.3, 0.5), (200, 200), 0.8, share=0.8),
     Cell("Borda totals", "different", (0.5,) * 5, VOTERS, 0.8, share=0.8),
     Cell("Borda totals, polarised", "same", (1.0, 2.0), (200, 200), 0.0),
-    Cell("private rows", "different", (1.0,) * 5, (100,) * 5, 2.0, share=0.4),
+    Cell("private rows", "different", (1.0,) * 5, (200,) * 5, 2.0, share=0.4),
     Cell("Borda, cap reports", "different", (2.0,) * 5, (200,) * 5, 0.8),
     Cell("Borda, Duchi reports", "different", (2.0,) * 5, (200,) * 5, 0.8),
     Cell("Borda, reports", "different", (2.0,) * 5, (500,) * 5, 0.8),
@@ -269,7 +269,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
         true, alone = fractions(cell), np.sqrt(pooled.by_pair.single[:, :, 0, 0]).min(axis=0)
     else:
         b = mixed_truth(cell.spread) if cell.kind == "respondents" else worths(cell)
-        true, rows = b[FIRST] - b[SECOND], pooled._pair_rows
+        true, (rows, _) = b[FIRST] - b[SECOND], pooled._pair_rows
         each = np.einsum("rp,kpq,rq->kr", rows, pooled.by_item.single[:, 0], rows)
         alone = np.sqrt(each).min(axis=0)
     with np.errstate(divide="ignore"):

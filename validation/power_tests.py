@@ -13,7 +13,7 @@ from study import asked, mean_and_error, table
 
 import privrank as pr
 from privrank.local.protocols_orders import PairBits, RandomPairs, SubRanking
-from privrank.power.stated import TestPower
+from privrank.power.testing import TestPower
 
 POWER = pr.power.UniformityPower, pr.power.IdentityPower, pr.power.ClosenessPower
 
@@ -180,8 +180,8 @@ def cells() -> list[Cell]:
             {"phi": 0.9, "epsilon": 4.0},
         ),
         Cell(
-            "reports of two pairs, 6 items",
-            uniform(6, protocol=RandomPairs(list("abcdef"), 2.0, pairs=2)),
+            "reports of random pairs, 6 items",
+            uniform(6, protocol=RandomPairs(list("abcdef"), 2.0)),
             {"nobs": 800, "phi": 0.8},
         ),
         Cell("reports, 12 items, held out", uniform(12, mode="local"), {"nobs": 900, "epsilon": 2}),

@@ -10,11 +10,10 @@ import numpy as np
 from scipy.stats import kstest, norm
 from study import arguments, mean_and_error, replicate, write
 
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import uniform_rankings, usual_draws
+from privrank.hypotheses.nulls import Null, uniform_rankings, usual_draws
+from privrank.hypotheses.simulation import rejection_of
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.ranknorms import of_rankings
-from privrank.planning.simulation import chance
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
@@ -68,7 +67,7 @@ def rows_of(m: int, n: int, replicates: int, cell: int) -> list[dict]:
             distribution = DiscreteLaplace.calibrate(test.sensitivity, epsilon)
             null = test.null(usual_draws("rankings", n, m))
             threshold, tables[method, epsilon] = null.threshold(ALPHA, distribution), null.draws
-        rejections[method, epsilon] = chance(test, distribution, threshold)
+        rejections[method, epsilon] = rejection_of(test, distribution, threshold)
     found = replicate(chances, replicates, m, n, rejections, cell=cell)
     rows = []
     for method, epsilon in asked:

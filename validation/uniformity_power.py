@@ -9,9 +9,9 @@ import numpy as np
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.hypotheses.nulltables import wanted_draws
+from privrank.hypotheses.nulls import wanted_draws
+from privrank.hypotheses.simulation import rejection_of
 from privrank.hypotheses.statistic import Statistic
-from privrank.planning.simulation import chance
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
@@ -54,7 +54,7 @@ def rejections_of(m: int, n: int) -> dict:
             if isinstance(asked, Statistic):
                 distribution = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
                 threshold = asked.null(wanted_draws(None, sample)).threshold(ALPHA, distribution)
-            found[method, epsilon] = chance(asked, distribution, threshold)
+            found[method, epsilon] = rejection_of(asked, distribution, threshold)
     return found
 
 

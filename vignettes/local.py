@@ -101,7 +101,7 @@ print(
 # %% [markdown]
 # ## One at a time
 #
-# If respondents come one after the other, what is asked can depend on what was answered before: a pair that the answers so far leave open, in the manner of KwikSort. A curator hands out queries and takes answers, in any order and with people who never answer. Its state can be kept as text (`to_json()`), so that a run goes on where it was interrupted. The order is that of all answers together, and the summary says in which populations the default would have been the better choice.
+# If respondents come one after the other, what is asked can depend on what was answered before: a pair that the answers so far leave open, in the manner of KwikSort. A curator hands out queries and takes answers, in any order and with people who never answer. Its state can be kept as text (`to_json()`), so that a run goes on where it was interrupted. The order is that of all answers together. Where neighbours in it are placed alike by two thirds of the population or more, it can lose less than that of the default; `docs/validation/local_adaptive.md` has both.
 
 # %%
 adaptive = pr.local.AdaptiveKwikSort(items, epsilon=2.0)
@@ -112,7 +112,7 @@ while queries := curator.next_queries(500):
     curator = pr.local.Curator.from_json(curator.to_json())
 adapted = curator.result()
 print(adapted.summary())
-figure = adapted.plot()  # How surely each item is before the next, after queries
+figure = adapted.plot_pairwise()  # Fractions of the pairs that were asked, after queries
 
 # %% [markdown]
 # ## A device in earnest

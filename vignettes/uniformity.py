@@ -48,7 +48,6 @@ figure = result.plot_null()  # A statistic far beyond what uniform rankings give
 
 # %%
 print(result.detectable_effect(power=0.9))
-figure = result.plot_power(replicates=100)  # Which Mallows models this test finds
 
 # %% [markdown]
 # So with this many students and this epsilon even a slight consensus would have been seen. For a handful of items there is another test that counts all orders one by one. It is better where single orders are too frequent, and worse where mean ranks differ:

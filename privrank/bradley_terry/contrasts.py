@@ -1,34 +1,39 @@
-"""Contrasts of worths and of coefficients: their tests, rank sets and quasi variances."""
+"""Contrasts of worths and of coefficients: errors, tests, rank sets and quasi variances."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
+from scipy.special import ndtr, ndtri
 
 from privrank.bradley_terry.dependence import cluster_moments, floored_moments, released_effect
+from privrank.bradley_terry.errors import NoisyErrors, from_normal, to_normal
 from privrank.bradley_terry.estimate import Covariance
 from privrank.bradley_terry.inference import Inference, edge_noise, public_noise
-from privrank.hypotheses.nulls import monte_carlo_pvalue
-from privrank.hypotheses.nulltables import public_generator
+from privrank.bradley_terry.inversion import intervals, pvalues
+from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root
 
 __all__ = [
     "HomogeneityResult",
-    "contrast_errors",
+    "Worths",
     "homogeneity",
     "largest_effect",
     "lack_of_fit",
     "own_and_between",
     "quasi_variances",
     "rank_sets",
+    "standard_errors",
     "term_tests",
+    "tested_rank_sets",
     "wald",
 ]
 
@@ -131,10 +136,10 @@ def own_and_between(covariance: FloatArray) -> FloatArray:
 
 def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     """Return the largest design effect of shown coefficients and of differences of two of them."""
-    found, independent = (
+    sampling, independent = (
         own_and_between(shown @ part @ shown.T) for part in (errors.sampling, errors.independent)
     )
-    ratio = np.divide(found, independent, np.ones_like(found), where=independent > 0)
+    ratio = np.divide(sampling, independent, np.ones_like(sampling), where=independent > 0)
     return float(np.fmax.reduce(ratio, axis=None))
 
 
@@ -155,6 +160,14 @@ def rank_sets(worths: FloatArray, half_widths: FloatArray) -> tuple[IntArray, In
     return low.astype(np.int64), high.astype(np.int64)
 
 
+def tested_rank_sets(worths: FloatArray, apart: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """Return rank sets given which differences are certain, by pair of items."""
+    first, second = np.triu_indices(len(worths), 1)
+    half_widths = np.full((len(worths),) * 2, np.inf)
+    half_widths[first, second] = half_widths[second, first] = np.where(apart, 0.0, np.inf)
+    return rank_sets(worths, half_widths)
+
+
 def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     """Test that all worths are equal, given the map from coefficients to worths, shape (m, p).
 
@@ -165,9 +178,9 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     equal: the score form of the Wald test. The dependence of a respondent's answers is that seen at
     the fit. **Null.** Normal sampling error plus the noise distribution, from a public counter
     seed. Of dependence released as the largest design effect D it is not known where it lies, so
-    the larger of two p-values counts: that of scores that vary D times as much as independent ones
-    in every direction, and that of scores that vary in one direction only, in which two halves of
-    the items are apart, by as much as D allows for a pair of them.
+    the larger of two p-values counts. One is that of scores that vary D times as much as
+    independent ones in every direction. The other is that of scores that vary in one direction
+    only, in which two halves of the items are apart, by as much as D allows for a pair of them.
     """
     equations, release = inference.equations, inference.release
     if equations.covariates is not None or equations.known is not None:
@@ -189,12 +202,14 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     added = equations.item_variance * linear.identity
     added = added + linear.information(equations.edge_variance(zero))
     weights = linear.inverse(scores + added)
+    # noise of the scores by its distribution, without its mean, which no contrast sees
     generator = public_generator("homogeneity", m, release.design.nobs)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     noise = noise + edge_noise(equations, zero, draws, generator)
     noise = noise @ linear.identity
     nulls = [scores]
     if LARGEST in release.found:
+        # the direction of two halves of the items, as long as D allows for a pair across them
         halves = np.where(np.arange(m) < m // 2, 1.0 / (m // 2), -1.0 / (m - m // 2))
         apart = square_root(independent) @ (halves / np.linalg.norm(halves))
         part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
@@ -261,3 +276,91 @@ def lack_of_fit(inference: Inference) -> HomogeneityResult:
         contrast = np.column_stack((contrast, np.zeros(len(contrast))))
     without = Inference(free.release, free.equations, free.fitted, free.errors)
     return wald(without, np.asarray(contrast), "lack of fit")
+
+
+def standard_errors(table: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return the standard errors of linear combinations of coefficients, one per row."""
+    variance = np.einsum("ij,jk,ik->i", table, covariance, table, optimize=True)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Worths:
+    """The worths of all items at one combination of covariate values, with their errors.
+
+    Parameters
+    ----------
+    inference : Inference
+        The fit and its covariance.
+    table : ndarray, shape (m, p)
+        The map from coefficients to worths.
+    """
+
+    inference: Inference
+    table: FloatArray
+
+    @property
+    def values(self) -> FloatArray:
+        """The worths, shape (m,), about the mean of their part."""
+        return np.asarray(self._inside @ self.inference.fitted.coefficients)
+
+    @property
+    def _inside(self) -> FloatArray:
+        return self.inference.equations.projected(self.table)
+
+    @cached_property
+    def distribution(self) -> NoisyErrors:
+        """Errors of the coefficients."""
+        return self.inference.noisy_errors()
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance of the worths, shape (m, m)."""
+        return np.asarray(self._inside @ self.inference.errors.total @ self._inside.T)
+
+    @property
+    def contrast_errors(self) -> FloatArray:
+        """Standard errors of all differences of two worths, shape (m, m)."""
+        return contrast_errors(self.covariance)
+
+    @property
+    def _places(self) -> tuple[IntArray, IntArray]:
+        return np.triu_indices(len(self.values), 1)
+
+    @cached_property
+    def together(self) -> NDArray[np.bool_]:
+        """Whether the differences are identified, shape (pairs,)."""
+        return self.inference.equations.together[self._places]
+
+    def intervals(self, alpha: float) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and upper limits of all differences, shape (pairs,)."""
+        first, second = self._places
+        if self.inference.scored:
+            return intervals(self.inference, self.table[first] - self.table[second], alpha)
+        # without a row of weights for every pair, of which many items have too many
+        difference = self.values[first] - self.values[second]
+        quantile = from_normal(-ndtri(np.array(alpha / 2)), self.distribution.df)
+        half = quantile * np.where(self.together, self.contrast_errors[first, second], np.nan)
+        return difference - half, difference + half
+
+    @cached_property
+    def pvalues(self) -> FloatArray:
+        """P-values of all differences, shape (pairs,)."""
+        first, second = self._places
+        if self.inference.scored:
+            return pvalues(self.inference, self.table[first] - self.table[second])
+        difference = np.abs(self.values[first] - self.values[second])
+        size = difference / np.maximum(self.contrast_errors[first, second], 1e-150)
+        tails = 2.0 * ndtr(-to_normal(size, self.distribution.df))
+        return np.asarray(np.where(self.together, tails, np.nan))
+
+    def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
+        """Return the lowest and highest rank of each item, for all at once.
+
+        By tests of all differences that are identified, which hold together by Bonferroni's bound:
+        it needs no more of the dependence between contrasts than each one's variance. Ranks are
+        those in the item's part.
+        """
+        apart = self.pvalues <= alpha / max(int(self.together.sum()), 1)
+        low, high = tested_rank_sets(self.values, apart)
+        return low, high - (len(self.values) - 1 - self.inference.equations.together.sum(axis=1))

@@ -1,9 +1,9 @@
-"""The dependence of a respondent's answers: what is released of it, and what a release tells.
+"""The dependence of a respondent's answers: what is released of it, and what it shows.
 
 A contrast of the coefficients moves, to first order, by the sum over respondents of half their net
 wins, weighted by item. Its *design effect* is the variance of that over the variance that
 independent answers would give it. What is released about it, in
-:mod:`privrank.mechanisms.dependence`, is of contrasts found in the first stage of the same release;
+:mod:`privrank.mechanisms.tallies`, is of contrasts found in the first stage of the same release;
 with it comes the covariance of the scores over respondents. Sees no data.
 """
 
@@ -66,7 +66,7 @@ def degrees_of_freedom(release: Release) -> float:
     """Return those of the sampling covariance: respondents less one where they show it.
 
     Infinite where answers are taken as independent, as then the fit gives it; no more than the
-    contrasts of the items that tell of their scatter about item covariates.
+    contrasts of the items that show their scatter about item covariates.
     """
     estimated = release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
     df = max(release.design.nobs - 1.0, 1.0) if estimated else math.inf
@@ -79,8 +79,8 @@ def released_effect(release: Release) -> float:
     And at most what any answers can bring about.
     """
     part, unit = release.parts[DEPENDENCE], release.found[LARGEST] / release.design.nobs
-    found = unit * part.step * float(part.values[0])
-    return max(1.0, min(found, release.found[CEILING]))
+    effect = unit * part.step * float(part.values[0])
+    return max(1.0, min(effect, release.found[CEILING]))
 
 
 def effect_error(release: Release) -> float:
@@ -127,9 +127,10 @@ def floored(measured: FloatArray, least: FloatArray) -> FloatArray:
     variance negative; this can only widen an interval.
     """
     values, vectors = spectrum(least)
-    kept = values > 1e-11 * values.max()
-    root = vectors[:, kept] * np.sqrt(values[kept])
-    unit = vectors[:, kept] / np.sqrt(values[kept])
+    # in coordinates in which `least` is the identity, no eigenvalue may be below 1
+    positive = values > 1e-11 * values.max()
+    root = vectors[:, positive] * np.sqrt(values[positive])
+    unit = vectors[:, positive] / np.sqrt(values[positive])
     values, vectors = spectrum(unit.T @ measured @ unit)
     wider = root @ vectors
     return np.asarray((wider * np.maximum(values, 1.0)) @ wider.T)
@@ -174,6 +175,7 @@ def cluster_moments(
             for name in MOMENTS
         )
         start += size**2
+        # the sum over respondents of products of outcomes y less expected ones, n mean
         cross = yn * mean[None, part]
         meat = yy - cross - cross.T + nn * np.outer(mean[part], mean[part])
         here = matrix[part]
@@ -215,10 +217,11 @@ def contrast_directions(
 ) -> Directions:
     """Return the directions of all contrasts that a result prints or tests.
 
-    Given the fit and its map from scores to coefficients: the shown coefficients; of each column of
-    the model matrix and of each group, all worths and all differences of two; without covariates
-    also all win rates and their differences, which :class:`privrank.PrivateTopK` compares. Of many
-    items, or combinations of covariate values, without the differences.
+    Given the fit and its map from scores to coefficients. Directions are those of the shown
+    coefficients, and of each column of the model matrix and of each group all worths and all
+    differences of two. Without covariates they are also those of all win rates and their
+    differences, which :class:`privrank.PrivateTopK` compares. Of many items, or combinations of
+    covariate values, differences are left out.
     """
     design = release.design
     m, facts = len(design.items), equations.covariates
@@ -237,8 +240,8 @@ def contrast_directions(
         rows = [display(design)]
         groups = worth_map(design, groups_at(facts, None, every=True))
         rows += [groups, *(pairs @ groups[k : k + m] for k in range(0, len(groups), m))]
-        each = pairs @ item_basis(facts, m)
-        columns = np.kron(np.eye(len(facts.columns)), each)
+        differences = pairs @ item_basis(facts, m)
+        columns = np.kron(np.eye(len(facts.columns)), differences)
         rows.append(np.pad(columns, ((0, 0), (0, int(facts.ordered)))))
         # exactly zero where nothing is identified: directions are brought to one length
         scores = equations.within(np.vstack(rows)) @ response

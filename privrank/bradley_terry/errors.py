@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from privrank.hypotheses.nulls import monte_carlo_pvalue
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.tails import mixture_tail
 from privrank.util.solvers import bracket, square_root
 
@@ -59,32 +58,15 @@ class SecondMoments:
     noise: float
     scores: FloatArray
 
-    @property
-    def matrices(self) -> FloatArray:
-        """The covariances of the estimates as measured and at least, shape (2, p, p)."""
-        both = np.stack((self.measured, self.least))
-        return np.asarray(self.scores @ both @ self.scores.T)
-
-    def forms(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the variances of combinations of the estimates, as measured and at least.
-
-        And those of the errors of the first.
-        """
+    def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variances of combinations of the estimates, and those of their errors."""
         along = weights @ self.scores
         along = along - along.mean(axis=1, keepdims=True)
         squares = along**2
         # sum over pairs i < j of (a_i a_j)^2
         products = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
-        return (
-            _quadratic(along, self.measured),
-            _quadratic(along, self.least),
-            self.noise * products,
-        )
-
-    def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of combinations of the estimates, and those of their errors."""
-        measured, least, side = self.forms(weights)
-        return np.maximum(measured, least), side
+        variance = np.maximum(_quadratic(along, self.measured), _quadratic(along, self.least))
+        return variance, self.noise * products
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,10 +122,10 @@ class NoisyErrors:
     Notes
     -----
     **Null.** Two-sided tails of weights'(normal + noise) are averages of normal tails over the
-    draws. These are averaged within groups of alike size, in the mean square, but for the largest:
-    these decide the far tail, where simultaneous statements look, and stand for an exponential one
-    of their mean excess, as all noise here has such a tail or a lighter one. Noise is symmetric, so
-    sizes will do.
+    draws. These are averaged within groups of alike size, in the mean square, but for the largest.
+    The largest decide the far tail, where simultaneous statements look, and stand for an
+    exponential one of their mean excess, as all noise here has such a tail or a lighter one. Noise
+    is symmetric, so sizes will do.
     """
 
     normal: FloatArray
@@ -181,12 +163,15 @@ class NoisyErrors:
         for first in range(0, len(weights), block):
             rows = slice(first, first + block)
             drawn = np.sort(np.abs(weights[rows] @ self.noise.T), axis=1)
-            near, far = drawn[:, : draws - last], drawn[:, draws - last :]
-            sums = np.add.reduceat(near**2, starts, axis=1)
+            body, tail = drawn[:, : draws - last], drawn[:, draws - last :]
+            # draws of alike size stand together, by their mean square
+            sums = np.add.reduceat(body**2, starts, axis=1)
             sizes[rows, : len(starts)] = np.sqrt(sums / (share[: len(starts)] * draws))
-            excess = (far - near[:, -1:]).mean(axis=1, keepdims=True)
+            # the largest stand for an exponential tail of their mean excess, in equal steps of the
+            # logarithm of the probability beyond
+            excess = (tail - body[:, -1:]).mean(axis=1, keepdims=True)
             steps = math.log(2.0) * (halvings + 0.5 / _FINE)
-            sizes[rows, len(starts) :] = near[:, -1:] + excess * steps
+            sizes[rows, len(starts) :] = body[:, -1:] + excess * steps
         return Components(variance, side, sizes, share)
 
     def through(self, weights: FloatArray) -> NoisyErrors:

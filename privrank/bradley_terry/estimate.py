@@ -51,7 +51,7 @@ class Estimate:
     first : ndarray, shape (p,)
         Ridge estimate.
     coefficients : ndarray, shape (p,)
-        Reported estimate: corrected for the bias of the ridge, if that was asked for.
+        Reported estimate: corrected for the bias of the ridge, unless a penalty was given.
     ridge : float, or ndarray of shape (p, p)
         Ridge of the fit.
     corrected : bool
@@ -92,7 +92,7 @@ class Covariance:
         What the sampling part would be if all answers were independent.
     scatter : ndarray, shape (p, p), or float
         What items add that are not where their covariates put them, a third part
-        (:mod:`privrank.bradley_terry.itemscatter`).
+        (:mod:`privrank.bradley_terry.inference`).
     """
 
     sampling: FloatArray
@@ -162,9 +162,9 @@ def estimate(
 def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
     """Return the linear map from scores to coefficients, shape (p, p).
 
-    With G_1 and G_2 the ridge Hessians at the ridge estimate and at the corrected one, scores move
-    the first by R_1 = G_1^-1 and, when corrected, the next by G_2^-1 (I + ridge R_1 + K R_1), K the
-    information of comparisons that are too many, if there are, and so on.
+    Let G_1 and G_2 be the ridge Hessians at the ridge estimate and at the corrected one. Scores
+    move the first by R_1 = G_1^-1 and, when corrected, the next by G_2^-1 (I + ridge R_1 + K R_1),
+    and so on. K is the information of comparisons that are too many, if there are.
     """
     linear, b, identity = equations.linear, fitted.coefficients, equations.linear.identity
     ridge = times(fitted.ridge, identity)
@@ -206,8 +206,8 @@ def score_covariance(equations: ScoreEquations, release: Release, b: FloatArray)
 
     Independent answers give the information weighted by n F (1 - F), or by the information for
     scores of a log-loss. Where pair counts are expectations only, each comparison is taken as one
-    of a randomly chosen pair: the second moment n / 4 less, by pattern, the outer product of the
-    mean score over the number of comparisons; pairs that were in fact fixed vary less. For
+    of a randomly chosen pair. Its variance is the second moment n / 4 less, by pattern, the outer
+    product of the mean score over the number of comparisons; pairs that were fixed vary less. For
     respondents it is that of independent answers times the largest design effect, or has the
     moments of their nets in its place, released or cluster-robust. A tie counts as half a win to
     each, whose variance is smaller than assumed.
@@ -245,9 +245,9 @@ def default_ridge(
 ) -> float:
     """Return the ridge that balances noise and shrinkage for worths of the function's spread s.
 
-    For a contrast with curvature I, sampling variance r I and score noise v, the mean squared error
-    (r I + v + gamma^2 s^2) / (I + gamma)^2 is smallest at gamma = (r + v / I) / s^2; r = 1 for the
-    logit, where s = 1, and for log-losses.
+    Take a contrast with curvature I, sampling variance r I and score noise v. Its mean squared
+    error (r I + v + gamma^2 s^2) / (I + gamma)^2 is smallest at gamma = (r + v / I) / s^2. For the
+    logit, where s = 1, and for log-losses r = 1.
     """
     variance = function.mean_variance / function.mean_curvature
     return (variance + score_noise_variance / information) / function.spread**2

@@ -3,8 +3,8 @@
 Every fit minimises loss(E b) - target'b + b' ridge b / 2, E the map of a
 :class:`privrank.bradley_terry.linear.LinearPredictor` and the loss a sum over pairs
 (:class:`privrank.bradley_terry.losses.EdgeLoss`). Its score equations read
-``E' slope(E b) + ridge b = target``: for a matching loss ``slope = n (F - 1/2)`` and, without
-covariates, the target is half the net wins; a log-loss holds the answers itself, and its target
+``E' slope(E b) + ridge b = target``. For a matching loss ``slope = n (F - 1/2)`` and, without
+covariates, the target is half the net wins. A log-loss holds the answers itself, and its target
 is 0. Objective perturbation subtracts its noise from the target.
 
 All fits have one rule of descent, and one of when to stop (:func:`minimise`). They run inside of a
@@ -115,9 +115,11 @@ def minimise(problem: Objective, start: FloatArray, tolerance: float | None = No
         step = problem.step(x, gradient, min(0.1, max(norm / start_norm, 1e-10)))
         if step is None:
             return Minimum(x, norm, finite=False)
+        # without a ridge the gradient vanishes on the way to infinity, too
         at_rest = problem.penalised or problem.moved(step) <= _AT_REST
         if done and at_rest:
             return Minimum(x, norm)
+        # halve the step until the objective falls, or the gradient becomes shorter
         slope = float(gradient @ step)
         length = 1.0
         while True:
@@ -155,9 +157,9 @@ def _objective(
 
     def step(b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
         weights = loss.curvature(linear.predict(b))
-        found = linear.newton_step(slope, weights, ridge, accuracy)
-        if np.isfinite(found).all():
-            return found
+        newton = linear.newton_step(slope, weights, ridge, accuracy)
+        if np.isfinite(newton).all():
+            return newton
         if not penalised:
             return None
         # any positive definite matrix gives a direction of descent; a certificate must go on
@@ -267,6 +269,6 @@ def _fit_cvxpy(
     with warnings.catch_warnings():
         # a complaint would depend on the data
         warnings.simplefilter("ignore")
-        found = attempt(solved, lambda: None)
-    solution = np.zeros(linear.size) if found is None else np.asarray(found)
+        minimum = attempt(solved, lambda: None)
+    solution = np.zeros(linear.size) if minimum is None else np.asarray(minimum)
     return solution if penalised else linear.centred(solution)

@@ -1,31 +1,43 @@
-"""What follows from a fit: the errors of its estimates, normal and by the exact noise."""
+"""What follows from a fit: the errors of its estimates, normal and by the exact noise.
+
+How far worths scatter about a linear combination of item covariates is part of these errors:
+
+**Model.** Of each column of the model matrix the worths of the m items are x_i'beta + u_i, the u_i
+independent of each other with mean 0 and one variance tau^2 for all items. Items that are compared
+more often do not make u_i any smaller, so errors of beta must hold it.
+
+**Estimate.** By moments, as Paule and Mandel (1982, https://doi.org/10.6028/jres.087.022) have it
+for laboratories: with r the m - 1 - q numbers that q item covariates leave of the worths of a fit
+without them, and V their covariance, tau^2 is where r'(V + tau^2 I)^-1 r is what it is in
+expectation, m - 1 - q, or 0. As so many numbers alone show tau^2, errors that hold it take t
+quantiles of so many degrees of freedom.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.dependence import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.errors import NoisyErrors
-from privrank.bradley_terry.estimate import Covariance, Estimate, covariance
-from privrank.bradley_terry.itemscatter import FreeFit, with_scatter
-from privrank.bradley_terry.linear import ItemContrasts
-from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import simulated
+from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
+from privrank.bradley_terry.linear import ItemContrasts, identified, item_basis
+from privrank.bradley_terry.score import ScoreEquations, pair_counts, score_equations
+from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.tails import simulated
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import LARGEST, MOMENTS, NET
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import own
-from privrank.util.solvers import square_root
+from privrank.util.solvers import spectrum, square_root, zero
 
-__all__ = ["Inference", "by_scores", "edge_noise", "public_noise"]
+__all__ = ["FreeFit", "Inference", "by_scores", "edge_noise", "public_noise"]
 
 FloatArray = NDArray[np.float64]
 
@@ -77,7 +89,7 @@ class Inference:
         equations = score_equations(release)
         errors = covariance(equations, release, fitted)
         if (free := FreeFit.of(release, corrected=fitted.corrected)) is not None:
-            errors = with_scatter(errors, equations, fitted, free)
+            errors = _with_scatter(errors, equations, fitted, free)
         return cls(release, equations, fitted, errors, free)
 
     @property
@@ -86,8 +98,8 @@ class Inference:
         facts = self.equations
         if facts.covariates is None:
             return 20_000 if facts.items <= 20 else 8_000
-        each = len(facts.weights) * facts.items
-        return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // each - 1))
+        numbers = len(facts.weights) * facts.items
+        return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // numbers - 1))
 
     def _group_errors(self) -> FloatArray:
         """Return what errors of comparisons per group add to the covariance, taken as normal."""
@@ -231,6 +243,7 @@ def _noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -
     order = np.argsort(worths, kind="stable")
     place[order] = np.arange(m)
     pairs = equations.pairs
+    # pairs of places, in the order that a list in the order of worths would have
     ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
     edges = np.lexsort(ends[::-1])
     moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
@@ -256,3 +269,94 @@ def _public_pairs(
     generator = public_generator("errors of pairs", items)
     halves, normal = _pair_draws(distribution, (draws, pairs), generator)
     return own(halves, np.float64), own(normal, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class FreeFit:
+    """The fit of a model with item covariates, read without them.
+
+    Parameters
+    ----------
+    release : Release
+        The release, of a model without item covariates.
+    equations : ScoreEquations
+        Its score equations.
+    fitted : Estimate
+        Its fit.
+    errors : Covariance
+        Errors of that.
+    left : ndarray, shape (m - 1, m - 1)
+        The projection of worths, on contrasts of the items, that item covariates leave: of worths
+        that the release identifies.
+    """
+
+    release: Release
+    equations: ScoreEquations
+    fitted: Estimate
+    errors: Covariance
+    left: FloatArray
+
+    @classmethod
+    def of(cls, release: Release, *, corrected: bool) -> FreeFit | None:
+        """Fit the release of a model with item covariates; None where these leave nothing."""
+        design, m = release.design, len(release.design.items)
+        if design.covariates is None or not design.item_freedom:
+            return None
+        without = replace(design.covariates, item_columns=(), item_matrix=np.zeros((m, 0)))
+        free = replace(release, survey=replace(design, covariates=without))
+        known = identified(free.design, pair_counts(release).get("member"))
+        within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
+        # what item covariates span of the identified worths, and what they leave
+        spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)
+        values, vectors = spectrum(spanned @ spanned.T)
+        others = vectors[:, values <= 1e-9]
+        left = within @ others @ others.T @ within
+        if np.trace(left) < 0.5:
+            return None
+        equations = score_equations(free)
+        fitted = estimate(equations, free, None if corrected else 0.0)
+        errors = covariance(equations, free, fitted)
+        return cls(free, equations, fitted, errors, own(left, np.float64))
+
+    @cached_property
+    def scatter(self) -> FloatArray:
+        """tau^2 of each column of the model matrix."""
+        total, size = self.errors.total, len(self.left)
+        values, vectors = spectrum(self.left)
+        basis, scatter = vectors[:, values > 0.5], []
+        for start in range(0, size * len(self.equations.weights.T), size):
+            here = slice(start, start + size)
+            spread, axes = spectrum(basis.T @ total[here, here] @ basis)
+            # what is left of the worths, in coordinates in which their errors are independent
+            apart = axes.T @ basis.T @ self.fitted.coefficients[here]
+            scatter.append(_paule_mandel(apart**2, spread))
+        return own(scatter, np.float64)
+
+
+def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
+    """Return the tau^2 at which squares are, weighted, what they are in expectation, or 0."""
+
+    def beyond(tau2: float) -> float:
+        return float((squares / (variances + tau2)).sum()) - len(squares)
+
+    if not (np.isfinite(squares).all() and (variances > 0).all() and beyond(0.0) > 0):
+        return 0.0
+    return zero(beyond, 0.0, float(squares.mean()))
+
+
+def _with_scatter(
+    errors: Covariance, equations: ScoreEquations, fitted: Estimate, free: FreeFit
+) -> Covariance:
+    """Return errors that hold the scatter of the items about their covariates.
+
+    A worth that is off by u_i brings its scores along, by the information of the fit.
+    """
+    # the scores that worths on contrasts of the items bring along
+    curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
+    weighted = (equations.pairs.count * curvature)[:, None] * free.equations.linear.matrix()
+    moved = np.asarray(equations.linear.matrix().T @ weighted)
+    variances = np.repeat(free.scatter, equations.items - 1)
+    moved = moved[:, : len(variances)]
+    scores = (moved * variances) @ moved.T
+    scattered = errors.response @ scores @ errors.response.T
+    return replace(errors, scatter=scattered, scores=errors.scores + scores)

@@ -4,19 +4,20 @@ Wald's interval takes its variance at the estimate. Where an item wins nearly al
 makes it look weaker makes its worth look certain as well, and the interval does not reach back to
 the truth. Whether c'b = t is asked of the scores instead, whose noise is the same everywhere.
 
-**Statistic.** Coefficients b_t with c'b_t = t, moved from the fit along Sigma c, Sigma the
-covariance of the fit; the one-step estimate w'(score - expected score at b_t) of c'b - t, w the
-solution of H w = c with H the information at b_t. To first order it does not depend on the other
-coefficients.
+**Statistic.** Coefficients b_t with c'b_t = t are moved from the fit along Sigma c, Sigma the
+covariance of the fit. The statistic is the one-step estimate w'(score - expected score at b_t) of
+c'b - t, w the solution of H w = c with H the information at b_t. To first order it does not depend
+on the other coefficients.
 
 **Null.** Normal sampling error with the variance of independent answers at b_t, times the design
-effect of the direction w at the fit; plus the exact noise, whose variance has that of pair counts
-at b_t too, as an error in a count moves the expected score by its product with F - 1/2. The design
-effect of a non-private fit is estimated from its respondents. Where an item hardly ever loses, few
-of them tell: it is taken as at least 1, and the t quantiles have the degrees of freedom 2 /
-(relative variance of a sum of squares), 1 / df = 1 / (n - 1) + k_4 / (2 v^2), with v the variance
-and k_4 the fourth cumulant of the score along w under independent answers (Fay and Graubard 2001
-count respondents' squares in the same place, https://doi.org/10.1111/j.0006-341X.2001.01198.x).
+effect of the direction w at the fit, plus the exact noise. The variance of the noise has that of
+pair counts at b_t too, as an error in a count moves the expected score by its product with F - 1/2.
+The design effect of a non-private fit is estimated from its respondents. Where an item hardly ever
+loses, few of them show it: it is taken as at least 1. Then the t quantiles have the degrees of
+freedom 2 / (relative variance of a sum of squares), 1 / df = 1 / (n - 1) + k_4 / (2 v^2). Here v is
+the variance and k_4 the fourth cumulant of the score along w under independent answers. (Fay and
+Graubard 2001 count respondents' squares in the same place,
+https://doi.org/10.1111/j.0006-341X.2001.01198.x.)
 
 **Interval.** All t that are not rejected at alpha, as far as they are connected with the estimate.
 Where the noise leaves no limit it has no end on that side. Scores that no answers can give
@@ -34,7 +35,6 @@ from scipy.special import ndtri
 
 from privrank.bradley_terry.errors import Components, NoisyErrors
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.linear import ItemContrasts, LinearPredictor
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.release.survey import PairCounts
 from privrank.util.solvers import solve_each
@@ -42,7 +42,6 @@ from privrank.util.solvers import solve_each
 __all__ = [
     "attainable",
     "beside_zero",
-    "informations",
     "intervals",
     "pvalues",
 ]
@@ -74,10 +73,10 @@ def pvalues(inference: Inference, contrasts: FloatArray) -> FloatArray:
 
     Missing where the release does not identify them.
     """
-    kept = inference.equations.identifies(contrasts)
-    if not kept.all():
+    known = inference.equations.identifies(contrasts)
+    if not known.all():
         found = np.full(len(contrasts), np.nan)
-        found[kept] = pvalues(inference, contrasts[kept])
+        found[known] = pvalues(inference, contrasts[known])
         return found
     errors = inference.score_errors()
     if errors is None:
@@ -101,10 +100,10 @@ def intervals(
     They hold zero exactly where :func:`pvalues` is above `alpha`, and always the estimate. Missing
     where the release does not identify the contrast.
     """
-    kept = inference.equations.identifies(contrasts)
-    if not kept.all():
+    known = inference.equations.identifies(contrasts)
+    if not known.all():
         limits = np.full((2, len(contrasts)), np.nan)
-        limits[:, kept] = intervals(inference, contrasts[kept], alpha)
+        limits[:, known] = intervals(inference, contrasts[known], alpha)
         return limits[0], limits[1]
     errors, value = inference.score_errors(), contrasts @ inference.fitted.coefficients
     if errors is None:
@@ -195,25 +194,35 @@ class _ScoreTests:
         facts, b = self.inference.equations, self.inference.fitted.coefficients
         linear, count = facts.linear, facts.pairs.count
         moved = b + self._directions[0][rows] * (t - self.value[rows])[:, None]
-        edges = _predict(linear, moved)
-        information = informations(linear, count * facts.function.curvature(edges))
+        edges = linear.predict(moved)
+        information = linear.information(count * facts.function.curvature(edges))
+        # what no edge tells of, the constant of worths, gets 1 / p of the trace
+        mean = np.trace(information, axis1=1, axis2=2) / len(b)
+        rest = np.eye(len(b)) - linear.identity
         least = _LEAST * count.sum() * np.eye(len(b))
-        weights = solve_each(information + least, self.contrasts[rows])
+        information = information + mean[:, None, None] * rest + least
+        weights = solve_each(information, self.contrasts[rows])
         # a direction is meant, whatever its length
         weights = weights / np.maximum(np.abs(weights).max(axis=1, keepdims=True), 1e-300)
-        along = _predict(linear, weights)
-        away = (along * facts.function.mean(edges)) @ facts.released_count
+        along = linear.predict(weights)
+        expected = (along * facts.function.mean(edges)) @ facts.released_count
         variance = (along**2 * facts.spread(edges)).sum(axis=1)
         fit = along**2 @ facts.spread(linear.predict(b))
         grown = facts.count_noise(along, edges) - facts.count_noise(along, linear.predict(b))
-        return weights @ self._score - away, weights, variance / np.maximum(fit, 1e-300), fit, grown
+        return (
+            weights @ self._score - expected,
+            weights,
+            variance / np.maximum(fit, 1e-300),
+            fit,
+            grown,
+        )
 
     def _freedom(self, weights: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the degrees of freedom of the variances of independent answers along weights."""
         facts = self.inference.equations
-        each = facts.spread(facts.linear.predict(self.inference.fitted.coefficients))
-        share = each / np.maximum(facts.pairs.count, 1e-300)
-        fourth = _predict(facts.linear, weights) ** 4 @ (each * (1.0 - 6.0 * share))
+        spread = facts.spread(facts.linear.predict(self.inference.fitted.coefficients))
+        share = spread / np.maximum(facts.pairs.count, 1e-300)
+        fourth = facts.linear.predict(weights) ** 4 @ (spread * (1.0 - 6.0 * share))
         rare = np.maximum(fourth, 0.0) / np.maximum(variance, 1e-300) ** 2
         lost = np.minimum(0.5 * rare, 1.0 / _LEAST_DF)
         return np.asarray(1.0 / (1.0 / self.errors.df + lost))
@@ -277,21 +286,22 @@ class _ScoreTests:
             return np.asarray(critical + side * np.sign(statistic) * size)
 
         low, high = np.zeros(len(self.value)), np.full(len(self.value), np.inf)
-        near, beyond = np.full(len(low), critical), np.full(len(low), -critical)
+        room_in, room_out = np.full(len(low), critical), np.full(len(low), -critical)
         trial = start.copy()
         active = np.arange(len(low))
         for _ in range(_STEPS):
             here, left = trial[active], room(trial[active], active)
-            inside, bracketed = left > 0, np.isfinite(high[active])
+            inside = left > 0
             # where one end stays, half its room (the Illinois rule)
-            beyond[active] = np.where(inside, np.where(bracketed, 0.5, 1.0) * beyond[active], left)
-            near[active] = np.where(inside, left, np.where(bracketed, 0.5, 1.0) * near[active])
+            staying = np.where(np.isfinite(high[active]), 0.5, 1.0)
+            room_out[active] = np.where(inside, staying * room_out[active], left)
+            room_in[active] = np.where(inside, left, staying * room_in[active])
             low[active] = np.where(inside, here, low[active])
             high[active] = np.where(inside, high[active], here)
             endless = ~np.isfinite(high[active]) & (here >= far[active])
             low[active] = np.where(endless, np.inf, low[active])
             close = np.abs(left) < _CLOSE
-            # so near to it statistics grow in proportion to the distance
+            # as close as this statistics grow in proportion to the distance
             grown = critical / np.where(close, critical - left, critical)
             trial[active] = here * grown
             done = close | endless
@@ -299,34 +309,12 @@ class _ScoreTests:
             if not len(active):
                 break
             a, b = low[active], np.where(np.isfinite(high[active]), high[active], 0.0)
-            share = near[active] / (near[active] - beyond[active])
+            share = room_in[active] / (room_in[active] - room_out[active])
             within = a + share * (b - a)
             trial[active] = np.where(
                 np.isfinite(high[active]), within, np.minimum(2.0 * low[active], far[active])
             )
         return np.where(np.isinf(low), np.inf, trial)
-
-
-def _predict(linear: LinearPredictor, b: FloatArray) -> FloatArray:
-    """Return the predictors of the edges for each row of coefficients, shape (rows, edges)."""
-    if isinstance(linear, ItemContrasts):
-        return np.asarray(b[:, linear.pairs.first] - b[:, linear.pairs.second])
-    return np.asarray(b @ linear.columns.T)
-
-
-def informations(linear: LinearPredictor, weights: FloatArray) -> FloatArray:
-    """Return E' diag(weights) E for each row of weights, with 1 / m of its trace on the rest."""
-    rest = np.eye(linear.size) - linear.identity
-    if not isinstance(linear, ItemContrasts):
-        matrix = (linear.columns.T * weights[:, None, :]) @ linear.columns
-        mean = np.trace(matrix, axis1=1, axis2=2) / linear.size
-        return np.asarray(matrix + mean[:, None, None] * rest)
-    m, first, second = linear.size, linear.pairs.first, linear.pairs.second
-    matrix = np.zeros((len(weights), m, m))
-    matrix[:, first, second] = matrix[:, second, first] = -weights
-    diagonal = -matrix.sum(axis=2)
-    matrix[:, np.arange(m), np.arange(m)] = diagonal
-    return np.asarray(matrix + (diagonal.sum(axis=1) / m)[:, None, None] * rest)
 
 
 def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:
@@ -339,9 +327,9 @@ def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) ->
     order = np.argsort(-score)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    near = np.minimum(place[pairs.first], place[pairs.second])
-    far = np.maximum(place[pairs.first], place[pairs.second])
+    better = np.minimum(place[pairs.first], place[pairs.second])
+    worse = np.maximum(place[pairs.first], place[pairs.second])
     # a pair is cut by the groups that hold its better item only
-    steps = np.bincount(near, pairs.count, minlength=len(order))
-    leaving = np.cumsum(steps - np.bincount(far, pairs.count, minlength=len(order)))[:-1]
+    steps = np.bincount(better, pairs.count, minlength=len(order))
+    leaving = np.cumsum(steps - np.bincount(worse, pairs.count, minlength=len(order)))[:-1]
     return bool((np.cumsum(score[order])[:-1] < function.most * leaving).all())

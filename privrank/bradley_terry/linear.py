@@ -3,11 +3,12 @@
 Without covariates b are the worths and edge e, pair (i, j), has t_e = b_i - b_j: E is the incidence
 matrix of the graph of comparisons, which is never formed (:class:`ItemContrasts`).
 
-With covariates, for edge e, pair (i, j) with pattern s, t_e = z_s' B (x_i - x_j) + d_e delta: z_s
-is the row of the model matrix, x_i the row of item i in the item basis, d_e = 1 or -1 by which item
-was named first. Then b are the rows of B one after the other and delta (:class:`Columns`).
+With covariates, for edge e, pair (i, j) with pattern s, t_e = z_s' B (x_i - x_j) + d_e delta.
+Here z_s is the row of the model matrix, x_i the row of item i in the item basis, and d_e = 1 or -1
+by which item was named first. Then b are the rows of B one after the other and delta
+(:class:`Columns`).
 
-Fits of covariates work on a basis of contrasts between items; tables show centred worths, and
+Fits of covariates work on a basis of contrasts between items. Tables show centred worths, and
 differences of centred worths, one per item and column of the model matrix (:func:`display`), or
 worths at given covariates (:func:`worth_map`). Without covariates the coefficients are the worths.
 """
@@ -25,6 +26,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from privrank.bradley_terry.losses import EdgeLoss
+from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.solvers import attempt, inverse, solve, spectrum
@@ -80,8 +82,8 @@ class ItemContrasts:
     size: int
 
     def predict(self, b: FloatArray) -> FloatArray:
-        """Return the difference of worths of each edge, E b."""
-        return np.asarray(b[self.pairs.first] - b[self.pairs.second])
+        """Return the difference of worths of each edge, E b, for each row of worths."""
+        return np.asarray(b[..., self.pairs.first] - b[..., self.pairs.second])
 
     def scores(self, edges: FloatArray) -> FloatArray:
         """Add each edge's number to its first item and subtract it from its second: E' edges."""
@@ -93,11 +95,12 @@ class ItemContrasts:
         return self.scores(edges)[None, :]
 
     def information(self, weights: FloatArray) -> FloatArray:
-        """Return E' diag(weights) E, the graph's Laplacian."""
-        matrix = np.zeros((self.size, self.size))
-        np.subtract.at(matrix, (self.pairs.first, self.pairs.second), weights)
-        matrix += matrix.T
-        matrix[np.diag_indices(self.size)] -= matrix.sum(axis=1)
+        """Return E' diag(weights) E, the graph's Laplacian, for each row of weights."""
+        matrix = np.zeros((*weights.shape[:-1], self.size, self.size))
+        matrix[..., self.pairs.first, self.pairs.second] = -weights
+        matrix[..., self.pairs.second, self.pairs.first] = -weights
+        items = np.arange(self.size)
+        matrix[..., items, items] = -matrix.sum(axis=-1)
         return matrix
 
     @property
@@ -127,8 +130,8 @@ class ItemContrasts:
         """Bound the l2 error made in computing the gradient of a fit in double precision.
 
         The slope of a pair is off by at most k u times its bound, with k the loss's ``accuracy`` (5
-        for the logistic one, proved with each link), and a sum of r terms adds r u times the sum of
-        magnitudes; hence u (neighbours + k + 3) times the sum of the bounds and the magnitudes of
+        for the logistic one, proved with each link). A sum of r terms adds r u times the sum of
+        magnitudes. Hence u (neighbours + k + 3) times the sum of the bounds and the magnitudes of
         the other two terms, per item. The 3 leaves room for the rounding of the target and of the
         norm.
         """
@@ -167,6 +170,7 @@ class ItemContrasts:
         sums = np.asarray(upper.sum(axis=0)).ravel() + np.asarray(upper.sum(axis=1)).ravel()
         diagonal = sums + gamma
         scale = 1.0 / np.maximum(diagonal, np.finfo(float).tiny)
+        # the matrix is the Laplacian and the ridge, and is never formed
         system = LinearOperator(
             (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
         )
@@ -208,8 +212,8 @@ class Columns:
         return int(self.columns.shape[1])
 
     def predict(self, b: FloatArray) -> FloatArray:
-        """Return the predictor of each edge, E b."""
-        return np.asarray(self.columns @ b)
+        """Return the predictor of each edge, E b, for each row of coefficients."""
+        return np.asarray((self.columns @ b.T).T)
 
     def scores(self, edges: FloatArray) -> FloatArray:
         """Return E' edges."""
@@ -222,8 +226,8 @@ class Columns:
         return table
 
     def information(self, weights: FloatArray) -> FloatArray:
-        """Return E' diag(weights) E."""
-        return np.asarray(self.columns.T @ (weights[:, None] * self.columns))
+        """Return E' diag(weights) E, for each row of weights."""
+        return np.asarray(self.columns.T @ (weights[..., None] * self.columns))
 
     @property
     def identity(self) -> FloatArray:
@@ -296,11 +300,13 @@ def identified(design: Design, member: IntArray | None) -> FloatArray | None:
         return None
     covariates, m = design.covariates, len(design.items)
     same = member[:, None] == member
+    # the centring of each part by itself
     inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
     if covariates is None:
         return inside
     basis = item_basis(covariates, m)
     values, vectors = spectrum(basis.T @ inside @ basis)
+    # contrasts that compare items of one part, among those that the basis has
     span = vectors[:, values > 1e-9]
     within = span @ span.T
     if np.allclose(within, np.eye(len(within)), atol=1e-9):
@@ -314,7 +320,7 @@ def identified(design: Design, member: IntArray | None) -> FloatArray | None:
 def item_basis(covariates: Covariates, items: int) -> FloatArray:
     """Return the item basis, shape (m, q): orthonormal contrasts, or covariates of length 1."""
     if covariates.item_columns:
-        return np.asarray(covariates.item_matrix / covariates.item_lengths)
+        return np.asarray(covariates.item_matrix / np.linalg.norm(covariates.item_matrix, axis=0))
     return np.asarray(helmert(items).T)
 
 
@@ -332,6 +338,7 @@ def predictor_matrix(
     of them was named first.
     """
     basis = item_basis(covariates, items)
+    # z x (x_i - x_j) for each pair: coefficients are the rows of B one after the other
     step = basis[first] - basis[second]
     matrix = (rows[:, :, None] * step[:, None, :]).reshape(
         len(rows), rows.shape[1] * basis.shape[1]
@@ -359,13 +366,14 @@ def check_identified(design: Design) -> None:
     covariates, pairs = design.covariates, design.pairs
     if covariates is None or pairs is None:
         raise ValueError("design must have covariates and pair counts.")
+    # collinear columns: a least eigenvalue of 0 where all have length 1
     gram = linear_predictor(design, pairs).information(np.ones(len(pairs.first)))
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     if spectrum(gram / np.outer(scale, scale))[0][0] < 1e-9:
         raise ValueError(
             f"the coefficients of '~ {covariates.formula}' cannot be told apart from who compared "
             f"which pairs: leave out covariates that repeat each other or levels that nobody has, "
-            f"and count numbers from near their middle."
+            f"and count numbers from about their middle."
         )
 
 
@@ -382,7 +390,7 @@ def display(design: Design) -> FloatArray:
     covariates, m = design.covariates, len(design.items)
     if covariates is None:
         return np.eye(m)
-    lengths = covariates.item_lengths
+    lengths = np.linalg.norm(covariates.item_matrix, axis=0)
     each = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, m)
     table = np.asarray(np.kron(np.eye(len(covariates.columns)), each))
     return bordered(table, 1.0) if covariates.ordered else table
@@ -428,6 +436,7 @@ def groups_at(
         raise ValueError(f"at must name covariates of the model, not {sorted(unknown)}.")
     if covariates is None:
         return [{}]
+    # numeric covariates that are left out are in the middle of their bounds
     levels = covariates.cell_labels if every else covariates.cell_labels[:1]
     middle = {name: 0.5 * (low + high) for name, low, high in covariates.bounds}
     return [middle | dict(group) for group in (levels if at is None else (at,))]
@@ -435,7 +444,7 @@ def groups_at(
 
 def _rows_at(covariates: Covariates, groups: list[dict[str, Any]]) -> FloatArray:
     columns = {name: [group.get(name) for group in groups] for name in covariates.names}
-    return covariates.rows_at(columns, len(groups))
+    return rows_at(covariates, columns, len(groups))
 
 
 def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
@@ -461,5 +470,5 @@ def pair_predictors(
     if covariates is None:
         pairs = PairCounts(first, second, np.ones(n), "declared")
         return np.asarray(ItemContrasts(pairs, m).matrix().toarray())
-    rows = covariates.rows_at(columns, n)
+    rows = rows_at(covariates, columns, n)
     return predictor_matrix(covariates, rows, first, second, m, np.ones(n, dtype=np.int64))

@@ -94,7 +94,7 @@ class ScoreFunction:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the worths in predictions, such that chances vary as for logit."""
+        """Standard deviation of worths in predictions: probabilities vary as for the logit."""
         return 0.25 / float(self.link.density(0.0))
 
     @property
@@ -119,7 +119,7 @@ LOGISTIC_SCORE = ScoreFunction(LOGIT)
 @cache
 def _information(link: Link) -> Antiderivatives:
     score = ScoreFunction(link, likelihood=True)
-    # the information falls like F'; where upsets have this chance squared it is gone
+    # the information falls like F'; where upsets have this probability squared it is gone
     return Antiderivatives(score.curvature, 1.5 * link.exact.far)
 
 
@@ -131,6 +131,7 @@ def _most(link: Link) -> float:
 
 @cache
 def _mean(score: ScoreFunction, name: str) -> float:
+    # the difference of two normal worths has twice their variance
     nodes, weights = _NORMAL
     values = getattr(score, name)(math.sqrt(2.0) * score.spread * nodes)
     return float(weights @ values / weights.sum())
@@ -188,7 +189,7 @@ class EdgeLoss:
         return cls(
             lambda t: -float(won @ exact.log_cdf(t) + lost @ exact.log_cdf(-t)),
             lambda t: np.asarray(lost * exact.ratio(-t) - won * exact.ratio(t)),
-            lambda t: np.asarray(won * exact.bend(t) + lost * exact.bend(-t)),
+            lambda t: np.asarray(won * exact.curvature(t) + lost * exact.curvature(-t)),
             max(1.0, most) * (won + lost),
             # two products and a difference
             exact.accuracy + 2.0,
@@ -237,4 +238,4 @@ def loss_bounds(link: Link) -> LossBounds:
     if math.isinf(link.kappa1):
         return LossBounds("matching loss", 1.0, 1.0, link.exact.peak)
     exact = link.exact
-    return LossBounds("log-likelihood", exact.steepest, link.kappa1, link.kappa2, exact.swing)
+    return LossBounds("log-likelihood", exact.steepest, link.kappa1, link.kappa2, exact.asymmetry)

@@ -2,7 +2,7 @@
 
 Levels and bounds are declarations, and the model matrix is worked out from them alone: nothing here
 sees data. A frame is asked afterwards which level, or which value within its bounds, each unit has
-(:mod:`privrank.encode.predictor`).
+(:mod:`privrank.encode.comparisons`).
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.release.survey import Covariates
+from privrank.release.survey import Covariates, powers_of, scaled_position
 from privrank.util.checks import as_list, as_numbers, undeclared
 from privrank.util.formula import Factor, columns_of, factors_of, terms_of
 
-__all__ = ["FIRST", "Predictor", "Schema", "declare"]
+__all__ = ["FIRST", "Predictor", "Schema", "declare", "rows_at"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -105,6 +106,7 @@ def declare(
     ValueError, TypeError
         One sentence, if this declares no model.
     """
+    # `first` is the order effect, unless the data has a column of that name
     factors = factors_of(right)
     ordered = FIRST not in schema.names and any(factor.column == FIRST for factor in factors)
     if ordered:
@@ -117,6 +119,7 @@ def declare(
         raise ValueError(
             f"formula must keep an intercept or a covariate on its right, got '~ {right}'."
         )
+    # columns of unit length are collinear where the least eigenvalue of their products is 0
     size = np.sqrt(np.maximum((weights**2).sum(axis=0), 1e-300))
     if np.linalg.eigvalsh((weights / size).T @ (weights / size))[0] < 1e-12:
         raise ValueError(
@@ -162,6 +165,7 @@ def _declarations(
     factors: Sequence[Factor], schema: Schema, levels: object, bounds: object
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[float, float]]]:
     """Return the declared levels of the categorical covariates and the bounds of the numeric."""
+    # a column with levels, declared or by its type, is categorical; else it is a number in bounds
     used = {factor.column for factor in factors}
     declared = _mapping("levels", levels, "a column to its levels")
     limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
@@ -258,6 +262,7 @@ def _weights(
     differences between the middle (u = 0) and the upper bound (u = 1) are the coefficients of the
     monomials.
     """
+    # one row for every combination of levels and of middles and upper bounds
     corners = list(product((0, 1), repeat=len(ranges)))
     cells = list(product(*(range(len(levels)) for levels in choices.values())))
     rows = [(cell, corner) for cell in cells for corner in corners]
@@ -276,6 +281,7 @@ def _weights(
         grid[without] = 1.0
     columns = columns_of(right, grid, without)
     weights = columns.matrix.reshape(len(cells), *(2,) * len(ranges), len(columns.names))
+    # along each numeric covariate: the value in the middle, and the slope to the upper bound
     for axis in range(1, 1 + len(ranges)):
         weights = np.concatenate(
             (np.take(weights, [0], axis), np.diff(weights, axis=axis)), axis=axis
@@ -311,15 +317,57 @@ def _item_matrix(
         if table[factor.column].isna().any():
             raise ValueError(f"item_data must have {factor.column!r} for every item.")
     columns = columns_of(formula, table)
-    kept = [k for k, name in enumerate(columns.names) if name != "Intercept"]
-    matrix = columns.matrix[:, kept]
+    # worths are centred, so that an intercept and the means of covariates have no meaning
+    used = [k for k, name in enumerate(columns.names) if name != "Intercept"]
+    matrix = columns.matrix[:, used]
     if not np.isfinite(matrix).all():
         raise ValueError("item_data must hold finite numbers.")
     matrix = matrix - matrix.mean(axis=0)
     lengths = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
-    if not kept or np.linalg.matrix_rank(matrix / lengths, tol=1e-9) < len(kept):
+    if not used or np.linalg.matrix_rank(matrix / lengths, tol=1e-9) < len(used):
         raise ValueError(
             f"item_formula must have columns that differ between items and do not repeat each "
             f"other, got {formula!r}: leave some out."
         )
-    return tuple(columns.names[k] for k in kept), matrix
+    return tuple(columns.names[k] for k in used), matrix
+
+
+def rows_at(facts: Covariates, table: Mapping[str, Sequence[Any]], size: int) -> FloatArray:
+    """Return model matrix rows at given levels and numbers, shape (size, K).
+
+    Parameters
+    ----------
+    facts : Covariates
+        What is public about the covariates.
+    table : mapping of str to sequence
+        Values of the covariates; a numeric one that is left out is in the middle of its bounds.
+    size : int
+        Length of the sequences.
+
+    Raises
+    ------
+    ValueError
+        If a level is not declared, or a number is out of its bounds.
+    """
+    cell = np.zeros(size, dtype=np.int64)
+    for name, declared in facts.factors:
+        number = {level: place for place, level in enumerate(declared)}
+        place = np.array([number.get(str(v), -1) for v in table.get(name, [None] * size)])
+        if size and (place < 0).any():
+            raise ValueError(
+                f"covariate {name!r} must be given as one of {', '.join(map(repr, declared))}."
+            )
+        cell = cell * len(declared) + place
+    position = np.zeros((size, len(facts.bounds)), dtype=np.int64)
+    for column, (name, low, high) in enumerate(facts.bounds):
+        middle = [0.5 * (low + high)] * size
+        values = list(table.get(name, middle))
+        numbers = np.array([v if isinstance(v, Real) else np.nan for v in values], dtype=float)
+        if not ((numbers >= low) & (numbers <= high)).all():
+            raise ValueError(
+                f"covariate {name!r} must be a number in its bounds, {low:g} to {high:g}."
+            )
+        position[:, column] = scaled_position(numbers, low, high)
+    powers = facts.step * powers_of(position, facts.monomials)
+    weights = facts.weights.reshape(facts.cells, len(facts.monomials), -1)
+    return np.asarray(np.einsum("sp,spk->sk", powers, weights[cell]))

@@ -7,8 +7,8 @@ the score of column k is weights_k' statistic, on the item basis, halved; noise 
 map. Under a log-loss that is no matching loss the scores are another function of the worths
 (:class:`privrank.bradley_terry.losses.ScoreFunction`).
 
-Items that the release does not connect (:func:`privrank.release.connected.parts_of`) are not
-compared in any statement, but their counts are part of the fit: too few to tell how two items
+Items that the release does not connect (:func:`privrank.release.survey.parts_of`) are not
+compared in any statement, but their counts are part of the fit: too few to show how two items
 compare, they still move the scores of both.
 """
 
@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import (
-    ItemContrasts,
     LinearPredictor,
     bordered,
     identified,
@@ -33,7 +32,6 @@ from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.connected import parts_of
 from privrank.release.names import (
     GAIN,
     GROUP_ANSWERS,
@@ -45,16 +43,13 @@ from privrank.release.names import (
 )
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
-from privrank.release.survey import Covariates, Design, PairCounts
+from privrank.release.survey import Covariates, Design, PairCounts, parts_of
 from privrank.util.arrays import own
 
 __all__ = [
-    "Counts",
     "ScoreEquations",
-    "groups",
     "pair_counts",
     "score_equations",
-    "unbiased",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -239,6 +234,7 @@ class ScoreEquations:
 
     def noise_covariance(self, b: FloatArray) -> FloatArray:
         """Return the covariance of the noise in the scores, shape (p, p), at coefficients b."""
+        # the noise of rows and items is independent, and enters the scores by weights and basis
         gram = self.weights.T @ self.weights
         noise = np.asarray(np.kron(self.item_variance * gram, self.basis.T @ self.basis))
         if self.ordered:
@@ -259,6 +255,7 @@ class ScoreEquations:
     @property
     def released_count(self) -> FloatArray:
         """Comparisons of each edge as they were released, also where noise put them below 0."""
+        # a fit needs counts that are not negative: `surplus` is what that added
         more = self.surplus if len(self.surplus) else 0.0
         return np.asarray(self.pairs.count - more)
 
@@ -330,8 +327,9 @@ class ScoreEquations:
             return np.zeros((len(b), len(b)))
         mean, share = self.function.mean(self.linear.predict(b)), self.group_shares
         scores = self.linear.scores_by_pattern(self.pairs.count * mean)
-        each = (scores / share[:, None] - scores.sum(axis=0)) / self.group_answers.sum()
-        noise = self.group_variance * (each.T @ each)
+        # the derivative of the scores by the comparisons of each cell
+        slopes = (scores / share[:, None] - scores.sum(axis=0)) / self.group_answers.sum()
+        noise = self.group_variance * (slopes.T @ slopes)
         if self.count_variance > 0:
             rows = np.repeat(share, len(mean) // len(share)) * mean
             rows = rows[:, None] * self.linear.matrix()
@@ -345,12 +343,11 @@ class ScoreEquations:
         Given those by edge, shape (rows, edges), and the predictors of edges. An error of a pair is
         spread over the cells by their shares.
         """
-        each = along * self.function.mean(predictors)
+        by_edge = along * self.function.mean(predictors)
         if self.grouped:
-            each = np.einsum(
-                "rcp,c->rp", each.reshape(len(each), len(self.group_shares), -1), self.group_shares
-            )
-        return np.asarray(self.count_variance * (each**2).sum(axis=1))
+            by_cell = by_edge.reshape(len(along), len(self.group_shares), -1)
+            by_edge = np.einsum("rcp,c->rp", by_cell, self.group_shares)
+        return np.asarray(self.count_variance * (by_edge**2).sum(axis=1))
 
     @property
     def steps(self) -> int:
@@ -376,84 +373,65 @@ class ScoreEquations:
         return self.linear.information(self.pairs.count * curvature)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Counts:
-    """Comparisons per pair, as :class:`ScoreEquations` has them.
-
-    Parameters
-    ----------
-    pairs : PairCounts
-        What a fit takes them to be.
-    surplus : ndarray
-        By how much these are too large; empty if they are not.
-    variance : float
-        Error variance of each.
-    member : ndarray of int64, or None
-        The part of each item, between which they do not exceed their noise; None if all are in one.
-    """
-
-    pairs: PairCounts
-    surplus: FloatArray = field(default_factory=lambda: np.zeros(0))
-    variance: float = 0.0
-    member: NDArray[np.int64] | None = None
-
-
-def unbiased(design: Design, noisy: FloatArray, variance: float) -> Counts:
+def _unbiased(design: Design, noisy: FloatArray, variance: float) -> dict[str, Any]:
     """Return counts per pair that were released with noise of this variance.
 
     A fit needs counts that are not negative: where noise has carried one below 0 it is 0, and what
-    that adds is taken off again once the worths are known
-    (:meth:`privrank.bradley_terry.score.ScoreEquations.surplus_score`).
-    So the errors of the equations have mean 0 and the variance of the noise whatever the counts
-    are; counts shrunk towards their mean would be wrong in the same direction for all pairs of an
+    that adds is taken off again once the worths are known (:meth:`ScoreEquations.surplus_score`).
+    So the errors of the equations have mean 0 and the variance of the noise, whatever the counts
+    are. Counts shrunk towards their mean would be wrong in the same direction for all pairs of an
     item that is compared more often than others.
     """
     items, count = len(design.items), np.maximum(noisy, 0.0)
-    pairs = PairCounts(*np.triu_indices(items, 1), count, "released")
-    return Counts(pairs, count - noisy, variance, parts_of(noisy, variance, items))
+    return {
+        "pairs": PairCounts(*np.triu_indices(items, 1), count, "released"),
+        "surplus": count - noisy,
+        "count_variance": variance,
+        "member": parts_of(noisy, variance, items),
+    }
 
 
 @lru_cache(maxsize=8)
-def pair_counts(release: Release) -> Counts:
-    """Return the comparisons per pair."""
+def pair_counts(release: Release) -> dict[str, Any]:
+    """Return the comparisons per pair, as :class:`ScoreEquations` has them.
+
+    Its `pairs`, and where they are released `surplus`, `count_variance` and `member`.
+    """
     if PAIR_COUNTS in release.parts:
         part = release.parts[PAIR_COUNTS]
-        return unbiased(release.design, part.values.astype(np.float64), part.noise_variance)
+        return _unbiased(release.design, part.values.astype(np.float64), part.noise_variance)
     if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
-    return Counts(release.design.pairs)
+    return {"pairs": release.design.pairs}
 
 
-def groups(release: Release, covariates: Covariates) -> dict[str, Any]:
+def _counts(release: Release) -> dict[str, Any]:
     """Return comparisons per pattern and pair, and per cell, with their errors.
 
     Under a private design the comparisons per cell are released, and so are those per pair unless
     they are declared. Every cell is taken to compare the pairs in the same proportions.
     """
-    counts = pair_counts(release)
-    pairs, cells, m = counts.pairs, covariates.cells, len(release.design.items)
-    if pairs.origin == "observed":
-        return {"pairs": pairs}
-    answers, variance = np.ones(cells), 0.0
+    counts, covariates = dict(pair_counts(release)), release.design.covariates
+    pairs, m = counts["pairs"], len(release.design.items)
+    if covariates is None or pairs.origin == "observed":
+        return counts
+    cells = covariates.cells
+    answers, counts["group_variance"] = np.ones(cells), 0.0
     if cells > 1:
         part = release.parts[GROUP_ANSWERS]
         answers = np.maximum(part.step * part.values, LEAST_GROUP)
-        variance = part.noise_variance
+        counts["group_variance"] = part.noise_variance
+    # edges cell by cell, with the share of the cell in the comparisons of each pair
     shift, share = np.repeat(np.arange(cells) * m, len(pairs.first)), answers / answers.sum()
-    by_cell = PairCounts(
+    counts["pairs"] = PairCounts(
         np.tile(pairs.first, cells) + shift,
         np.tile(pairs.second, cells) + shift,
         np.asarray(np.kron(share, pairs.count), dtype=np.float64),
         pairs.origin,
     )
-    return {
-        "pairs": by_cell,
-        "surplus": np.kron(share, counts.surplus),
-        "count_variance": counts.variance,
-        "group_answers": answers,
-        "group_variance": variance,
-        "member": counts.member,
-    }
+    if "surplus" in counts:
+        counts["surplus"] = np.kron(share, counts["surplus"])
+    return counts | {"group_answers": answers}
 
 
 def score_equations(release: Release) -> ScoreEquations:
@@ -462,134 +440,99 @@ def score_equations(release: Release) -> ScoreEquations:
     Worths of objective perturbation are read through their equations: at the minimiser the score
     equations hold with the noise w on their right-hand side, so that their left-hand side, with
     public pair counts, is half a noisy net. The log-loss of other links than the logit is read in
-    the same way, its scores being linear near the truth.
+    the same way, its scores being linear about the truth.
 
     The win matrix of a non-private run, exact and of the pairs met only, is fitted by maximum
     likelihood; for the logit that is what its net wins give. That of randomised responses is read
     by its net wins over the gain of the response. A report r of an answer y in {1, 0, -1} has
-    E(r | y) = gain y, so that half of r / gain has mean F - 1/2 and variance E(r^2) / (4 gain^2) -
+    E(r | y) = gain y. So half of r / gain has mean F - 1/2 and variance E(r^2) / (4 gain^2) -
     (F - 1/2)^2 = F (1 - F) + (E(r^2) / gain^2 - 1) / 4. Sampling and response are one draw, and
     this is its variance. E(r^2) is 1 without ties; else it has an unbiased estimate in the share of
     a pair's reports that are no ties.
     """
-    design, m = release.design, len(release.design.items)
-    function = ScoreFunction(release.link)
     if WINS in release.parts:
         return _of_wins(release)
-    if design.covariates is not None:
-        return _of_groups(release, design.covariates)
-    counts = pair_counts(release)
-    pairs, member, known = counts.pairs, counts.member, identified(design, counts.member)
-    linear = ItemContrasts(pairs, m)
+    counts = _counts(release)
     if NET in release.parts:
-        part = release.parts[NET]
-        score = 0.5 * part.step * part.values.astype(np.float64)
-        return ScoreEquations(
-            m,
-            linear.centred(score),
-            pairs,
-            linear,
-            function,
-            item_distribution=_net_distribution(part),
-            item_step=0.5 * part.step,
-            surplus=counts.surplus,
-            count_variance=counts.variance,
-            member=member,
-            known=known,
-            random_pairs=pairs.origin == "equal",
-        )
-    part, gamma = release.parts[WORTHS], release.plan.number("gamma")
+        return _of_net(release, counts)
+    part, gamma, pairs = release.parts[WORTHS], release.plan.number("gamma"), counts["pairs"]
     theta = np.asarray(part.step * part.values, dtype=np.float64)
     function = ScoreFunction(release.link, likelihood=loss_bounds(release.link).answers_curve)
+    linear = linear_predictor(release.design, pairs)
     score = linear.scores(pairs.count * function.mean(linear.predict(theta))) + gamma * theta
-    return ScoreEquations(
-        m,
-        linear.centred(score),
-        pairs,
-        linear,
-        function,
+    return _equations(
+        release,
+        counts,
+        score,
+        function=function,
         item_distribution=DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP),
         item_step=SIMULATION_STEP,
-        surplus=counts.surplus,
-        count_variance=counts.variance,
-        member=member,
-        known=known,
         output_variance=part.noise_variance,
     )
 
 
+def _equations(
+    release: Release, counts: dict[str, Any], score: FloatArray, **more: Any
+) -> ScoreEquations:
+    """Return score equations with what follows from the counts of comparisons and the design."""
+    design, linear = release.design, linear_predictor(release.design, counts["pairs"])
+    known = identified(design, counts.get("member"))
+    if known is None:  # covariates of items can identify what pair counts do not connect
+        counts = counts | {"member": None}
+    facts = {"function": ScoreFunction(release.link), "covariates": design.covariates} | more
+    m = len(design.items)
+    return ScoreEquations(m, linear.centred(score), linear=linear, known=known, **counts, **facts)
+
+
 def _of_wins(release: Release) -> ScoreEquations:
     """Read the wins of both items of each pair: of the pairs met, or noisy and of all."""
-    design, part, m = release.design, release.parts[WINS], len(release.design.items)
-    function = ScoreFunction(release.link)
+    design, part = release.design, release.parts[WINS]
     wins = part.step * part.values.reshape(2, -1)
     half = 0.5 * (wins[0] - wins[1])
-    if design.pairs is not None:
-        linear = linear_predictor(design, design.pairs)
-        if GAIN in release.plan.settings:
-            gain, pairs = release.plan.number(GAIN), design.pairs
-            response = 0.25 * (wins.sum(axis=0) / gain**2 - pairs.count)
-            score = linear.scores(half / gain)
-            return ScoreEquations(m, score, pairs, linear, function, response=response)
-        exact = design.covariates is None and release.link == LOGIT
-        return ScoreEquations(
-            m,
-            linear.scores(half),
-            design.pairs,
-            linear,
-            function,
-            covariates=design.covariates,
-            answers=None if exact else (wins[0], wins[1]),
-        )
-    if not isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian):
-        raise ValueError("release must have discrete Laplace or Gaussian noise on its win matrix.")
-    # a count is the sum of a pair's two cells
-    counts = unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
-    linear = ItemContrasts(counts.pairs, m)
-    return ScoreEquations(
-        m,
-        linear.centred(linear.scores(half)),
-        counts.pairs,
-        linear,
-        function,
-        edge_distribution=part.distribution,
-        edge_step=part.step,
-        surplus=counts.surplus,
-        count_variance=counts.variance,
-        member=counts.member,
-        known=identified(design, counts.member),
-    )
+    if design.pairs is None:
+        if not isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian):
+            raise ValueError("release must have discrete Laplace or Gaussian noise on its wins.")
+        # a count is the sum of a pair's two cells
+        counts = _unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
+        score = linear_predictor(design, counts["pairs"]).scores(half)
+        noise = {"edge_distribution": part.distribution, "edge_step": part.step}
+        return _equations(release, counts, score, **noise)
+    linear, counts = linear_predictor(design, design.pairs), {"pairs": design.pairs}
+    if GAIN in release.plan.settings:
+        gain = release.plan.number(GAIN)
+        response = 0.25 * (wins.sum(axis=0) / gain**2 - design.pairs.count)
+        return _equations(release, counts, linear.scores(half / gain), response=response)
+    exact = design.covariates is None and release.link == LOGIT
+    answers = None if exact else (wins[0], wins[1])
+    return _equations(release, counts, linear.scores(half), answers=answers)
 
 
-def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
-    """Read net wins by row of covariates and item."""
-    facts = groups(release, covariates)
-    pairs = facts["pairs"]
-    m, part = len(release.design.items), release.parts[NET]
-    rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
-    score = (covariates.weights.T @ rows @ item_basis(covariates, m)).ravel()
-    linear = linear_predictor(release.design, pairs)
-    facts["known"] = identified(release.design, facts.get("member"))
-    if facts["known"] is None:
-        facts["member"] = None
-    order_distribution, order_step = _NO_NOISE, 1.0
-    if covariates.ordered:
+def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
+    """Read net wins by item, or with covariates by their rows and item.
+
+    Worths alone are the model with an intercept, whose one row has weight 1.
+    """
+    covariates, part, pairs = release.design.covariates, release.parts[NET], counts["pairs"]
+    m = len(release.design.items)
+    score = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
+    random, order = pairs.origin == "equal", {}
+    if covariates is not None:
+        score = covariates.weights.T @ score @ item_basis(covariates, m)
+        # which pairs each group has compared is known for all groups together at most
+        random = random or (covariates.cells > 1 and pairs.origin != "observed")
+    score = np.asarray(score.ravel())
+    if covariates is not None and covariates.ordered:
         named = release.parts[ORDER_EFFECT]
-        order_distribution, order_step = named.laplace, 0.5 * named.step
-        score = np.append(score, order_step * named.values[0])
-    return ScoreEquations(
-        items=m,
-        score=linear.centred(np.asarray(score)),
-        linear=linear,
-        function=ScoreFunction(release.link),
-        covariates=covariates,
+        order = {"order_distribution": named.laplace, "order_step": 0.5 * named.step}
+        score = np.append(score, order["order_step"] * named.values[0])
+    return _equations(
+        release,
+        counts,
+        score,
         item_distribution=_net_distribution(part),
         item_step=0.5 * part.step,
-        order_distribution=order_distribution,
-        order_step=order_step,
-        # which pairs each group has compared is known for all groups together at most
-        random_pairs=pairs.origin == "equal" or covariates.cells > 1 and pairs.origin != "observed",
-        **facts,
+        random_pairs=random,
+        **order,
     )
 
 

@@ -15,16 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtri, xlog1py
 
-from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import cube_half_width, half_width, simulated
+from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import (
     BordaDistribution,
     PairDistribution,
+    cube_half_width,
     difference_tail,
+    half_width,
     permutohedra,
+    simulated,
 )
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import bracket
 
 __all__ = [
@@ -36,7 +39,6 @@ __all__ = [
     "score_interval",
 ]
 
-FloatArray = NDArray[np.float64]
 
 Target = Literal["population", "sample"]
 
@@ -50,10 +52,10 @@ _NORMAL, _SUMS = 20, 100_000
 """Items up to which the noise in one total is drawn, and how often."""
 
 _DISTANCES = 64
-"""Distances of two items in a ranking that are told apart."""
+"""Distances of two items in a ranking that are distinguished."""
 
 _RADII = 64
-"""Values of the radius of K-norm noise that are told apart."""
+"""Values of the radius of K-norm noise that are distinguished."""
 
 _STEPS = 6
 """Newton steps to an end of a mid-p interval: five reach it in double precision."""
@@ -71,15 +73,16 @@ def binomial_lower(
     **Statistic.** The exact end is the probability q at which so many hits, or more, have the
     probability `tail`: such intervals cover at least as often as they say, and more often for few
     trials. The mid-p end (Lancaster 1961) counts just so many hits half,
-    P(X > k) + P(X = k) / 2 = tail, which is the same up to this half and so lies inside of the
+    P(X > k) + P(X = k) / 2 = tail. This is the same up to this half and so lies inside of the
     exact interval. It covers as often as it says on average over q, more for few trials, and less
     for some q: `docs/validation/local_pairs.md` has both by enumeration.
 
     With b(k) = P(X = k), P(X >= k) rises by k b(k) / q, so that the left-hand side rises by
-    (k / q + (n - k) / (1 - q)) b(k) / 2, by which Newton's steps go there from the exact end.
+    (k / q + (n - k) / (1 - q)) b(k) / 2. By this Newton's steps go there from the exact end.
     """
     k, rest = np.maximum(hits, 1.0), np.asarray(misses, dtype=np.float64)
     end = betaincinv(k, rest + 1.0, tail)
+    # Newton's steps for log P(X = k) and its half, from the exact end inwards
     for _ in range(0 if exact else _STEPS):
         log_same = k * np.log(end) + xlog1py(rest, -end) - betaln(k + 1.0, rest + 1.0)
         half = 0.5 * np.exp(log_same - np.log(k + rest + 1.0))
@@ -101,18 +104,18 @@ def fraction_interval(
     """Return the ends of intervals for fractions of rankings that place one item before another.
 
     Given noisy fractions of `units`, the distribution of the noise in the counts and the size of
-    its step in fractions; `coordinates` is 1 for one interval at a time, the number of pairs for
+    its step in fractions. `coordinates` is 1 for one interval at a time, the number of pairs for
     all at once.
 
     Notes
     -----
     **Statistic.** For the sample, the fraction plus and minus the exact quantile q of the noise (of
-    the largest coordinate, when all intervals shall hold at once) and half a step: the sample's
-    fraction is a whole number of steps away and is often q itself, which rounding must not leave
+    the largest coordinate, when all intervals shall hold at once) and half a step. The sample's
+    fraction differs by a whole number of steps, often q itself, which rounding must not leave
     outside (95 % intervals for all pairs of 3 items covered .88). For the population, all p
     with (w - p)^2 <= q^2 + z^2 p (1 - p) / n: Wilson's interval with noise, where w is the
     fraction, brought into [0, 1], and z the normal quantile (Sidak's for all at once). For cube
-    noise q is such that this is exact at p = 1/2: its coordinates share a radius, so that the
+    noise q is such that this is exact at p = 1/2. Its coordinates share a radius, so that the
     largest of their sums with sampling errors is above the hypotenuse of the two largest. A unit
     with several rankings has a mean that varies less than p (1 - p), which errs on the wide side.
     """
@@ -121,8 +124,8 @@ def fraction_interval(
     if target == "sample":
         noise += 0.5 * step
         return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
-    each = -math.expm1(math.log1p(-alpha) / coordinates)
-    spread = float(ndtri(0.5 * each)) ** 2 / units
+    level = -math.expm1(math.log1p(-alpha) / coordinates)
+    spread = float(ndtri(0.5 * level)) ** 2 / units
     if isinstance(distribution, CubeNoise):
         both = step * cube_half_width(
             distribution, alpha, coordinates, 0.5 / math.sqrt(units) / step
@@ -155,10 +158,10 @@ def score_interval(
 
     Notes
     -----
-    **Statistic.** Values in [0, b] with mean s have variance at most s (b - s) (Bhatia and Davis),
-    which is taken for the population: a bound, so that the interval errs on the wide side unless
+    **Statistic.** Values in [0, b] with mean s have variance at most s (b - s) (Bhatia and Davis).
+    That is taken for the population: a bound, so that the interval errs on the wide side unless
     all values are 0 or b. As in Wilson's interval it is that at every s, and not at the estimate,
-    near whose ends 40 such values would seem sure (95 % intervals covered .87 at s = b / 20).
+    close to whose ends 40 such values would seem sure (95 % intervals covered .87 at s = b / 20).
     """
     w = np.clip(np.asarray(scores, dtype=np.float64) / largest, 0.0, 1.0)
     spread = float(ndtri(0.5 * alpha)) ** 2 / units if target == "population" else 0.0
@@ -182,6 +185,7 @@ def score_half_width(
     or heavy tails. Half a step is added, which is no further value of the noise, so that rounding
     leaves its ends inside.
     """
+    # a Borda total adds up the noise of the item's pairs, or has noise of its own
     summed = items - 1 if pairs else 1
     if distribution.variance == 0:
         return 0.0
@@ -219,16 +223,16 @@ def rank_threshold(
 
     **Statistic, population.** Let X be the difference of the ranks of two items in the (mean)
     ranking of one unit, and v its variance. With a normal sampling error the pair is stated wrongly
-    with a probability of at most h(v) = P(|N(0, v / n) + noise| > t), both signs counted: an order
+    with a probability of at most h(v) = P(|N(0, v / n) + noise| > t), both signs counted. An order
     that is right needs no error, and a wrong one the more the farther the mean of X is from 0. The
     threshold t is such that the h(v) of all pairs add up to at most alpha whatever the distribution
     of rankings. v is at most E X^2. The ranks of a unit are a point of the permutohedron, a mean of
-    rankings s, so X^2 is at most the mean of their (s_i - s_j)^2, and the vector of E X^2 over all
+    rankings s, so X^2 is at most the mean of their (s_i - s_j)^2. And the vector of E X^2 over all
     pairs is at most one in the convex hull of the vectors of (s_i - s_j)^2. h does not fall with v,
     as noise is symmetric and unimodal, and where it is convex the sum over pairs is largest at a
-    vertex, that is one ranking s: it is the sum over d of (m - d) h(d^2), as m - d pairs are d
+    vertex, that is one ranking s. It is the sum over d of (m - d) h(d^2), as m - d pairs are d
     places apart. A fair coin between a ranking and its reverse attains that. h is convex where
-    t^2 is three times the variance of a normal error at least, as it is at usual alpha; where its
+    t^2 is three times the variance of a normal error at least, as it is at usual alpha. Where its
     slopes between the d^2 fall, they are replaced by the largest before, which gives a larger
     function that is convex.
 
@@ -255,6 +259,7 @@ def rank_threshold(
         tails = difference_tail(
             distribution, step / units, items, pairs, inner, apart / math.sqrt(units)
         )
+        # h by its values at d^2, made convex: no slope smaller than one before
         slopes = np.maximum.accumulate(np.diff(tails) / np.diff(squares))
         convex = tails[0] + np.append(0.0, np.cumsum(slopes * np.diff(squares)))
         return float(count @ convex) <= alpha

@@ -24,6 +24,7 @@ from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import attempt
 
 __all__ = [
@@ -41,8 +42,6 @@ __all__ = [
     "pair_table",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SUBSET_LIMIT = 14
 """Items up to which a component is solved over all its subsets; beyond, programming is faster."""
@@ -97,14 +96,14 @@ def kwiksort(pairs: NDArray[Any], pivots: IntArray) -> IntArray:
 
     Each list of items is divided by its pivot, its member that comes first in the permutation
     `pivots`, into those that a majority places before it and the others, which follow it, ties
-    included; both parts are sorted alike.
+    included. Both parts are sorted alike.
 
     Notes
     -----
     **Statistic.** With a uniform permutation this is KwikSort with an independent uniform pivot for
-    each list: whichever members a list has, which were determined by pivots outside it, the order
+    each list. Whichever members a list has, which were determined by pivots outside it, the order
     of the permutation among them is still uniform. On the pair counts of rankings the expected
-    score is at most twice the smallest; for a matrix with noise, which may break the triangle
+    score is at most twice the smallest. For a matrix with noise, which may break the triangle
     inequality, the factor is 5 when the two weights of each pair add up to one.
 
     References
@@ -202,7 +201,7 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     order within: pairs within a component cost the same as before, and pairs across cost the least
     they can. So an optimal order keeps the components together, for any real matrix.
 
-    A component of up to 14 items is solved over its subsets: the least cost of ordering the set A
+    A component of up to 14 items is solved over its subsets. The least cost of ordering the set A
     first is the least, over the last item i of A, of that of A - i plus the weight for i before
     A - i. Larger ones are the integer programme over x_ij = 1 when i precedes j with
     x_ij + x_jk + x_ki <= 2 for all triangles, added as they are violated, first without
@@ -242,17 +241,18 @@ def _components(margins: FloatArray) -> list[IntArray]:
     """
     leads = margins >= 0
     _, label = connected_components(csr_array(leads), directed=True, connection="strong")
-    reach = leads.sum(axis=1)
+    led = leads.sum(axis=1)
     parts = [np.flatnonzero(label == part) for part in np.unique(label)]
-    return sorted(parts, key=lambda members: -int(reach[members].max()))
+    return sorted(parts, key=lambda members: -int(led[members].max()))
 
 
 def _by_subsets(block: FloatArray) -> IntArray:
-    from privrank.kernels.subsets import last_terms, split_costs, subset_values
+    from privrank.kernels.search import last_terms, split_costs, subset_values
 
     m = len(block)
     halves = split_costs(block)
     values = subset_values(halves)
+    # from the whole set back: the last item is the one whose removal leaves the least cost
     subset, members = (1 << m) - 1, list(range(m))
     order = np.empty(m, dtype=np.int64)
     for place in range(m - 1, -1, -1):
@@ -289,6 +289,7 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
     if scale == 0:
         return np.arange(m, dtype=np.int64), 0.0
     margins = margins / scale
+    # a variable x_ij for each pair i < j of the component: whether i is placed before j
     first, second = np.triu_indices(m, 1)
     cost = -margins[first, second]
     number = np.zeros((m, m), dtype=np.int64)
@@ -304,6 +305,7 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
     bound = -float(np.abs(cost).sum()) / 2
     rows = np.empty((0, 3), dtype=np.int64)
     whole = False
+    # solve, add the triangles that the solution violates, and solve again; first real, then whole
     while loss(best) - bound > RESOLUTION:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -324,6 +326,7 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
             bound = max(bound, float(reached) - offset)
         if answer.x is None:
             break
+        # round the solution: items by how many others it places after them, then search from there
         before = np.zeros((m, m))
         before[first, second] = answer.x
         before[second, first] = 1.0 - answer.x

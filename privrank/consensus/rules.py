@@ -28,11 +28,11 @@ from privrank.consensus.orders import (
     local_search,
     order_of,
 )
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import solve
 
 __all__ = ["Rule", "Shrunk", "consensus_of", "fit_scores", "prior_of", "shrink"]
 
-FloatArray = NDArray[np.float64]
 
 Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "KwikSort"]
 
@@ -75,7 +75,7 @@ def fit_scores(
     """Return the scores whose logistic differences fit a pair matrix best.
 
     Given fractions P, which may lie outside [0, 1], and the positive variance V of the noise in
-    each, a number or a symmetric matrix, infinite where nothing is known of a pair: minimises the
+    each, a number or a symmetric matrix, infinite where nothing is known of a pair. Minimises the
     sum over i < j of (P[i, j] - F(t_i - t_j))^2 / (2 V[i, j]), F logistic, plus
     |t|^2 / (2 spread^2). Returns a stationary point of mean 0.
 
@@ -110,16 +110,19 @@ def fit_scores(
     rest = residual(scores)
     present = value(rest, scores)
     for _ in range(_ROUNDS):
+        # derivatives of the criterion at the scores, F' = F (1 - F) the slope of the surface
         slope = expit(scores[:, None] - scores)
         slope *= 1.0 - slope
         gradient = (weights * slope * rest).sum(axis=1) + ridge * scores
         scale = (weights * slope**2).sum(axis=1) + ridge
+        # F'^2 is the curvature of Gauss and Newton; F'' = -F' tanh(difference / 2) adds the rest
         weight = weights * slope**2
         weight += weights * slope * rest * np.tanh(0.5 * (scores - scores[:, None]))
         hessian = -weight
         hessian[np.diag_indices(m)] = weight.sum(axis=1) + ridge + damping * scale
         # the constant direction, in which the gradient has no part
         hessian += scale.mean() / m
+        # steps keep the mean at 0, where the ridge has its minimum
         step = solve(hessian, gradient)
         if not np.isfinite(step).all():  # not convex here: less of the curvature, more of damping
             damping = max(10.0 * damping, 1e-3)
@@ -127,6 +130,7 @@ def fit_scores(
         trial = scores - (step - step.mean())
         trial_rest = residual(trial)
         lowered = value(trial_rest, trial)
+        # Levenberg and Marquardt: less damping after a step that lowers the criterion, else more
         if lowered < present:
             scores, rest, present = trial, trial_rest, lowered
             damping *= 0.1
@@ -167,8 +171,9 @@ def prior_of(pairs: FloatArray, variance: FloatArray | float) -> tuple[FloatArra
     precision = np.zeros((m, m)) + 1.0 / np.asarray(variance)
     np.fill_diagonal(precision, 0.0)
     total = precision.sum(axis=1)
-    away = np.where(precision > 0, pairs - 0.5, 0.0)
-    leads = (precision * away).sum(axis=1) / total
+    deviation = np.where(precision > 0, pairs - 0.5, 0.0)
+    leads = (precision * deviation).sum(axis=1) / total
+    # the share of the leads' mean square that noise of variance 1 / total leaves to them
     square = float((leads**2).mean())
     left = max(0.0, 1.0 - float((1.0 / total).mean()) / square) if square > 0 else 0.0
     scores = 2.0 * logit(np.clip(0.5 + math.sqrt(left) * leads, 0.5 / m, 1.0 - 0.5 / m))
@@ -184,7 +189,7 @@ def shrink(
 ) -> Shrunk:
     """Shrink a noisy pair matrix towards the logit surface that fits it, searched from `start`.
 
-    `variance` is that of the noise in each fraction, a number or a symmetric matrix: 0, as a
+    `variance` is that of the noise in each fraction, a number or a symmetric matrix. 0, as a
     number, leaves the fractions as they are, and a pair of infinite variance is taken from the
     surface. `spread` is the standard deviation of the scores under the ridge of their fit.
 
@@ -196,7 +201,7 @@ def shrink(
     by moments, less two standard errors of the estimate if there is none and noise is normal, at
     least 0: noise is no misfit. Each fraction is then its posterior mean, when fractions lie about
     the surface with that variance: trust = misfit / (misfit + V). Where variances differ, w is 1
-    first and then 1 / (V + misfit), by which the surface is fitted again: with 1 / V alone a few
+    first and then 1 / (V + misfit), by which the surface is fitted again. With 1 / V alone a few
     pairs that are well known would draw the surface to themselves and hide the misfit.
     """
     matrix = np.array(pairs, dtype=np.float64)
@@ -209,6 +214,7 @@ def shrink(
         return Shrunk(matrix, scores, 1.0, float((rest**2).sum()) / (m * (m - 1)))
     table = np.zeros((m, m)) + variance
     known = np.isfinite(table) & ~np.eye(m, dtype=np.bool_)
+    # of D pairs, each of which is there twice, m - 1 scores leave the share 1 - (m - 1) / D
     free = 1.0 - 2.0 * (m - 1) / float(known.sum())
     alike = np.where(known, table[known].mean(), np.inf)
     about, rounds = (variance, 1) if np.ndim(variance) == 0 else (alike, _REFITS)
@@ -253,6 +259,7 @@ def consensus_of(
         best = kemeny(shrunk.pairs, time_limit=TIME_LIMIT)
         if best.proven:
             return best
+        # programming ran out of time: the better of what it found and of a local search
         return best.improved(local_search(order_of(shrunk.scores), shrunk.pairs), shrunk.pairs)
     if rule == "Kemeny":
         return kemeny(pairs, time_limit=TIME_LIMIT)

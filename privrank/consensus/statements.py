@@ -28,18 +28,19 @@ from privrank.consensus.orders import pair_matrix, pair_table
 from privrank.hypotheses.tails import BordaDistribution
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import CONCERNED, COVARIANCE, PAIR_COUNTS, PAIRS, SCORES, TOTALS
+from privrank.release.names import (
+    CONCERNED,
+    COVARIANCE,
+    ORDER,
+    PAIR_COUNTS,
+    PAIRS,
+    SCORES,
+    TOTALS,
+)
 from privrank.release.release import Release
+from privrank.util.arrays import FloatArray
 
-__all__ = [
-    "NoisyVotes",
-    "PairVotes",
-    "RandomReports",
-    "Statements",
-    "statements_of",
-]
-
-FloatArray = NDArray[np.float64]
+__all__ = ["NoisyVotes", "PairVotes", "RandomReports", "Statements", "statements_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,17 +85,9 @@ class NoisyVotes:
         """Return intervals of the fractions, one at a time or all together."""
         assert self.fractions is not None
         assert isinstance(self.noise, DiscreteLaplace | DiscreteGaussian | CubeNoise)
-        m = len(self.scores)
-        coordinates = m * (m - 1) // 2 if together else 1
-        return fraction_interval(
-            self.fractions,
-            self.noise,
-            self.step / self.units,
-            self.units,
-            alpha,
-            target,
-            coordinates,
-        )
+        m, n = len(self.scores), self.units
+        step, together_with = self.step / n, m * (m - 1) // 2 if together else 1
+        return fraction_interval(self.fractions, self.noise, step, n, alpha, target, together_with)
 
     @property
     def _score_noise(self) -> float:
@@ -148,7 +141,8 @@ class PairVotes:
         cls, net: NDArray[Any], counts: NDArray[Any], gain: float, square: float = 1.0
     ) -> PairVotes:
         """Return the votes with these sums and numbers of reports by pair, row by row."""
-        number, mean = (pair_table(each) for each in (counts, net / np.maximum(counts, 1)))
+        number, mean = pair_table(counts), pair_table(net / np.maximum(counts, 1))
+        # a vote for one order of a pair is one against the other
         return cls(number + number.T, mean - mean.T, gain, square)
 
     @property
@@ -178,8 +172,9 @@ class PairVotes:
         -----
         **Statistic.** The mean of n votes has the variance (s - t^2) / n, with t their expectation,
         for which the mean of n + 4 votes stands, two more for either order (Agresti and Coull
-        1998), which is at most the gain: unanimous votes, or a single one, have an error.
+        1998), which is at most the gain. Unanimous votes, or a single one, have an error.
         """
+        # t by n + 4 votes, within what an expected vote can be
         centre = np.clip(self.means * self.counts / (self.counts + 4.0), -self.gain, self.gain)
         return np.asarray(np.sqrt(self.largest_variance * (1.0 - centre**2 / self.square)))
 
@@ -199,22 +194,23 @@ class PairVotes:
         as in Wilson's interval. A mean t is the fraction 1/2 + t / (2 gain); what is outside of
         [0, 1] is cut off.
         """
-        m, asked = len(self.counts), self.counts > 0
-        each = alpha / (m * (m - 1) // 2) if together else alpha
+        m, answered = len(self.counts), self.counts > 0
+        level = alpha / (m * (m - 1) // 2) if together else alpha
         if self.square == 1.0:
             ahead = np.rint(0.5 * self.counts * (1.0 + self.means))
             behind = self.counts - ahead
-            lower = binomial_lower(ahead, behind, 0.5 * each, exact=together)
+            lower = binomial_lower(ahead, behind, 0.5 * level, exact=together)
             upper = 1.0 - lower.T  # the other way round it is the other item that is ahead
             means = [2.0 * lower - 1.0, 2.0 * upper - 1.0]
         else:
-            spread = float(ndtri(0.5 * each)) ** 2 / np.maximum(self.counts, 1.0)
+            spread = float(ndtri(0.5 * level)) ** 2 / np.maximum(self.counts, 1.0)
+            # the roots t of (x - t)^2 = z^2 (s - t^2) / n, here with spread = z^2 / n
             middle = self.means / (1.0 + spread)
             square = (self.means**2 - spread * self.square) / (1.0 + spread)
             half = np.sqrt(np.maximum(middle**2 - square, 0.0))
             means = [middle - half, middle + half]
         low, high = (np.clip(0.5 + mean / (2.0 * self.gain), 0.0, 1.0) for mean in means)
-        return np.where(asked, low, 0.0), np.where(asked, high, 1.0)
+        return np.where(answered, low, 0.0), np.where(answered, high, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,7 +220,7 @@ class RandomReports:
     Parameters
     ----------
     scores : ndarray, shape (m,)
-        Borda scores.
+        Borda scores; NaN where an adaptive protocol has asked about some pairs only.
     covariance : ndarray, shape (m, m)
         Their covariance.
     concerned : ndarray, shape (m, m)
@@ -295,6 +291,7 @@ class RandomReports:
 
     def _quantiles(self, alpha: float) -> FloatArray:
         """Return how many standard errors an interval has to either side, by two items."""
+        # as many reports as concern the items show their variance, one less for the mean
         freedom = np.maximum(self.concerned - 1.0, 1.0)
         quantiles = -stdtrit(freedom, 0.5 * alpha)
         return np.where(self.concerned > 1, quantiles, np.inf)
@@ -306,7 +303,7 @@ Statements = NoisyVotes | RandomReports
 def statements_of(release: Release) -> Statements | None:
     """Return what a release says about pairs and scores; None if it holds an order alone."""
     parts, n, m = release.parts, release.sample.nobs, len(release.sample.items)
-    if SCORES in parts:
+    if release.local and ORDER in parts:
         return _reports_of(release)
     if PAIRS not in parts and TOTALS not in parts:
         return None
@@ -327,6 +324,8 @@ def _reports_of(release: Release) -> RandomReports:
         net, counts = (parts[name].values * parts[name].step for name in (PAIRS, PAIR_COUNTS))
         gain, square = (release.plan.number(name) for name in ("gain", "square"))
         pairs = PairVotes.of(net, counts, gain, square)
+    if SCORES not in parts:  # of an adaptive protocol, which leaves most pairs unasked
+        return RandomReports(np.full(m, np.nan), np.full((m, m), np.nan), np.zeros((m, m)), pairs)
     scores, covariance, concerned = (
         np.asarray(parts[name].values * parts[name].step, dtype=np.float64)
         for name in (SCORES, COVARIANCE, CONCERNED)

@@ -1,6 +1,6 @@
 r"""The distribution of the Kendall distance of a Mallows ranking, at any number of items.
 
-Functions of (m, theta) with theta = -log(phi) in [0, inf): phi near 1 loses digits that theta
+Functions of (m, theta) with theta = -log(phi) in [0, inf): phi close to 1 loses digits that theta
 keeps. The distance D is the sum of independent V_j, j = 1..m, with P(V_j = k) proportional to
 phi^k on {0..j-1}. With l(x) = log(sinh(x/2) / (x/2)) and c = m (m - 1) / 4,
 
@@ -19,23 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, spence, zeta
 
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import zero
 
-__all__ = [
-    "distribution",
-    "log_partition",
-    "mean",
-    "pair_probability",
-    "pmf",
-    "theta_at",
-    "theta_of_mean",
-    "total_variation",
-    "uniform_sum",
-    "variance",
-]
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
 _TAIL = 8.7
@@ -79,29 +65,29 @@ def _series(coefficients: FloatArray, x: ComplexArray) -> ComplexArray:
 def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArray, ComplexArray]:
     """Return l(x), its integral from 0, l'(x) and l'''(x), for Re x > 0 or |Im x| < 2 pi.
 
-    The closed forms cancel near 0 and the series stop converging at 2 pi; every branch is the
+    The closed forms cancel at 0 and the series stop converging at 2 pi; every branch is the
     principal one because 1 - exp(-x) and x stay in the right half plane.
     """
     x = np.asarray(x, dtype=np.complex128)
-    near = np.abs(x) < _SERIES
-    y = np.where(near, x, 0.0)
+    small = np.abs(x) < _SERIES
+    y = np.where(small, x, 0.0)
     z = np.where(y == 0, 1.0, y)
-    small = (
+    series = (
         _series(_ZETA / _K, y),
         y * _series(_ZETA / (_K * (2 * _K + 1)), y),
         _series(2 * _ZETA, y) / z,
         _series(2 * _ZETA * (2 * _K - 1) * (2 * _K - 2), y) / z**3,
     )
-    x = np.where(near, _SERIES, x)
+    x = np.where(small, _SERIES, x)
     faded = np.exp(-x)
     coth = (1 + faded) / (1 - faded)
-    large = (
+    closed = (
         x / 2 + np.log1p(-faded) - np.log(x),
         x**2 / 4 + spence(1 - faded) - np.pi**2 / 6 - x * np.log(x) + x,
         coth / 2 - 1 / x,
         coth * faded / (1 - faded) ** 2 - 2 / x**3,
     )
-    a, b, c, d = (np.where(near, s, g) for s, g in zip(small, large, strict=True))
+    a, b, c, d = (np.where(small, s, g) for s, g in zip(series, closed, strict=True))
     return a, b, c, d
 
 
@@ -121,30 +107,30 @@ def _excess(m: int, u: ComplexArray) -> ComplexArray:
 
 def _level_sum(m: int, u: complex) -> complex:
     """Return sum_j l(j u) term by term; far out l(x) is x / 2 - log x and sums in closed form."""
-    kept = _kept(m, u.real)
-    x = np.arange(1, kept + 1).astype(np.complex128) * u
+    truncated = _truncated(m, u.real)
+    x = np.arange(1, truncated + 1).astype(np.complex128) * u
     total = complex(_sinh_terms(x)[0].sum())
-    if kept == m:
+    if truncated == m:
         return total
-    factorials = math.lgamma(m + 1) - math.lgamma(kept + 1)
-    return (
-        total + u * (m * (m + 1) - kept * (kept + 1)) / 4 - (m - kept) * cmath.log(u) - factorials
-    )
+    factorials = math.lgamma(m + 1) - math.lgamma(truncated + 1)
+    # sum over j > truncated of j u / 2 - log(j u)
+    lines = u * (m * (m + 1) - truncated * (truncated + 1)) / 4
+    return total + lines - (m - truncated) * cmath.log(u) - factorials
 
 
-def _kept(m: int, theta: float) -> int:
+def _truncated(m: int, theta: float) -> int:
     """Return how many of the V_j are truncated; the others are geometric to machine precision."""
     return m if m * theta <= _FADED else min(m, math.ceil(_FADED / theta))
 
 
 def _characteristic(m: int, theta: float, t: FloatArray) -> ComplexArray:
-    """Return E exp(i t (D - J (J - 1) / 4)) with J = `_kept`, for ascending t.
+    """Return E exp(i t (D - J (J - 1) / 4)) with J = `_truncated`, for ascending t.
 
     Centred at its middle, V_j has sinh(j u / 2) sinh(theta / 2) / (sinh(u / 2) sinh(j theta / 2)),
     u = theta - i t. Both quotients are divided by their hyperbolic cosines and multiplied by
     tanh(theta / 2), which leaves nothing to overflow and a limit at theta = 0.
     """
-    truncated = _kept(m, theta)
+    truncated = _truncated(m, theta)
     if truncated > _DIRECT and math.hypot(theta, float(t[-1])) < _SLOW:
         u = np.append(theta - 1j * t, theta).astype(np.complex128)
         excess = _excess(truncated, u)
@@ -182,7 +168,7 @@ def _frequency_limit(m: int, theta: float, copies: int = 1) -> float:
     return float(2 * np.arcsin(sine[int(negligible.argmax()), 0]))
 
 
-def _reach(m: int, theta: float) -> float:
+def _half_width(m: int, theta: float) -> float:
     """Return a distance from the mean beyond which D has probability below 2^-53.
 
     The variance falls in theta, so tilting down never raises it: the lower tail is sub-Gaussian
@@ -204,20 +190,20 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
     -----
     F(d) = 1/2 - (1 / 2 pi) int_0^pi Im[cf(t) exp(-i t (d + 1/2))] / sin(t / 2) dt. The midpoint
     rule with N points on the circle errs by no more than P(|D - d| >= N) (the kernel is a square
-    wave), so N is the reach of D plus the offset of d. The sum ends where the characteristic
+    wave), so N is the half width of D plus the offset of d. The sum ends where the characteristic
     function is negligible for good; its modulus falls on (0, pi / (m - 1)], because that of each
     V_j is the root of a sum of p_k cos(k t) with p_k >= 0 and k < m.
     """
     d = np.atleast_1d(np.floor(np.asarray(distance, dtype=float)))
     theta = min(theta, _FROZEN)
-    centre, reach = mean(m, theta), _reach(m, theta)
+    centre, half_width = mean(m, theta), _half_width(m, theta)
     out = np.where(d >= centre, 1.0, 0.0)
-    inside = (d >= 0) & (d < m * (m - 1) // 2) & (np.abs(d + 0.5 - centre) < reach + 1)
+    inside = (d >= 0) & (d < m * (m - 1) // 2) & (np.abs(d + 0.5 - centre) < half_width + 1)
     if not inside.any():
         return out
     y = d[inside] + 0.5
-    points = 2 * (math.ceil(reach + float(np.abs(y - centre).max())) // 2 + 2)
-    y = y - _kept(m, theta) * (_kept(m, theta) - 1) / 4
+    points = 2 * (math.ceil(half_width + float(np.abs(y - centre).max())) // 2 + 2)
+    y = y - _truncated(m, theta) * (_truncated(m, theta) - 1) / 4
     limit = _frequency_limit(m, theta)
     total = np.zeros(len(y))
     for start in range(0, points // 2, _BLOCK):
@@ -254,9 +240,9 @@ def uniform_sum(m: int, copies: int, origin: int, cell: int) -> tuple[IntArray, 
     from scipy.fft import irfft, next_fast_len
 
     top = copies * (m * (m - 1) // 2)
-    reach = _TAIL * math.sqrt(copies * variance(m, 0.0)) + 1
-    first = (max(0, math.floor(top / 2 - reach)) - origin) // cell
-    count = (min(top, math.ceil(top / 2 + reach)) - origin) // cell - first + 1
+    half_width = _TAIL * math.sqrt(copies * variance(m, 0.0)) + 1
+    first = (max(0, math.floor(top / 2 - half_width)) - origin) // cell
+    count = (min(top, math.ceil(top / 2 + half_width)) - origin) // cell - first + 1
     points = int(next_fast_len(count, real=True))
     t = np.arange(points // 2 + 1, dtype=np.float64) * (2 * math.pi / (points * cell))
     t = t[t <= _frequency_limit(m, 0.0, copies)]
@@ -313,9 +299,9 @@ def mean(m: int, theta: float) -> float:
     j = np.arange(1, m + 1)
     x = j * theta
     with np.errstate(over="ignore"):
-        far = 1 / math.expm1(theta) - j / np.expm1(x)
-    near = (j - 1) / 2 - (j * _slope(np.minimum(x, 1.0)) - single)
-    return float(np.where(x < 1, near, far).sum())
+        closed = 1 / math.expm1(theta) - j / np.expm1(x)
+    series = (j - 1) / 2 - (j * _slope(np.minimum(x, 1.0)) - single)
+    return float(np.where(x < 1, series, closed).sum())
 
 
 def variance(m: int, theta: float) -> float:
@@ -328,10 +314,10 @@ def variance(m: int, theta: float) -> float:
     j = np.arange(1, m + 1)
     x = j * theta
     single = float(_curvature(np.array([theta]))[0])
-    near = j**2 * _curvature(np.minimum(x, 1.0)) - single
+    series = j**2 * _curvature(np.minimum(x, 1.0)) - single
     with np.errstate(over="ignore"):
-        far = 0.25 / math.sinh(theta / 2) ** 2 - (j / (2 * np.sinh(x / 2))) ** 2
-    return float(np.where(x < 1, near, far).sum())
+        closed = 0.25 / math.sinh(theta / 2) ** 2 - (j / (2 * np.sinh(x / 2))) ** 2
+    return float(np.where(x < 1, series, closed).sum())
 
 
 def _slope(x: FloatArray) -> FloatArray:

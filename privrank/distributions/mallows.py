@@ -9,17 +9,15 @@ from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privrank.distributions import kendall
 from privrank.distributions.simulate import generator
-from privrank.util.arrays import blocks
-from privrank.util.checks import as_array, check_count, check_items, is_number, quoted
+from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.checks import as_array, check_count, check_items, check_number, is_number, quoted
 
 __all__ = ["Mallows", "tolerance_to_phi", "tolerance_to_theta"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MOST_ITEMS_PMF = 2000
 """Beyond this the distribution of the distance has too many values to tabulate."""
@@ -111,8 +109,8 @@ class Mallows:
     Attributes
     ----------
     theta : float
-        -log(phi), in [0, inf]. All computations use it: near phi = 1 it keeps the digits that phi
-        loses.
+        -log(phi), in [0, inf]. All computations use it: close to phi = 1 it keeps the digits that
+        phi loses.
 
     Raises
     ------
@@ -171,10 +169,9 @@ class Mallows:
         cls, items: int | Sequence[str], theta: float, center: ArrayLike | None = None
     ) -> Self:
         """Make the model with phi = exp(-theta), theta in [0, inf], kept to full precision."""
-        if not is_number(theta) or not theta >= 0:
-            raise ValueError(f"theta must be a number of at least 0, got {quoted(theta)}.")
+        theta = check_number("theta", theta, "a number of at least 0", lambda t: t >= 0)
         # smaller ones would underflow when squared, and no quantity tells them from 0
-        value = float(theta) if theta > 1e-100 else 0.0
+        value = theta if theta > 1e-100 else 0.0
         model = object.__new__(cls)
         model._set(items, math.exp(-value), value, center)
         return model

@@ -9,17 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privrank.distributions.links import Link, find
-from privrank.util.arrays import blocks
-from privrank.util.checks import as_numbers, check_count, check_names, is_number, quoted
+from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.checks import as_numbers, check_count, check_names, check_number
 
 __all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
-
-FloatArray = NDArray[np.float64]
-
-IntArray = NDArray[np.int64]
 
 
 def generator(rng: object) -> np.random.Generator:
@@ -147,7 +143,7 @@ def bradley_terry(
     repeats : int, default 1
         Comparisons planned for every pair.
     share : float in (0, 1], default 1.0
-        Chance that a planned comparison is made, each on its own.
+        Probability that a planned comparison is made, each on its own.
     link : {"logit", "probit"} or Link, default "logit"
         Link, as for :class:`privrank.PrivateBTL`; ``"probit"`` is Thurstone's model.
     rng : numpy.random.Generator or None
@@ -178,15 +174,14 @@ def bradley_terry(
     """
     values, items = _check_worths(worths)
     times = check_count("repeats", repeats)
-    if not is_number(share) or not 0 < share <= 1:
-        raise ValueError(f"share must be a probability in (0, 1], got {quoted(share)}.")
+    check_number("share", share, "a probability in (0, 1]", lambda p: 0 < p <= 1)
     distribution = find(link)
     source = generator(rng)
     first, second = np.triu_indices(len(values), 1)
     first, second = np.repeat(first, times), np.repeat(second, times)
     # drawn for share = 1 too, so that a study's stream does not depend on its settings
-    kept = source.random(len(first)) < share
-    first, second = first[kept], second[kept]
-    chance = distribution.probability(values[first] - values[second])
-    outcome = np.where(source.random(len(first)) < chance, 1, -1)
+    made = source.random(len(first)) < share
+    first, second = first[made], second[made]
+    probability = distribution.probability(values[first] - values[second])
+    outcome = np.where(source.random(len(first)) < probability, 1, -1)
     return pd.DataFrame({"item1": items[first], "item2": items[second], "outcome": outcome})

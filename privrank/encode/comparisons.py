@@ -12,51 +12,43 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import check_identified
-from privrank.bradley_terry.modelmatrix import FIRST, Predictor, declare
-from privrank.encode import counting
-from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
-from privrank.encode.encoding import declared_codes, units_of
-from privrank.encode.frames import (
-    COUNT,
-    ORDER_FROM,
-    PAIRS_FROM,
-    check_name,
-    check_named,
-    check_rows,
-    check_stated,
-    comparisons_call,
-    declared_items,
-    marks_of,
-    with_respondent_column,
+from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
+from privrank.encode import frames
+from privrank.encode.encoded import (
+    Encoded,
+    Rows,
+    Units,
+    answers_by_person,
+    declared_codes,
+    sum_by,
+    units_of,
 )
-from privrank.encode.predictor import read_patterns, schema_of, units_by_pattern
 from privrank.plans.choice import check_excess, declared_pairs
-from privrank.release.connected import check_connected
-from privrank.release.survey import Design, DesignKind, PairCounts
-from privrank.util.checks import UNSTATED, check_choice, check_count, check_flag
+from privrank.release.survey import (
+    Covariates,
+    Design,
+    DesignKind,
+    PairCounts,
+    check_connected,
+    scaled_position,
+)
+from privrank.util.arrays import IntArray
+from privrank.util.checks import (
+    UNSTATED,
+    check_choice,
+    check_count,
+    check_flag,
+    check_name,
+    check_present,
+)
 from privrank.util.formula import factors_of, parse
-
-__all__ = [
-    "ComparisonColumns",
-    "encode_comparisons",
-    "formula_columns",
-    "open_comparisons",
-    "public_pairs",
-]
-
-IntArray = NDArray[np.int64]
 
 _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
 
 _DRAW = "let excess='sample' keep a secret random choice of each respondent's rows"
-
-_CONVERTED = {"item1", "item2", "outcome", "respondent"}
-"""The columns of a frame that as_comparisons made for respondents."""
-
 
 _OPTIONS = {"items", "max_rows", "distinct_pairs", "ties", "design", "pair_counts", "excess"}
 _OF_COVARIATES = {"levels", "bounds", "item_formula", "item_data"}
@@ -76,54 +68,48 @@ class ComparisonColumns:
 
 
 def open_comparisons(
-    frame: object, columns: ComparisonColumns, items: object, covariates: Sequence[str] = ()
-) -> tuple[object, counting.Frame]:
+    frame: object, columns: ComparisonColumns, covariates: Sequence[str] = ()
+) -> tuple[object, frames.Frame]:
     """Return a frame with the respondent as a column, and its view; refuse one without the columns.
 
-    Given the columns, the items if they are declared, and the names of covariates.
+    Given the columns, and the names of covariates.
     """
     if isinstance(frame, np.ndarray):
         raise TypeError(
             f"comparisons must be a data frame with a row per comparison, got ndarray: convert a "
-            f"matrix of wins with {comparisons_call(frame, items)} first."
+            f"matrix of wins with {frames.AS_COMPARISONS} first."
         )
-    frame = with_respondent_column(frame, columns.respondent)
-    view = counting.open_frame(frame, "comparisons")
-    present = counting.column_names(view)
-    roles: dict[str, str | None] = {"item1": columns.item1, "item2": columns.item2}
-    if not columns.decided:
-        roles["outcome"] = columns.outcome
-    shaped = set(roles)
-    if columns.respondent is not None and columns.respondent is not UNSTATED:
-        roles["respondent"] = columns.respondent
-    if columns.counts is not None:
-        roles["counts"] = columns.counts
-    for role, name in roles.items():
+    respondent = None if columns.respondent is UNSTATED else columns.respondent
+    frame = frames.with_respondent_column(frame, respondent)
+    view = frames.open_frame(frame, "comparisons")
+    present = frames.column_names(view)
+    roles = {
+        "item1": columns.item1,
+        "item2": columns.item2,
+        "outcome": columns.outcome,
+        "respondent": respondent,
+        "counts": columns.counts,
+    }
+    left_out = {"respondent", "counts"} | ({"outcome"} if columns.decided else set())
+    given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
+    for role, name in given.items():
         check_name(name, role)
-        if name not in present:
-            other = ""
-            if role in shaped:
-                other = f", or convert data of another form with {comparisons_call(frame, items)}"
-            elif role == "respondent" and _CONVERTED <= set(present):
-                other = ", which in a frame of privrank.as_comparisons is 'respondent'"
-            raise ValueError(
-                f"comparisons has no column {name!r}: name the right one with {role}={other}."
-            )
-    used = (*roles.values(), *covariates, ORDER_FROM, PAIRS_FROM)
-    check_stated(columns.respondent, frame, used)
-    if COUNT in present and COUNT not in used:
+        remedy = f"name the right one with {role}=, or convert data of another form with "
+        check_present([name], present, "comparisons", remedy + frames.AS_COMPARISONS)
+    frames.check_stated(columns.respondent)
+    if frames.COUNT in present and frames.COUNT not in (*given.values(), *covariates):
         raise ValueError(
-            f"comparisons has a column {COUNT!r} that nothing uses: name it with "
-            f"counts={COUNT!r} if a row stands for so many comparisons, else leave it out."
+            f"comparisons has a column {frames.COUNT!r} that nothing uses: name it with "
+            f"counts={frames.COUNT!r} if a row stands for so many comparisons, else leave it out."
         )
-    if len(set(roles.values())) < len(roles):
-        raise ValueError(f"{'=, '.join(roles)}= must name different columns.")
+    if len(set(given.values())) < len(given):
+        raise ValueError(f"{'=, '.join(given)}= must name different columns.")
     return frame, view
 
 
 def check_fixed(
     frame: object,
-    view: counting.Frame,
+    view: frames.Frame,
     kind: DesignKind,
     respondent: str | None,
     predictor: Predictor | None,
@@ -137,19 +123,19 @@ def check_fixed(
     counts. Both are read off names of columns and of ``attrs``, which the form alone decides
     (:func:`privrank.as_comparisons`): a refusal says nothing of the answers.
     """
-    present = marks_of(frame, counting.column_names(view))
-    if PAIRS_FROM in present and (kind == "public" or respondent is None):
+    present = frames.marks_of(frame, frames.column_names(view))
+    if frames.PAIRS_FROM in present and (kind == "public" or respondent is None):
         raise ValueError(
-            f"comparisons that lists of some items tell (mark {PAIRS_FROM!r}) need "
+            f"comparisons that lists of some items tell (mark {frames.PAIRS_FROM!r}) need "
             f"design='private' and respondent=, because which pairs these are, and how many, is "
             f"part of the answer: leave design= out, and name the column that says whose list it "
             f"is."
         )
-    if ORDER_FROM in present and predictor is not None and predictor.covariates.ordered:
+    if frames.ORDER_FROM in present and predictor is not None and predictor.covariates.ordered:
         raise ValueError(
             f"formula must not have 'first' for comparisons whose form does not say which item was "
-            f"named first (mark {ORDER_FROM!r}): give a frame with item1 and item2 in the order "
-            f"of the questionnaire, of form='long' or 'wide'."
+            f"named first (mark {frames.ORDER_FROM!r}): give a frame with item1 and item2 in the "
+            f"order of the questionnaire, of form='long' or 'wide'."
         )
 
 
@@ -177,13 +163,15 @@ def encode_comparisons(
     bound = check_count("max_rows", max_rows)
     distinct = check_flag("distinct_pairs", distinct_pairs)
     tied = check_flag("ties", ties)
+    # what names and types of columns decide comes first: no cell is read for it
     covariates = () if predictor is None else predictor.columns
-    frame, view = open_comparisons(frame, columns, items, covariates)
+    frame, view = open_comparisons(frame, columns, covariates)
     check_fixed(frame, view, kind, columns.respondent, predictor)
     _check_numeric(view, columns.outcome)
-    labels = declared_items(
+    labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
+    # from here on rows that are alike are one entry, with their number
     read = _read(view, columns, labels, covariates, ties=tied)
     owner = None if columns.respondent is None else read.keys[columns.respondent]
     remedy = f", or {_DRAW}" if kind == "private" else ""
@@ -209,6 +197,7 @@ def encode_comparisons(
         pairs=None,
         excess="sample" if sampled else "refuse",
     )
+    # public facts are those the design declares; only a public design reads them off the data
     public = public_pairs(facts, pairs, pair_counts, labels)
     if public is not None:
         check_connected(public, facts.items)
@@ -219,6 +208,7 @@ def encode_comparisons(
         facts = replace(facts, covariates=known)
         if kind == "public":
             check_identified(facts)
+    # with excess="sample" the counts wait for the secret draw of a fit
     if sampled and owner is not None:
         if columns.counts is not None and not distinct:
             _check_room(units.nobs, bound)
@@ -233,7 +223,7 @@ def encode_comparisons(
 class _Rows:
     """Rows that are alike, counted: their keys, number, pair of items, and answers."""
 
-    keys: Mapping[str, counting.Key]
+    keys: Mapping[str, frames.Key]
     size: IntArray
     low: IntArray
     high: IntArray
@@ -253,12 +243,12 @@ def _read(
     """Count the rows that are alike, items in the order of `labels` within each pair."""
     named = (columns.respondent, columns.item1, columns.item2, columns.outcome, *covariates)
     by = list(dict.fromkeys(name for name in named if name is not None))
-    keys, size = counting.tally(view, by, columns.outcome, columns.counts)
+    keys, size = frames.tally(view, by, columns.outcome, columns.counts)
     if columns.respondent is None:
         # what counts 0 is no unit, whereas a respondent without comparisons is one
-        keys = {name: counting.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
+        keys = {name: frames.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
         size = size[size > 0]
-    check_rows(len(size), "comparisons", ", and one that counts")
+    frames.check_rows(len(size), "comparisons", ", and one that counts")
     remedy = "items=, as the column's own distinct values compared with items= will show"
     first, second = (
         declared_codes(keys[name], labels, name, "items", remedy)
@@ -270,6 +260,7 @@ def _read(
             f"least one row compares an item with itself."
         )
     answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
+    # each pair in the order of the items; where that turns it, the sign of the answer turns, too
     order = np.where(first > second, -1, 1)
     low, high = np.minimum(first, second), np.maximum(first, second)
     return _Rows(keys, size, low, high, order, size * answered, size * sign * order)
@@ -280,17 +271,18 @@ def _by_pair(
 ) -> tuple[tuple[IntArray, IntArray, IntArray, IntArray], IntArray, IntArray]:
     """Return the counts per pattern and pair, and the edge and the pair of each group of rows."""
     # pairs are numbered first, so that no code below exceeds the square of the number of rows
-    seen, place = counting.distinct_codes(read.low * items + read.high, items**2)
+    seen, place = frames.distinct_codes(read.low * items + read.high, items**2)
     edges, edge = np.arange(len(seen)), place
     if pattern.any():
         span = (int(pattern.max()) + 1) * len(seen)
-        edges, edge = counting.distinct_codes(pattern * len(seen) + place, span)
+        edges, edge = frames.distinct_codes(pattern * len(seen) + place, span)
+    # item i of pattern s has the number s m + i, so that patterns are blocks of items
     start, pair = edges // len(seen) * items, seen[edges % len(seen)]
     counts = sum_by(edge, read.comparisons, len(edges)), sum_by(edge, read.net, len(edges))
     return (start + pair // items, start + pair % items, *counts), edge, place
 
 
-def _by_name(key: counting.Key) -> IntArray:
+def _by_name(key: frames.Key) -> IntArray:
     """Return respondents by the order of their names, or as they appear if these have no order."""
     try:
         order = np.argsort(key.values, kind="stable")
@@ -313,6 +305,7 @@ def _check_room(nobs: int, rows: int) -> None:
 def _drawn(read: _Rows, person: IntArray, edge: IntArray, pairs: tuple[IntArray, ...]) -> Rows:
     """Return the answers from which fits draw, in an order that is not that of the frame's rows."""
     answered = np.flatnonzero(read.comparisons)
+    # one number for respondent, pair and answer: sorted, they forget the order of the rows
     code = 3 * (person * len(pairs[0]) + edge) + np.sign(read.net) + 1
     cells, place = np.unique(code[answered], return_inverse=True)
     cell, size = cells // 3, sum_by(place, read.comparisons[answered], len(cells))
@@ -328,28 +321,23 @@ def _known(design: object, columns: ComparisonColumns) -> bool:
     return design == "public" and not columns.decided
 
 
-def _check_numeric(view: counting.Frame, outcome: str | None) -> None:
-    if outcome is None or counting.numeric_columns(view, [outcome]):
-        return
-    if counting.boolean_column(view, outcome):
+def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
+    if outcome is not None and not frames.numeric_columns(view, [outcome]):
         raise TypeError(
-            f"column {outcome!r} must be numeric, and its type is that of True and False: convert "
-            f"the frame with privrank.as_comparisons(frame, 'long', codes={{'first': True, "
-            f"'second': False}}, ...) if True means that the first item was preferred."
+            f"column {outcome!r} must be numeric with 1 = first item preferred, 0 = tie, -1 = "
+            f"second item preferred, missing = not answered: recode it, True and False with "
+            f"privrank.as_comparisons(frame, 'long', codes={{'first': True, 'second': False}}), "
+            f"numbers held as objects with pandas.to_numeric."
         )
-    raise TypeError(
-        f"column {outcome!r} must be numeric with 1 = first item preferred, 0 = tie, -1 = "
-        f"second item preferred, missing = not answered: recode it, or convert numbers held as "
-        f"objects with pandas.to_numeric."
-    )
 
 
 def _outcomes(
-    keys: Mapping[str, counting.Key], outcome: str | None, size: int, ties: bool
+    keys: Mapping[str, frames.Key], outcome: str | None, size: int, ties: bool
 ) -> tuple[IntArray, IntArray]:
     """Return, per group of rows, whether it was answered and the sign of the answer."""
     if outcome is None:
         return np.ones(size, dtype=np.int64), np.ones(size, dtype=np.int64)
+    # code -1, a missing answer, reads the NaN put last
     codes = np.append(keys[outcome].values.astype(np.float64), np.nan)[keys[outcome].codes]
     missing = np.isnan(codes)
     if not (missing | np.isin(codes, (-1.0, 0.0, 1.0))).all():
@@ -415,7 +403,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
         raise TypeError(
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
-    present = check_named(data, parsed.left)
+    present = frames.check_named(data, parsed.left)
     if set(parsed.left) == {"item1", "item2"} and "outcome" in present:
         raise ValueError(
             f"formula must name item1 + item2 + outcome on its left where data has a column "
@@ -432,9 +420,9 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     given = {name: arguments.get(name) for name in sorted(_OF_COVARIATES)}
     if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
         covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
-        frame, _ = open_comparisons(data, columns, arguments.get("items"), covariates)
+        frame, _ = open_comparisons(data, columns, covariates)
         design = arguments.get("design")
-        labels = declared_items(
+        labels = frames.declared_items(
             frame, (item1, item2), arguments.get("items"), public=_known(design, columns)
         )
         schema = schema_of(frame, parsed.right_text, public=design == "public")
@@ -451,3 +439,96 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             )
     options = {name: arguments[name] for name in _OPTIONS & arguments.keys()}
     return encode_comparisons(data, columns, **options, predictor=predictor)
+
+
+def schema_of(frame: object, right: str, *, public: bool) -> Schema:
+    """Return what a frame declares of the columns on the right side of a formula.
+
+    Where it is `public` who has which level, the columns may say which there are.
+    """
+    view = frames.open_frame(frame, "data")
+    names = set(frames.column_names(view))
+    used = [factor.column for factor in factors_of(right) if factor.column in names]
+    own = {name: frames.declared_values(frame, name, public=public) for name in used}
+    levels = {name: values for name, values in own.items() if values is not None}
+    numbers = frames.numeric_columns(view, [name for name in used if name not in levels])
+    return Schema(names, levels, numbers)
+
+
+def read_patterns(
+    predictor: Predictor,
+    keys: Mapping[str, frames.Key],
+    first_named: IntArray,
+    person: IntArray | None,
+    kind: DesignKind,
+) -> tuple[IntArray, Covariates]:
+    """Return the pattern of each group of rows, and the covariates with their patterns.
+
+    Given the groups' keys by column, 1 or -1 by which item was named first, and the respondents.
+    Under a public design the patterns are those that occur; under a private one all cells. Entries
+    that are missing, undeclared or out of bounds are refused, and so are covariates that change
+    within a respondent.
+    """
+    facts = predictor.covariates
+    if kind == "private" and (facts.bounds or facts.ordered):
+        what = "numeric covariates need" if facts.bounds else "an order effect needs"
+        raise ValueError(
+            f"{what} design='public', because the fit has to know who has which value: use it if "
+            f"that is public, or cut numbers into declared levels."
+        )
+    # a combination of levels is one number, whose digits are the places of the levels
+    cell = np.zeros(len(first_named), dtype=np.int64)
+    for name, levels in predictor.levels.items():
+        remedy = "levels=: declare all that the questionnaire offers, with one for people who did "
+        place = declared_codes(keys[name], levels, name, "levels", remedy + "not say")
+        cell = cell * len(levels) + place
+    position = np.zeros((len(cell), len(facts.bounds)), dtype=np.int64)
+    for column, (name, low, high) in enumerate(facts.bounds):
+        position[:, column] = _position(keys[name], name, low, high)
+    values = np.column_stack((cell, position))
+    if person is not None:
+        _check_constant(person, values, predictor.columns)
+    if kind == "private":
+        # all cells, met or not: which ones occur is private
+        cells = np.arange(facts.cells)
+        none = np.zeros((facts.cells, 0), dtype=np.int64)
+        return cell, replace(facts, cell=cells, position=none, first=np.zeros_like(cells))
+    order = first_named if facts.ordered else np.zeros_like(first_named)
+    distinct, pattern = np.unique(np.column_stack((values, order)), axis=0, return_inverse=True)
+    met = replace(facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1])
+    return pattern.ravel(), met
+
+
+def _position(key: frames.Key, column: str, low: float, high: float) -> IntArray:
+    """Return numbers within their bounds, scaled, in lattice steps."""
+    values = np.append(key.values.astype(np.float64), np.nan)[key.codes]
+    if not ((values >= low) & (values <= high)).all():
+        raise ValueError(
+            f"column {column!r} must lie within its bounds, {low:g} to {high:g}, and none may be "
+            f"missing: state the bounds of the questionnaire, or clip the column to them."
+        )
+    return scaled_position(values, low, high)
+
+
+def _check_constant(person: IntArray, values: IntArray, columns: Sequence[str]) -> None:
+    """Refuse covariates that change within a respondent; `values` has one row per group of rows."""
+    # rows of one respondent are neighbours after sorting
+    order = np.argsort(person, kind="stable")
+    same = person[order][1:] == person[order][:-1]
+    if (values[order][1:] != values[order][:-1])[same].any():
+        raise ValueError(
+            f"a respondent must have one value of each covariate ({', '.join(columns)}), and at "
+            f"least one has two: covariates describe respondents."
+        )
+
+
+def units_by_pattern(
+    pattern: IntArray, size: IntArray, units: Units, covariates: Covariates
+) -> IntArray:
+    """Return, by pattern, the units with its covariates, in whichever order items were named."""
+    by_pattern = covariates.kinds
+    kind, kinds = by_pattern[pattern], int(by_pattern.max()) + 1
+    if units.person is None:
+        return sum_by(kind, size, kinds)[by_pattern]
+    kinds_of_units = np.unique(units.person * kinds + kind) % kinds
+    return np.bincount(kinds_of_units, minlength=kinds).astype(np.int64)[by_pattern]

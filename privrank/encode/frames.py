@@ -1,42 +1,39 @@
-"""What a frame says by the names and types of its columns, and what all readers of one share."""
+"""A user's frame of any engine: opened, read by names and types of columns, counted.
+
+The only use of narwhals. Group-bys are the only data-sized step. Messages name columns and rules,
+never a cell's value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
+from pandas.api.types import is_hashable
 
-from privrank.encode import counting
-from privrank.util.checks import UNSTATED, check_items, undeclared
+from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.checks import UNSTATED, check_items, check_present, undeclared
 
-__all__ = [
-    "COUNT",
-    "DECLARED",
-    "ORDER_FROM",
-    "PAIRS_FROM",
-    "check_name",
-    "check_named",
-    "check_present",
-    "check_rows",
-    "check_stated",
-    "comparisons_call",
-    "declared_items",
-    "marks_of",
-    "numbers",
-    "rankings_call",
-    "with_respondent_column",
-]
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+_ROWS = "privrank_rows"
+"""The column of group sizes that an engine makes."""
 
+LARGEST_CODE = 2**62
+"""Combinations of columns are numbered by one whole number of 64 bits, below this."""
 
 COUNT = "count"
 """The column that says how many comparisons a row stands for."""
+
+AS_COMPARISONS = "privrank.as_comparisons(frame, form=...)"
+AS_RANKINGS = "privrank.as_rankings(frame, form=...)"
+"""The calls that convert data of another form."""
 
 ORDER_FROM, PAIRS_FROM = "order_from", "pairs_from"
 """Columns of a comparisons frame that say what of it no questionnaire has fixed.
@@ -50,6 +47,298 @@ DECLARED = "privrank_items"
 
 A frame that has lost them is refused, whereas one that had lost what is above would be taken.
 """
+
+
+def open_frame(frame: object, name: str) -> Frame:
+    """Return a view of any supported frame, eager or lazy; one sentence when it is not one."""
+    if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
+        raise ValueError(f"{name} must have unique column names: rename the repeated ones.")
+    try:
+        view = nw.from_native(frame, pass_through=True)
+        if isinstance(view, nw.DataFrame | nw.LazyFrame):
+            column_names(view)
+            return view
+    except DuplicateError:
+        raise ValueError(
+            f"{name} must have unique column names: rename the repeated ones."
+        ) from None
+    raise TypeError(
+        f"{name} must be a data frame (pandas, polars, pyarrow, duckdb, dask or any other that "
+        f"narwhals supports), got {type(frame).__name__}."
+    )
+
+
+def column_names(view: Frame) -> list[str]:
+    """Return the column names."""
+    return list(_engine(view.collect_schema).names())
+
+
+def _engine(compute: Callable[[], Any]) -> Any:
+    """Return what a frame's engine computes, or say in one sentence that it failed.
+
+    An engine's own error quotes the cell that it failed at. The sentence is raised after that error
+    was dealt with, so that none of it is left in a context that a traceback could show.
+    """
+    try:
+        return compute()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of polars is no Exception
+        kind = type(error).__name__
+    raise ValueError(
+        f"the frame's columns could not be computed by its own engine ({kind}, whose message may "
+        f"quote an answer and is not shown): compute the frame by itself, and pass what comes out."
+    )
+
+
+def _computed(view: Frame) -> nw.DataFrame[Any]:
+    """Return an eager frame, a lazy one collected once."""
+    return _engine(view.collect) if isinstance(view, nw.LazyFrame) else view
+
+
+def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
+    """Return those of the columns that hold numbers by their declared type, or no value at all.
+
+    The type of a column without values is made up by its engine, and a single answer changes it.
+    """
+    schema = _engine(view.collect_schema)
+    others = [name for name in columns if not schema[name].is_numeric()]
+    if not others:
+        return set(columns)
+    empty = view.select(nw.col(*others).is_null().all())
+    row = _computed(empty).row(0)
+    # a row of a pyarrow table holds scalars of its own, which once were all true
+    void = map(nw.to_py_scalar, row)
+    return set(columns) - {name for name, none in zip(others, void, strict=True) if not none}
+
+
+def declared_values(frame: object, column: str, *, public: bool = False) -> tuple[Any, ...] | None:
+    """Return the values of a column that its type declares: False and True, or its categories.
+
+    These as :func:`declared_categories` returns them.
+    """
+    if open_frame(frame, "data").collect_schema()[column] == nw.Boolean:
+        return False, True
+    return declared_categories(frame, column, public=public)
+
+
+def column_of(data: object, name: str) -> object:
+    """Return a Series of pandas or of another engine as a frame with one column, else None."""
+    if isinstance(data, pd.Series):
+        return data.to_frame(name)
+    if isinstance(data, pd.DataFrame):
+        return None
+    series = nw.from_native(data, pass_through=True, allow_series=True)
+    return series.alias(name).to_frame().to_native() if isinstance(series, nw.Series) else None
+
+
+def declared_categories(
+    frame: object, column: str, *, public: bool = False
+) -> tuple[Any, ...] | None:
+    """Return the categories that a column declares, or None.
+
+    **Privacy.** A polars ``Enum`` is a list that somebody wrote, and holds no other value. All else
+    that lists categories may have got them from the values met (``astype("category")`` in pandas
+    and Dask, the ENUM that DuckDB makes of such a column), and nothing tells: these are taken where
+    it is `public` who has which value, and the values met are no secret.
+    """
+    written = (
+        not isinstance(frame, pd.DataFrame) and open_frame(frame, "data").implementation.is_polars()
+    )
+    return listed_categories(frame, column) if written or public else None
+
+
+def listed_categories(frame: object, column: str) -> tuple[Any, ...] | None:
+    """Return the categories that a column's type lists, however it came by them, or None."""
+    if isinstance(frame, pd.DataFrame):
+        dtype = frame[column].dtype
+        return tuple(dtype.categories) if isinstance(dtype, pd.CategoricalDtype) else None
+    kind = open_frame(frame, "data").collect_schema()[column]
+    return tuple(kind.categories) if isinstance(kind, nw.Enum) else None
+
+
+def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
+    """Return columns of any frame as a pandas frame, a lazy one collected once.
+
+    A pandas frame keeps its index and dtypes; from others, which have no index, null comes as None
+    or NaN and the rows are numbered.
+    """
+    if isinstance(view, nw.DataFrame) and isinstance(native := view.to_native(), pd.DataFrame):
+        return native[list(columns)]
+    frame = _computed(view.select(*columns))
+    return pd.DataFrame({name: frame.get_column(name).to_numpy() for name in columns})
+
+
+def series_of(
+    view: Frame, columns: Sequence[str], texts: Mapping[str, str]
+) -> dict[str, pd.Series[Any]]:
+    """Return columns of any frame as pandas Series, a lazy frame collected once.
+
+    Texts of other engines stay Python's: to make a pandas type of them takes as long as to read.
+    Entries of a column that have to be one of the `texts` are compared with it by the engine, where
+    the column's type is that of texts: others come as "".
+    """
+    if isinstance(view, nw.DataFrame) and isinstance(native := view.to_native(), pd.DataFrame):
+        return {name: native[name].reset_index(drop=True) for name in columns}
+    schema = view.collect_schema()
+    compared = [name for name in texts if schema[name] == nw.String]
+    chosen = [
+        (nw.col(name) == texts[name]).fill_null(False).alias(name) if name in compared else name
+        for name in columns
+    ]
+    frame = _computed(view.select(*chosen))
+    arrays = {name: frame.get_column(name).to_numpy() for name in columns}
+    for name in compared:
+        arrays[name] = np.where(arrays[name], np.array(texts[name], dtype=object), "")
+    return {name: _series(array) for name, array in arrays.items()}
+
+
+def _series(array: NDArray[Any]) -> pd.Series[Any]:
+    """Return an array as a Series; entries that are arrays, and dates of any unit, are objects."""
+    if array.ndim > 1 or array.dtype.kind in "mM":
+        return pd.Series(list(array), dtype=object)
+    return pd.Series(array, dtype=array.dtype, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One column, or one of the groups of :func:`tally`: distinct values, and each entry's code.
+
+    A code is the position in `values`, -1 where the value is missing.
+    """
+
+    codes: NDArray[np.int64]
+    values: NDArray[Any]
+
+    def among(self, labels: Sequence[Any]) -> NDArray[np.int64]:
+        """Return the place of each entry among labels, -1 where it is missing or none of them."""
+        # objects are looked up as they are, without guessing a type for them
+        kind = object if self.values.dtype == object else None
+        place = pd.Index(labels, dtype=kind).get_indexer(pd.Index(self.values, dtype=kind))
+        # a missing entry, code -1, reads the sentinel put last
+        return np.append(place, -1)[self.codes].astype(np.int64)
+
+
+def tally(
+    view: Frame, by: Sequence[str], numeric: str | None, counts: str | None = None
+) -> tuple[dict[str, Key], IntArray]:
+    """Return the distinct combinations of the columns `by` and how often each occurs.
+
+    Given a frame, returns the groups' value of each column (null and NaN kept as missing) and the
+    group sizes. A row counts once, or as often as its column `counts` says. A lazy frame is grouped
+    by its own engine first, so that only groups leave it. The column `numeric` is compared as
+    float64, whatever the engine calls it.
+    """
+    columns = dict.fromkeys(by if counts is None else [*by, counts])
+    view = view.select(*columns)
+    size: IntArray | None = None
+    if isinstance(view, nw.LazyFrame):
+        frame = _computed(view.group_by(*columns).agg(nw.len().alias(_ROWS)))
+        size = np.asarray(frame.get_column(_ROWS).to_numpy(), dtype=np.int64)
+    else:
+        frame = view
+    if counts is not None:
+        size = whole_counts(frame.get_column(counts).to_numpy(), counts, size)
+    keys = [_key(frame.get_column(name), numeric=name == numeric) for name in by]
+    # a combination is one number, whose digits are the codes of its columns
+    combined, span = np.zeros(len(frame), dtype=np.int64), 1
+    for key in keys:
+        # one more than the distinct values: missing is a value of its own
+        width = len(key.values) + 1
+        if span * width > LARGEST_CODE:
+            # number the combinations met: both factors are at most rows + 1 < 2^31 then
+            places, met = pd.factorize(combined)
+            combined, span = places.astype(np.int64), len(met)
+        combined = combined * width + (key.codes + 1)
+        span *= width
+    groups, place = distinct_codes(combined, span)
+    totals = np.bincount(place, size).astype(np.int64)
+    # any row of a group has the group's values
+    row = np.empty(len(groups), dtype=np.int64)
+    row[place] = np.arange(len(place))
+    return {n: Key(key.codes[row], key.values) for n, key in zip(by, keys, strict=True)}, totals
+
+
+def key_of(column: pd.Series[Any]) -> Key:
+    """Return a column as codes of its distinct values; refuse entries that have no hash."""
+    try:
+        codes, values = pd.factorize(column)
+    except (TypeError, NotImplementedError):
+        if column.map(is_hashable).all():
+            raise  # not for what the column holds
+        raise TypeError(
+            f"column {column.name!r} must hold names or numbers, not lists or other containers."
+        ) from None
+    # before version 3 pandas counts null among the values of a column of type null
+    return Key(codes.astype(np.int64, copy=False), np.asarray(values)[: codes.max(initial=-1) + 1])
+
+
+def whole_counts(
+    values: object, column: str, rows: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return how many comparisons rows stand for, each so many times as there are such `rows`.
+
+    Given the entries of a column. Refuses what is no count, and totals that floats cannot hold.
+    """
+    counts = real_numbers(pd.Series(values))
+    totals = counts if rows is None else counts * rows
+    if not (is_whole(counts) and is_whole(totals)):
+        raise ValueError(
+            f"column {column!r} must hold whole numbers of at least 0, below 2^53 in total, that "
+            f"say how many comparisons a row stands for: write 0 where there are none."
+        )
+    return totals.astype(np.int64)
+
+
+def real_numbers(values: pd.Series[Any]) -> FloatArray:
+    """Return numbers of any type as floats, NaN where an entry is none.
+
+    Where one is a whole number of Python's beyond all floats, all are infinite: no counts are.
+    """
+    try:
+        entries = pd.to_numeric(values, errors="coerce")
+    except OverflowError:
+        return np.full(len(values), np.inf)
+    if entries.dtype.kind == "c":
+        return np.full(len(entries), np.nan)
+    return numbers(entries)
+
+
+def is_whole(counts: NDArray[np.float64]) -> bool:
+    """Return whether all numbers are whole and not negative, with a total below 2^53.
+
+    Floats add whole numbers exactly up to there, and never fall back below once beyond.
+    """
+    # NaN fails the first comparison
+    bounded = bool(((counts >= 0) & (counts < 2**53)).all())
+    return bounded and bool((counts % 1 == 0).all()) and bool(counts.sum() < 2**53)
+
+
+def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
+    """Return the codes and distinct values of a column, missing as code -1."""
+    values = series.to_native()
+    if not isinstance(values, pd.Series):
+        entries = series.to_numpy()
+        values = pd.Series(entries if entries.ndim == 1 else list(entries), name=series.name)
+    if numeric and values.dtype != np.int64:
+        values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan), name=series.name)
+    return key_of(values)
+
+
+def distinct_codes(
+    numbers: NDArray[np.int64], span: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct numbers of an array, ascending, and the place of each entry among them.
+
+    Given whole numbers from 0 to below `span`; a table of the span spares sorting where it is not
+    large.
+    """
+    if span > max(1_000_000, 4 * len(numbers)):
+        values, places = np.unique(numbers, return_inverse=True)
+        return values, places
+    met = np.zeros(span, dtype=np.bool_)
+    met[numbers] = True
+    return np.flatnonzero(met), (np.cumsum(met) - 1)[numbers]
 
 
 def marks_of(frame: object, columns: Sequence[str]) -> set[str]:
@@ -70,19 +359,13 @@ def with_respondent_column(frame: object, respondent: object) -> object:
     return frame
 
 
-def check_stated(respondent: object, frame: object, used: Sequence[str | None]) -> None:
-    """Refuse a unit of privacy that was left open, and name the columns that nothing else uses."""
-    if respondent is not UNSTATED:
-        return
-    names = counting.column_names(counting.open_frame(frame, "comparisons"))
-    levels = frame.index.names if isinstance(frame, pd.DataFrame) else []
-    left = [repr(name) for name in (*names, *levels) if name is not None and name not in used]
-    shown = ", ".join(left[:8]) + ", ..." * (len(left) > 8)
-    raise TypeError(
-        f"respondent= must be stated, because it says whom epsilon protects: the column that says "
-        f"who answered{f' (not used so far: {shown})' * bool(left)}, or None if each comparison is "
-        f"a unit of its own."
-    )
+def check_stated(respondent: object) -> None:
+    """Refuse a unit of privacy that was left open."""
+    if respondent is UNSTATED:
+        raise TypeError(
+            "respondent= must be stated, because it says whom epsilon protects: the column that "
+            "says who answered, or None if each comparison is a unit of its own."
+        )
 
 
 def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
@@ -94,16 +377,9 @@ def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
 
 def check_named(data: object, columns: Sequence[Any]) -> list[str]:
     """Return the columns of data; refuse a formula that names others."""
-    present = counting.column_names(counting.open_frame(data, "data"))
+    present = column_names(open_frame(data, "data"))
     check_present(columns, present, "data", "the formula names columns of data")
     return present
-
-
-def check_present(names: Sequence[Any], present: Sequence[Any], frame: str, remedy: str) -> None:
-    """Refuse names that no column has; given what messages call the frame, and what to do."""
-    for name in names:
-        if name not in present:
-            raise ValueError(f"{frame} has no column {name!r}: {remedy}.")
 
 
 def declared_items(
@@ -120,17 +396,11 @@ def declared_items(
         items = frame.attrs.get(DECLARED)
     if items is not None:
         return check_items(items)
-    declared = {counting.declared_categories(frame, name, public=public) for name in columns}
+    declared = {declared_categories(frame, name, public=public) for name in columns}
     categories = declared.pop() if len(declared) == 1 else None
     if categories is None:
         raise undeclared("items", "items=[...]")
     return check_items(categories)
-
-
-def check_name(name: object, role: str) -> None:
-    """Refuse what cannot name a column."""
-    if not isinstance(name, str):
-        raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
 
 
 def check_rows(rows: int, name: str = "frame", more: str = "") -> None:
@@ -140,55 +410,3 @@ def check_rows(rows: int, name: str = "frame", more: str = "") -> None:
             f"{name} must have at least one row{more}: check the file that was read, and what was "
             f"left out since."
         )
-
-
-def comparisons_call(frame: object, items: object) -> str:
-    """Return the call that converts data of another form to comparisons, as far as can be told."""
-    return f"privrank.as_comparisons(frame, {_form(frame, items)})"
-
-
-def rankings_call(view: counting.Frame) -> str:
-    """Return the call for data that are no rankings frame, as far as can be told."""
-    names = counting.column_names(view)
-    spelled = {str(name).lower() for name in names}
-    if spelled >= {"item1", "item2"} or spelled >= {"winner", "loser"}:
-        return "privrank.PrivateBTL if they are paired comparisons"
-    if spelled >= {"item", "rank"}:
-        form = "'long', ranking=..., items=[...]"
-    elif len(names) == 1:
-        form = f"'orders', order={names[0]!r}, items=[...]"
-    elif not counting.numeric_columns(view, names):
-        form = "'orders', items=[...]"
-    else:
-        form = "form=..."
-    return f"privrank.as_rankings(frame, {form})"
-
-
-def _form(frame: object, items: object) -> str:
-    labels = [] if items is None else [str(label) for label in check_items(items)]
-    if isinstance(frame, np.ndarray):
-        return "'matrix', items=[...]"
-    names = [str(name) for name in counting.column_names(counting.open_frame(frame, "frame"))]
-    rows = list(frame.index[: len(names) + 1]) if isinstance(frame, pd.DataFrame) else []
-    if len(rows) == len(names) and {str(row) for row in rows} == set(names):
-        return "'matrix'"
-    spelled = {name.lower(): name for name in names}
-    for form, roles in (("winner-loser", ("winner", "loser")), ("counts", ("win1", "win2"))):
-        if spelled.keys() >= set(roles):
-            named = [f"{role}={spelled[role]!r}" for role in roles if spelled[role] != role]
-            return ", ".join([repr(form), "items=[...]", *named])
-    if labels and set(labels) <= set(names):
-        return "'rankings', items=[...]"
-    between = _between(names, labels)
-    return "form=..." if between is None else f"'wide', items=[...], sep={between!r}"
-
-
-def _between(names: Sequence[str], labels: Sequence[str]) -> str | None:
-    """Return what stands between two items in the name of a column, None if no name has two."""
-    for name in names:
-        firsts = [label for label in labels if name.startswith(label)]
-        seconds = [label for label in labels if name.endswith(label)]
-        for first, second in product(firsts, seconds):
-            if len(first) + len(second) <= len(name):
-                return name[len(first) : len(name) - len(second)]
-    return None

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from privrank.encode import counting
-from privrank.encode.encoded import EncodedGroups, EncodedSample
-from privrank.encode.encoding import check_owned, declared_codes, open_rows
-from privrank.encode.frames import check_named
+from privrank.encode import frames
+from privrank.encode.encoded import (
+    EncodedGroups,
+    EncodedSample,
+    check_owned,
+    declared_codes,
+    open_rows,
+)
 from privrank.encode.samples import (
     encode_choices,
     encode_columns,
@@ -30,19 +33,9 @@ from privrank.plans.nullmodel import (
     refuse_partial,
 )
 from privrank.release.survey import FEWEST_UNITS, Sample
-from privrank.util.arrays import orders_of
+from privrank.util.arrays import IntArray, orders_of
 from privrank.util.checks import check_items, undeclared
 from privrank.util.formula import parse
-
-__all__ = [
-    "against_answers",
-    "encode_count_tables",
-    "encode_samples",
-    "groups_of_formula",
-]
-
-
-IntArray = NDArray[np.int64]
 
 
 def encode_samples(
@@ -63,8 +56,8 @@ def encode_samples(
     whether who is in which sample is protected, so that no sample can be too small.
     """
     shared, gaps = as_declared(ties, missing)
-    series = [counting.column_of(sample, "choice") for sample in samples]
-    chosen = all(each is not None for each in series)
+    series = [frames.column_of(sample, "choice") for sample in samples]
+    chosen = all(column is not None for column in series)
     if chosen and respondent is not None and not paired:
         raise ValueError(
             "respondent= needs a frame: use from_formula('choice ~ group', data, respondent=...)."
@@ -73,11 +66,12 @@ def encode_samples(
     place = _matched(samples, respondent, max_rows, secret, paired)
     if chosen:
         refuse_partial(shared, gaps)
-        asked: dict[str, Any] = {"categories": items, "word": "items", "respondent": respondent}
-        parts = [encode_choices(each, "choice", least=0, **asked) for each in samples]
+        options: dict[str, Any] = {"categories": items, "word": "items", "respondent": respondent}
+        parts = [encode_choices(sample, "choice", least=0, **options) for sample in samples]
         return _joined(parts, names, secret, place)
     unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": 0}
     unit |= {"ties": shared, "missing": gaps}
+    # the items of the first sample are those of the others
     first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
     columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
     rest = [
@@ -146,15 +140,16 @@ def groups_of_formula(
     group = parsed.right[0]
     frame, view = open_rows(data, respondent, "data")
     wanted = [*parsed.left, group]
-    check_named(frame, wanted)
+    frames.check_named(frame, wanted)
     if len(parsed.left) == 1 and options.get("categories") is None:
-        options["categories"] = counting.declared_values(frame, parsed.left[0])
+        options["categories"] = frames.declared_values(frame, parsed.left[0])
+    # which groups there are is declared, or public and a property of the column
     if levels is None:
-        levels = counting.declared_values(frame, group, public=not secret)
+        levels = frames.declared_values(frame, group, public=not secret)
     if levels is None:
         raise undeclared("the groups", "levels=[...]")
     owner = [] if respondent is None else [respondent]
-    table = counting.collect(view, list(dict.fromkeys([*wanted, *owner])))
+    table = frames.collect(view, list(dict.fromkeys([*wanted, *owner])))
     blocks = _blocks(table, group, levels, secret)
     rows = options.get("max_rows", 1)
     place = _matched(list(blocks.values()), respondent, rows, secret, paired)
@@ -171,7 +166,7 @@ def _blocks(
     """
     labels = check_items(levels, "levels")
     remedy = "levels=: list there all groups that the questionnaire offers, with one for people "
-    key = counting.key_of(table[group])
+    key = frames.key_of(table[group])
     place = declared_codes(key, labels, group, "groups", remedy + "who did not say")
     blocks = {str(label): table[place == code] for code, label in enumerate(labels)}
     if secret:
@@ -185,10 +180,10 @@ def _blocks(
     return blocks
 
 
-def _respondents(sample: object, respondent: str) -> counting.Key:
+def _respondents(sample: object, respondent: str) -> frames.Key:
     """Return the respondents of a sample."""
     _, view = open_rows(sample, respondent, "data")
-    return counting.key_of(counting.collect(view, [respondent])[respondent])
+    return frames.key_of(frames.collect(view, [respondent])[respondent])
 
 
 def _matched(
@@ -230,6 +225,7 @@ def partners(samples: Sequence[object], respondent: str) -> IntArray:
                 f"{respondent!r} names at least one twice: keep the row that shall count."
             )
         names.append(pd.Index(key.values))
+    # as many in both and everyone found: the same respondents
     place = names[1].get_indexer(names[0])
     if len(names[0]) != len(names[1]) or (place < 0).any():
         raise ValueError(
@@ -265,6 +261,7 @@ def _joined(
                 f"{part.sample.nobs}: leave it out with its rows, or collect more answers."
             )
     total = enough(sum(part.sample.nobs for part in parts))
+    # sizes are public facts unless who is in which group is protected
     sizes = [None if secret else part.sample.nobs for part in parts]
     groups = tuple((str(name), size) for name, size in zip(names, sizes, strict=True))
     paired = place is not None

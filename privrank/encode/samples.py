@@ -6,7 +6,7 @@ that item, 1 = best. A choices column holds one of the declared categories in ea
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,20 +15,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode import counting
-from privrank.encode.encoded import EncodedSample
-from privrank.encode.encoding import Units, declared_codes, open_rows, units_of
-from privrank.encode.frames import check_name, check_named, check_present, check_rows, rankings_call
-from privrank.encode.ranks import check_partial, check_ranks, rank_cells
+from privrank.encode import frames
+from privrank.encode.encoded import EncodedSample, Units, declared_codes, open_rows, units_of
 from privrank.plans.nullmodel import (
     Missing,
     Purpose,
     as_declared,
     formula_options,
+    rank_remedy,
     refuse_partial,
 )
 from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
+from privrank.util.arrays import IntArray
 from privrank.util.checks import (
+    as_array,
     as_list,
     as_numbers,
     check_choice,
@@ -36,22 +36,10 @@ from privrank.util.checks import (
     check_flag,
     check_items,
     check_names,
+    check_present,
     undeclared,
 )
 from privrank.util.formula import parse
-
-__all__ = [
-    "encode_choices",
-    "encode_columns",
-    "encode_counts",
-    "encode_data",
-    "encode_rankings",
-    "enough",
-    "sample_of_formula",
-]
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
@@ -83,7 +71,8 @@ def encode_rankings(
     table = None
     array = frame if isinstance(frame, np.ndarray) and frame.ndim == 2 else None
     if array is not None and array.dtype.kind in "iuf" and respondent is None:
-        labels, given = _labels_of_array(array, declared), array  # numbers that need no table
+        # plain numbers need no table
+        labels, given = _labels_of_array(array, declared), array
         _check_labels(labels)
     else:
         if array is not None:
@@ -119,7 +108,7 @@ def _facts(kind: SampleKind, labels: Sequence[Any], units: Units, least: int) ->
 
 def _units(table: pd.DataFrame, respondent: str | None, max_rows: int) -> Units:
     """Return whose the rows of a table are."""
-    owner = None if respondent is None else counting.key_of(table[respondent])
+    owner = None if respondent is None else frames.key_of(table[respondent])
     return units_of(owner, respondent, np.ones(len(table), dtype=np.int64), max_rows)
 
 
@@ -143,56 +132,33 @@ def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the columns of a rankings frame that are read, and the names of the items."""
-    if respondent is not None:
-        check_name(respondent, "respondent")
     if declared is None and isinstance(frame, pd.DataFrame):
         check_names("columns", [name for name in frame.columns if name != respondent])
     frame, view = open_rows(frame, respondent, "rankings")
-    names = counting.column_names(view)
-    if declared is None:
-        labels = tuple(name for name in names if name != respondent)
-    else:
-        labels = declared
-        for label in labels:
-            if label not in names:
-                raise ValueError(
-                    f"rankings has no column {label!r}: items= names the columns; for data of "
-                    f"another form use {rankings_call(view)}."
-                )
-        if respondent in labels:
-            raise ValueError("items= and respondent= must name different columns.")
-    _check_labels(labels, f", for orders as text use {rankings_call(view)}")
-    numeric = counting.numeric_columns(view, labels)
-    levels = {label: _whole_levels(frame, label) for label in labels if label not in numeric}
-    for label, whole in levels.items():
-        if whole is None:
+    names = frames.column_names(view)
+    other = f"for data of another form use {frames.AS_RANKINGS}"
+    labels = declared or tuple(name for name in names if name != respondent)
+    check_present(labels, names, "rankings", f"items= names the columns; {other}")
+    if respondent in labels:
+        raise ValueError("items= and respondent= must name different columns.")
+    _check_labels(labels)
+    numeric = frames.numeric_columns(view, labels)
+    for label in labels:
+        if label not in numeric:
             raise TypeError(
                 f"column {label!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: "
-                f"leave it out with items=[...]; for data of another form use "
-                f"{rankings_call(view)}."
+                f"leave it out with items=[...], or convert categories to numbers; {other}."
             )
     owner = [] if respondent is None else [respondent]
-    table = counting.collect(view, [*labels, *owner])
-    for label, whole in levels.items():
-        codes = counting.key_of(table[label]).among(tuple(whole or ()))
-        ranks = np.append(np.array(list((whole or {}).values()), dtype=np.float64), np.nan)
-        table = table.assign(**{label: ranks[codes]})
-    return table, labels
+    return frames.collect(view, [*labels, *owner]), labels
 
 
-def _whole_levels(frame: object, column: str) -> dict[Any, int] | None:
-    """Return the categories of a column and the whole numbers they are; None if one is none."""
-    declared = counting.listed_categories(frame, column)
-    if not declared or not all(re.fullmatch("[0-9]+", str(label)) for label in declared):
-        return None
-    return {label: int(label) for label in declared}
-
-
-def _check_labels(labels: tuple[str, ...], other: str = "") -> None:
+def _check_labels(labels: tuple[str, ...]) -> None:
     if len(labels) < 2:
         raise ValueError(
-            "rankings must have a column for each of at least two items, got "
-            f"{len(labels)}: for one column of choices use from_formula('choice ~ 1', data){other}."
+            f"rankings must have a column for each of at least two items, got {len(labels)}: for "
+            f"one column of choices use from_formula('choice ~ 1', data), for orders as text "
+            f"{frames.AS_RANKINGS}."
         )
 
 
@@ -217,20 +183,21 @@ def encode_choices(
     frame, view = open_rows(frame, respondent, "data")
     if not isinstance(column, str):
         raise TypeError(f"the column of choices must be a name, got {type(column).__name__}.")
-    check_present([column], counting.column_names(view), "data", "name the column of choices")
-    own = counting.declared_values(frame, column)
+    check_present([column], frames.column_names(view), "data", "name the column of choices")
+    own = frames.declared_values(frame, column)
     declared = next((given for given in (categories, own, known) if given is not None), None)
     if declared is None:
         raise undeclared("categories", f"{word}=[...]")
     labels = check_items(declared, "categories")
-    table = counting.collect(view, [column] if respondent is None else [column, respondent])
+    table = frames.collect(view, [column] if respondent is None else [column, respondent])
     if least:
-        check_rows(len(table), "data")
+        frames.check_rows(len(table), "data")
     remedy = f"{word}=; declare a category for no answer, or impute"
-    key = counting.key_of(table[column])
+    key = frames.key_of(table[column])
     codes = declared_codes(key, labels, column, "categories", remedy)
     units = _units(table, respondent, bound)
     rows, sizes = _by_respondent(codes, units)
+    # where a row is a unit of its own the counts by category say all there is
     if sizes is None:
         rows = np.bincount(codes, minlength=len(labels))
     return EncodedSample(_facts("choices", labels, units, least), rows.astype(np.int64), sizes)
@@ -257,7 +224,7 @@ def encode_data(
     shared, gaps = as_declared(ties, missing)
     declared = items if categories is None else categories
     data = _of_lists(data, known if declared is None else declared)
-    column = counting.column_of(data, "choice")
+    column = frames.column_of(data, "choice")
     if column is None:
         if categories is not None:
             raise ValueError(
@@ -286,21 +253,11 @@ def _of_lists(data: object, declared: object) -> object:
 
     All else as it is.
     """
-    if not isinstance(data, list | tuple | np.ndarray) or getattr(data, "ndim", 1) == 0:
-        return data
-    if not len(data):
-        return data
-    nested = [np.ndim(row) for row in data]
-    if isinstance(data, list | tuple) and set(nested) == {1}:
-        lengths = {len(row) for row in data}
-        if len(lengths) > 1:
-            raise ValueError(
-                "rankings given as lists must hold one rank for each item, and at least two differ "
-                "in length: use privrank.as_rankings for lists of the leading items."
-            )
-        return np.array(data)
-    if set(nested) == {0} and declared is not None:
-        return pd.Series(list(data))
+    if isinstance(data, list | tuple | np.ndarray) and len(array := as_array(data)):
+        if array.ndim == 2:
+            return array
+        if array.ndim == 1 and declared is not None:
+            return pd.Series(list(data))
     return data
 
 
@@ -373,7 +330,7 @@ def sample_of_formula(
     if len(parsed.left) == 1:
         options["known"] = known
     if not isinstance(data, np.ndarray):
-        check_named(data, parsed.left)
+        frames.check_named(data, parsed.left)
     return encode_columns(data, parsed.left, **options)
 
 
@@ -382,3 +339,77 @@ def encode_columns(frame: object, left: Sequence[str], **options: Any) -> Encode
     if len(left) > 1:
         return encode_rankings(frame, items=left, **options)
     return encode_choices(frame, left[0], **options)
+
+
+def rank_cells(table: pd.DataFrame) -> NDArray[Any]:
+    """Return numeric columns as whole numbers if all are, else as floats with NaN where missing."""
+    whole = all(isinstance(kind, np.dtype) and kind.kind in "iu" for kind in table.dtypes)
+    return table.to_numpy() if whole else frames.numbers(table)
+
+
+def check_ranks(cells: NDArray[Any], purpose: Purpose) -> IntArray:
+    """Return a copy of the ranks as integers; refuse rows that are no permutation of 1..m."""
+    n, m = cells.shape
+    frames.check_rows(n, "rankings")
+    if cells.dtype.kind == "f" and np.isnan(cells).any():
+        raise ValueError(
+            f"every row of rankings must hold the ranks 1 to {m}, and at least one is incomplete: "
+            f"{rank_remedy(purpose, 'gaps')}."
+        )
+    if cells.min() < 1 or cells.max() > m:
+        raise ValueError(
+            f"every row of rankings must hold the ranks 1 to {m}, and at least one cell is not "
+            f"among them: rank the {m} items anew, or name the item columns with items=[...]."
+        )
+    ranks = np.array(cells, dtype=np.int64, order="C")
+    # mark rank r of row i as seen at i m + r - 1: all are seen where no row has a tie
+    place = ranks + np.arange(-1, n * m - 1, m)[:, None]
+    seen = np.zeros(n * m, dtype=bool)
+    seen[place.ravel()] = True
+    whole = cells.dtype.kind != "f" or bool((ranks == cells).all())
+    if not (whole and seen.all()):
+        raise ValueError(
+            f"every row of rankings must hold each of the ranks 1 to {m} once, and at least one "
+            f"has a tie: {rank_remedy(purpose, 'ties')}."
+        )
+    return ranks
+
+
+def check_partial(
+    cells: NDArray[Any], ties: bool, missing: Missing | None, purpose: Purpose
+) -> IntArray:
+    """Return twice the ranks, and a code where one is missing; refuse numbers that are no ranks."""
+    m = cells.shape[1]
+    frames.check_rows(len(cells), "rankings")
+    cells = cells.astype(np.float64, copy=False)
+    gaps = np.isnan(cells)
+    if missing is None and gaps.any():
+        raise ValueError(
+            f"rankings must have no missing cell unless missing= says what one means: "
+            f"{rank_remedy(purpose, 'gaps')}."
+        )
+    # twice the ranks are whole numbers; what is infinite becomes -1 and is refused
+    codes = np.nan_to_num(2 * cells, nan=2.0, posinf=-1.0, neginf=-1.0)
+    if not ((codes >= 2) & (codes <= 2 * m) & (codes % 1 == 0)).all():
+        raise ValueError(
+            f"rankings must hold ranks from 1 to {m} (2.5 for two items that share the places 2 "
+            f"and 3) or missing values, and at least one cell is neither: name the item columns "
+            f"with items=[...]."
+        )
+    codes[gaps] = 2 * m + 2 if missing == "bottom" else 0
+    if not ties:
+        listed = np.sort(codes, axis=1)
+        shared = (np.diff(listed, axis=1) == 0) & (listed[:, 1:] > 0) & (listed[:, 1:] <= 2 * m)
+        if shared.any() or (codes % 2 != 0).any():
+            raise ValueError(
+                f"rankings must have no shared ranks, and at least one does: "
+                f"{rank_remedy(purpose, 'ties')}."
+            )
+    return np.asarray(codes, dtype=np.int64)
+
+
+def count_orders(ranks: IntArray) -> IntArray:
+    """Return how often each of the m! rankings occurs, given ranks (n, m)."""
+    from privrank.kernels.rankings import places_of
+
+    return np.bincount(places_of(ranks), minlength=math.factorial(ranks.shape[1]))

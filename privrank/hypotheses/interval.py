@@ -1,20 +1,63 @@
-"""The total variation distance from the null, from noisy statistics: intervals and an estimate."""
+r"""Confidence intervals and estimates of distances, from noisy statistics.
+
+*From the null.* The total variation distance of one sample from known probabilities
+(:func:`interval_from`, :func:`corrected_distance`).
+
+*Of two samples.* theta is the distance of the distributions of two independent samples, total
+variation or that of their mean features under a kernel, and T_0 that of the samples, n_1 and n_2
+units with one observation each. T_1, ..., T_B are those of re-labelled samples, and
+s = 1 / n_1 + 1 / n_2. Released are T_0 and, where `Distance` says so, a second number that the T_i
+decide: their mean for total variation, a threshold for a kernel. Both have independent Laplace
+noise of scale b.
+
+**The zero rule.** Where a distance of 0 is the null hypothesis (total variation or a characteristic
+kernel) the ends below, which cover any distance above 0, are made to agree with the test
+(:func:`zero_rule`). Otherwise they stand alone.
+
+**Ends.** Let W be standard normal, L and L' standard Laplace variables.
+
+- *By concentration.* A unit of sample g moves T_0 by at most diam / n_g, so by McDiarmid's
+  inequality P(T_0 + b L - E T_0 >= u) <= E exp(-2 ((u - b L)+)^2 / (diam^2 s)); let u make that
+  alpha / 2. As a norm is convex, E T_0 >= theta: U = T + u for the released T = T_0 + b L.
+  Conversely E T_0 <= theta + sqrt((k - 1) s) / 2 for total variation of k categories, and
+  E T_0^2 <= theta^2 + s for a kernel that is at most 1: L = T - u - sqrt((k - 1) s) / 2, and
+  L = sqrt(((T - u)+)^2 - s)+. These need no second number.
+- *Total variation, lower.* T_0 <= theta + the norm of the centred sampling error, whose mean is
+  about that of the permuted T_i and whose variance is at most (1 - 2 / pi) / 4 s where cells are
+  about normal and n_1 = n_2, s / 4 always: L = T - mean - d, d the 1 - alpha / 2 quantile of
+  W sqrt(variance) + b (L + L'). The greater variance is taken for unequal sizes and two categories.
+- *Total variation, upper*, of at most min(n_1, n_2) / 10 categories: with normal cells of standard
+  deviations that sum to S, E T_0 >= m(theta) = S / 2 g(2 theta / S), g(r) = r (2 Phi(r) - 1) +
+  2 phi(r), however theta is spread over the cells (g is convex). So T + d >= m(theta), d the
+  1 - 0.4 alpha quantile of W sqrt(s / 4) + b L, and S comes from the mean, lowered by what its
+  noise exceeds with probability alpha / 10: E T = S / sqrt(2 pi) where theta = 0.
+- *Kernel, lower.* L = T - c for the noisy threshold c, which excludes theta = 0 with probability
+  alpha / 2 exactly under equality. For sizes that differ by more than a factor of four the smaller
+  of this and the end by concentration, as the permutations' spread may fall short there.
+
+References
+----------
+McDiarmid (1989); Hoeffding (1963), https://doi.org/10.1080/01621459.1963.10500830.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privrank.hypotheses.exact import binomial_weights
-from privrank.hypotheses.nullmodel import Probabilities, is_uniform
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nullmodel import Probabilities, binomial_weights, is_uniform
+from privrank.hypotheses.nulls import public_generator
 from privrank.privacy.noise import DiscreteLaplace
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import bracket
 
 __all__ = [
+    "THRESHOLD_LEVEL",
+    "Distance",
     "Scatter",
     "corrected_distance",
     "interval_from",
@@ -22,8 +65,6 @@ __all__ = [
     "tv_interval",
     "zero_rule",
 ]
-
-FloatArray = NDArray[np.float64]
 
 _CELLS = 2**19
 """Simulated counts per evaluation, within the limits below."""
@@ -42,6 +83,29 @@ _BINS = 2**16
 
 _SPREAD = (0.3, 0.5, 0.7, 0.85, 1.15, 1.4, 1.8, 2.5)
 """Sizes, relative to the least favourable one in the mean, at which the upper end is checked."""
+
+THRESHOLD_LEVEL = "threshold level"
+"""The setting that says at which level a threshold was released beside a distance."""
+
+_FINE_HALVINGS = 44
+"""And of one whose condition is quick to check."""
+
+_LAPLACE = np.linspace(-32.0, 32.0, 4_001)
+"""Standard Laplace variables, for sums over their distribution; what is beyond has 1e-14."""
+
+_WEIGHTS = {
+    1: np.exp(-np.abs(_LAPLACE)),
+    2: np.exp(-np.abs(_LAPLACE)) * (1.0 + np.abs(_LAPLACE)),
+}
+"""Densities, but for a factor, of one and of the sum of two of them."""
+
+_FEW = 10
+"""Observations per category from which cells are about normal."""
+
+_UNEQUAL = 4
+"""Ratio of sizes up to which permuted kernel distances spread as widely as those of samples."""
+
+_HALF_NORMAL = 0.25 * (1.0 - 2.0 / math.pi)
 
 
 def tv_interval(
@@ -92,6 +156,7 @@ def tv_interval(
             return False
         return _mass(_two_level(k, tau, size), noisy, n, distribution, upper=False) > alpha / 2
 
+    # both conditions are monotone in tau; brackets are rounded outwards
     low, _ = _boundary(lambda tau: not above(tau), 0.0, most)
     _, high = _boundary(lambda tau: below(tau, least_mean(n, k, tau)[0]), 0.0, most)
     centre = least_mean(n, k, high)[0]
@@ -159,6 +224,7 @@ def interval_from(
     edges = np.arange(-reach, reach + width + 1, width)
     # the noise of a bin is taken as its largest, which makes the bound larger
     weights, noise = -np.diff(distribution.tail(edges)), edges[1:] - 1
+    # McDiarmid: P(S - E S >= t) <= exp(-(t / spread)^2), t in lattice steps
     spread = math.sqrt(n / 2) * sensitivity
 
     def unlikely(u: float) -> bool:
@@ -258,6 +324,7 @@ def _mass(
     tail = (
         distribution.tail(noisy - values) if upper else 1.0 - distribution.tail(noisy + 1 - values)
     )
+    # two standard errors more, so that simulation widens the interval
     error = float(tail.std()) / math.sqrt(samples)
     return (1.0 + float(tail.sum())) / (1.0 + samples) + 2.0 * error
 
@@ -382,3 +449,138 @@ class Scatter:
         if most + self.most(most) < value:
             return most
         return bracket(lambda tau: tau + self.most(tau) < value, 0.0, most, 40)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """The distance of two samples, as public numbers define it.
+
+    Parameters
+    ----------
+    sizes : (int, int)
+        Units in each sample.
+    diameter : float
+        Largest distance of two units' features: 1 for total variation.
+    categories : int or None
+        Number of categories, for total variation; None for a kernel that is 1 on its diagonal.
+    exact : bool
+        Whether a distance of 0 is the null hypothesis: no kernel that leaves differences out.
+    """
+
+    sizes: tuple[int, int]
+    diameter: float
+    categories: int | None
+    exact: bool
+
+    @property
+    def spread(self) -> float:
+        """Return s = 1 / n_1 + 1 / n_2."""
+        return 1.0 / self.sizes[0] + 1.0 / self.sizes[1]
+
+    def ends(
+        self, noisy: float, second: float | None, b: float, alpha: float
+    ) -> tuple[float, float]:
+        """Return L and U of the module's description, not yet made to agree with a test.
+
+        Parameters
+        ----------
+        noisy : float
+            The released distance T.
+        second : float or None
+            The released mean, or the threshold at a level of at most `alpha`; None without one.
+        b : float
+            Laplace scale of the noise of each.
+        alpha : float
+            Probability that the interval may miss.
+
+        Returns
+        -------
+        low, high : float
+            L in [0, diam]; U at most diam, and below 0 where no distance is compatible with T.
+        """
+        s = self.spread
+        u = _concentrated(alpha / 2.0, self.diameter * math.sqrt(s / 2.0), b)
+        low, high = self._by_concentration(noisy - u), noisy + u
+        if second is not None and self.categories is None:
+            above = noisy - second
+            unequal = max(self.sizes) > _UNEQUAL * min(self.sizes)
+            low = min(low, above) if unequal else above
+        elif second is not None and self.categories is not None:
+            unequal = self.sizes[0] != self.sizes[1] or self.categories == 2
+            variance = s / 4.0 if unequal else _HALF_NORMAL * s
+            low = noisy - second - _quantile(alpha / 2.0, math.sqrt(variance), b, 2)
+            if self.categories * _FEW <= min(self.sizes):
+                least = second - b * math.log(5.0 / alpha)
+                shifted = noisy + _quantile(0.4 * alpha, math.sqrt(s / 4.0), b, 1)
+                high = shifted if shifted < 0 else _unbiased(shifted, least)
+        return min(max(low, 0.0), self.diameter), min(high, self.diameter)
+
+    def _by_concentration(self, low: float) -> float:
+        if self.categories is None:
+            return math.sqrt(max(max(low, 0.0) ** 2 - self.spread, 0.0))
+        return low - 0.5 * math.sqrt((self.categories - 1) * self.spread)
+
+    def corrected(self, noisy: float, second: float) -> float:
+        """Return the distance with what sampling adds to it on average taken off, at least 0.
+
+        For total variation m^-1(T), as in the module's description; for a kernel
+        sqrt(T^2 - s)+, which takes off the most that sampling can add.
+        """
+        if self.categories is None:
+            return math.sqrt(max(max(noisy, 0.0) ** 2 - self.spread, 0.0))
+        return min(_unbiased(noisy, second), self.diameter)
+
+
+def _mean(function: Callable[[FloatArray], FloatArray], b: float, number: int = 1) -> float:
+    """Return the mean of a function of b times the sum of one or two Laplace variables."""
+    if b == 0:
+        return float(function(np.zeros(1))[0])
+    weights = _WEIGHTS[number]
+    return float(weights @ function(b * _LAPLACE) / weights.sum())
+
+
+@lru_cache(maxsize=256)
+def _concentrated(level: float, scale: float, b: float) -> float:
+    """Return u with E exp(-(((u - b L)+) / scale)^2) = level, L a Laplace variable."""
+
+    def beyond(u: float) -> float:
+        return _mean(lambda y: np.exp(-((np.maximum(u - y, 0.0) / scale) ** 2)), b)
+
+    return _least(beyond, level, scale + b)
+
+
+@lru_cache(maxsize=256)
+def _quantile(level: float, sd: float, b: float, number: int) -> float:
+    """Return d with P(sd W + b (sum of Laplace variables) >= d) = level."""
+    from scipy.special import ndtr
+
+    def beyond(d: float) -> float:
+        return _mean(lambda y: np.asarray(ndtr((y - d) / sd)), b, number)
+
+    return _least(beyond, level, sd + b)
+
+
+def _least(falling: Callable[[float], float], level: float, scale: float) -> float:
+    """Return where a falling function passes `level`, above 0."""
+    low, high = 0.0, scale
+    while falling(high) > level:
+        low, high = high, 2.0 * high
+    return bracket(lambda u: falling(u) > level, low, high, _FINE_HALVINGS)[1]
+
+
+def _unbiased(mean: float, null_mean: float) -> float:
+    """Return the theta with m(theta) = `mean`, where m(0) = `null_mean`; 0 if mean is below it."""
+    from scipy.special import ndtr
+
+    if mean <= max(null_mean, 0.0):
+        return 0.0
+    if null_mean <= 0:
+        return mean
+    half = null_mean * math.sqrt(math.pi / 2.0)  # S / 2, as m(0) = S / sqrt(2 pi)
+
+    def short(theta: float) -> bool:
+        r = theta / half
+        density = math.exp(-0.5 * r * r) / math.sqrt(2.0 * math.pi)
+        return mean > half * (r * (2.0 * float(ndtr(r)) - 1.0) + 2.0 * density)
+
+    return bracket(short, 0.0, mean, _FINE_HALVINGS)[1]

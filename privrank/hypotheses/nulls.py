@@ -1,28 +1,188 @@
-"""Null distributions of noisy statistics, from public numbers only."""
+"""Null distributions of noisy statistics, from public numbers: exact ones and Monte Carlo tables.
+
+A table is the first draws of a public sequence. The sequence of a (name, sizes) is fixed by a
+public counter seed, independent of any caller's generator. So a p-value is a function of the
+release alone, and what is kept changes how long a fit takes, never its result.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
+import zlib
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privrank.hypotheses.nulltables import null_draws
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.util.arrays import own
+from privrank.release.survey import Sample
+from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.checks import check_count
+from privrank.util.solvers import bracket
+from privrank.util.workers import Workers
 
-__all__ = ["Null", "monte_carlo_pvalue", "null_of"]
+__all__ = [
+    "FULL",
+    "Null",
+    "fingerprint",
+    "monte_carlo_pvalue",
+    "noisy_quantile",
+    "null_draws",
+    "null_of",
+    "public_generator",
+    "uniform_rankings",
+    "usual_draws",
+    "wanted_draws",
+]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-
+Draw = Callable[[np.random.Generator], int | IntArray]
 Order = tuple[int, ...]
 Value = Callable[[IntArray, Order], int]
-Sample = Callable[[np.random.Generator], IntArray]
+Sampler = Callable[[np.random.Generator], IntArray]
+
+FULL = 9_999
+"""Draws of a full table; at level .05 its own level then lies in [.046, .054]."""
+
+TABLE_VERSION = 1
+"""Raise when the distribution of a table changes, so that old draws are not taken for new ones."""
+
+FORM = 2
+"""Raise when what is kept under a name changes, so that files of before are not read."""
+
+_LIGHT, _HEAVY = 2**25, 2**27
+"""Work of a draw up to which a table is full, and up to which it has 1,999 draws."""
+
+BLOCK = 64
+"""Draws that share a generator."""
+
+_MEMORY: dict[str, IntArray] = {}
+
+
+def public_generator(method: str, *sizes: int) -> np.random.Generator:
+    """Return the generator of a public null table, seeded by its name and sizes alone."""
+    key = [zlib.crc32(method.encode()), TABLE_VERSION, *sizes]
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
+
+
+def fingerprint(numbers: Sequence[float]) -> int:
+    """Return 64 bits that stand for these numbers, as a size of a table that they decide.
+
+    The first bytes of the SHA-256 digest of their binary64 forms: the same numbers give the same
+    public sequence on every machine, and others, but for one chance in 2^64, another one.
+    """
+    exact = np.asarray(numbers, dtype="<f8") + 0.0  # there is one zero
+    return int.from_bytes(hashlib.sha256(exact.tobytes()).digest()[:8], "little")
+
+
+def usual_draws(kind: str, n: int, m: int) -> int:
+    """Return how many draws a table has unless a user asks for more or less, by n and m alone.
+
+    9,999, but 1,999 and then 999 where one draw of n rankings of m items takes long: its work is
+    n m (m + 200) or, of choices among m categories, 200 m.
+    """
+    work = 200 * m if kind == "choices" else n * m * (m + 200)
+    return FULL if work <= _LIGHT else 1_999 if work <= _HEAVY else 999
+
+
+def wanted_draws(draws: int | None, sample: Sample) -> int:
+    """Return how many draws a fit takes: those asked for, else what public sizes say."""
+    if draws is None:
+        return usual_draws(sample.kind, sample.nobs, len(sample.items))
+    check_count("draws", draws, low=19)
+    return draws
+
+
+def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:
+    """Return n uniform rankings of m items as ranks, shape (n, m).
+
+    Every place of an item has its probability to within 2^-32.
+    """
+    from privrank.kernels import rankings as kernels
+
+    return kernels.shuffled_ranks(rng.integers(0, 2**32, (n, m), dtype=np.uint32))
+
+
+def null_draws(
+    name: str,
+    sizes: tuple[int, ...],
+    draw: Draw,
+    draws: int = FULL,
+) -> IntArray:
+    """Return the first `draws` statistics of the public sequence of a (name, sizes).
+
+    Parameters
+    ----------
+    name : str
+        The statistic.
+    sizes : tuple of int
+        What else its distribution depends on, such as n and m.
+    draw : callable
+        Maps a generator to one statistic, or to a vector of several; can be pickled.
+    draws : int
+        How many; what is drawn beyond those kept from earlier calls is kept as well. None are
+        read or drawn for 0.
+
+    Notes
+    -----
+    Draws are kept in memory and, where that directory can be written to, in
+    ``$PRIVRANK_CACHE``, by default ``~/.cache/privrank``; deleting it is safe.
+    """
+    if not draws:
+        return np.empty(0, dtype=np.int64)
+    label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
+    kept = _MEMORY.get(label)
+    if kept is None:
+        kept = _read(label)
+    if kept is None or len(kept) < draws:
+        done = 0 if kept is None else len(kept) // BLOCK
+        fresh = _draw_blocks(name, sizes, draw, range(done, -(-draws // BLOCK)))
+        kept = fresh if kept is None else np.concatenate((kept[: done * BLOCK], fresh))
+        _write(label, kept)
+    _MEMORY[label] = kept
+    return kept[:draws]
+
+
+def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArray:
+    rng = public_generator(name, *sizes, number)
+    return np.array([draw(rng) for _ in range(BLOCK)], dtype=np.int64)
+
+
+def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
+    """Draw the blocks here and, where that takes long, on the other cores too; with a bar."""
+    label = f"null table of the {name}"
+    return np.concatenate(Workers().map(partial(_block, name, sizes, draw), numbers, label))
+
+
+def _folder() -> Path:
+    named = os.environ.get("PRIVRANK_CACHE")
+    return Path(named) if named else Path.home() / ".cache" / "privrank"
+
+
+def _read(label: str) -> IntArray | None:
+    """Return the draws kept on disk; None when there are none, or the file is damaged."""
+    try:
+        kept = np.load(_folder() / f"{label}.npy", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return kept if kept.dtype == np.int64 and len(kept) % BLOCK == 0 and len(kept) else None
+
+
+def _write(label: str, draws: IntArray) -> None:
+    """Keep the draws on disk: written aside, then put in place, so that no reader sees a part."""
+    try:
+        folder = _folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        aside = folder / f"{label}.{os.getpid()}.tmp"
+        with aside.open("wb") as handle:
+            np.save(handle, draws)
+        aside.replace(folder / f"{label}.npy")
+    except OSError:
+        return  # a table that cannot be kept is drawn again next time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,7 +279,7 @@ def null_of(
     name: str,
     sizes: tuple[int, ...],
     value: Value,
-    sample: Sample,
+    sample: Sampler,
     draws: int,
     *,
     exact: Callable[[], Null | None] = lambda: None,
@@ -129,7 +289,7 @@ def null_of(
     Parameters
     ----------
     name, sizes
-        Of the public sequence, as :func:`privrank.hypotheses.nulltables.null_draws` takes them.
+        Of the public sequence, as :func:`privrank.hypotheses.nulls.null_draws` takes them.
     value : callable
         As that of a `Statistic`.
     sample : callable
@@ -147,7 +307,7 @@ def null_of(
     )
 
 
-def _drawn(rng: np.random.Generator, value: Value, sample: Sample) -> int:
+def _drawn(rng: np.random.Generator, value: Value, sample: Sampler) -> int:
     return value(sample(rng), ())
 
 
@@ -159,3 +319,41 @@ def monte_carlo_pvalue(statistic: float, table: FloatArray) -> float:
     if math.isnan(statistic):
         return math.nan
     return float((1 + np.count_nonzero(table >= statistic)) / (1 + len(table)))
+
+
+def noisy_quantile(draws: FloatArray, level: float, scale: float) -> float:
+    """Return the number that a statistic exceeds with a given probability, noise included.
+
+    Parameters
+    ----------
+    draws : ndarray of float64, shape (b,)
+        Draws of the statistic under a public reference distribution, before noise.
+    level : float
+        The probability, in (0, 1).
+    scale : float
+        Scale of the Laplace noise that will be added; 0 for none.
+
+    Returns
+    -------
+    float
+        The q with mean_b P(T_b + L >= q) = level; without noise the least draw that a share of at
+        most `level` of the draws exceeds.
+
+    Notes
+    -----
+    Where noise dominates, q is the mean of the draws plus what depends on the noise alone, so that
+    statistics with different spreads enter an omnibus on equal terms; where it does not, q is a
+    quantile of the draws.
+    """
+    draws = np.asarray(draws, dtype=np.float64)
+    if scale == 0:
+        return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
+    reach = scale * (1.0 - math.log(min(level, 1.0 - level)))
+    low, high = float(draws.min()) - reach, float(draws.max()) + reach
+
+    def exceeded(q: float) -> bool:
+        steps = (q - draws) / scale
+        tail = 0.5 * np.exp(-np.abs(steps))
+        return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
+
+    return bracket(exceeded, low, high, 60)[1]

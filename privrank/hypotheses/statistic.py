@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privrank.hypotheses.interval import Distance
 from privrank.hypotheses.nulls import Null, Order
-from privrank.hypotheses.twosamples import Distance
 from privrank.release.plan import Plan
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import warn_few
 
 __all__ = ["Comparison", "Decision", "RandomBit", "Statistic", "null_for"]
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,47 +1,221 @@
-"""Tails and quantiles of a normal variable plus privacy noise, for every distribution of noise.
+"""Noise outside of releases: public draws of it, tails and quantiles of it with normal errors.
 
-Whatever a p-value or an interval is of, its error is a normal variable Z, from sampling, plus noise
-N, independent of it and symmetric. What is known of N decides how the two are put together:
+The secret noise of a release is drawn by ``draw`` of its distribution, in `privacy`. Here a public
+generator is given, and what is returned is noise alone, in floating point. It protects nothing.
+
+**Limit.** On a fine lattice noise on a body is a K-norm mechanism's: a scale times a Gamma(m)
+variable times a uniform point of the body of radius 1. For zero-sum Laplace noise that body is
+{|x|_1 <= 1, sum 0}: in n = m - 1 dimensions, the factor exp(-h) of the density gives the shell at h
+the weight h^n exp(-h) when points of the body below it are uniform. For permutohedron noise it is K
+(:class:`privrank.privacy.knorm.PermutohedronNoise`). Simulated noise has that distribution; it is
+off by some 1 / scale^2 of its variance.
+
+**Tails.** Whatever a p-value or an interval is of, its error is a normal variable Z, from sampling,
+plus noise N, independent of it and symmetric. What is known of N decides how they are put together:
 
 - Laplace noise of one or two numbers: in closed form (:func:`normal_laplace_tail`).
 - Gaussian noise, or a sum of many numbers: a normal variable, of a random variance if need be.
-- Noise as a mixture of sizes of either sign: :func:`mixture_tail`. Of a zero-sum vector, which is a
-  Gamma(m) radius times a uniform point of a body (:mod:`privrank.privacy.netnoise`), the sizes come
-  from public points of the body (:func:`public_points`) and the exact distribution of the radius.
+- Noise as a mixture of sizes of either sign: :func:`mixture_tail`. Of a vector that sums to zero
+  the sizes come from public points of the body (:func:`public_points`) and the exact distribution
+  of the radius.
 - A sum of several draws: by its characteristic function (:func:`noisy_quantiles`).
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, gammaincc, gammainccinv, ndtr
+from scipy.special import erfcx, gammaincc, gammainccinv, gammaln, ndtr, ndtri
 
-from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import BodyDistribution, body_points, body_scale, cube_radii
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import NetDistribution
+from privrank.hypotheses.nulls import public_generator
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, Radius, spanning_tree, tree_point
+from privrank.privacy.netnoise import NetDistribution, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import bracket
 
 __all__ = [
+    "BodyDistribution",
     "BordaDistribution",
     "DetailDistribution",
     "PairDistribution",
+    "body_points",
+    "body_scale",
+    "cube_half_width",
+    "cube_radii",
     "difference_tail",
     "difference_variance",
+    "half_width",
     "mixture_tail",
     "noisy_quantiles",
     "noisy_tail",
     "normal_laplace_tail",
     "permutohedra",
     "public_points",
+    "radii_up_to",
+    "simulated",
 ]
 
-FloatArray = NDArray[np.float64]
+BodyDistribution = ZeroSumLaplace | PermutohedronNoise
+
+_RADII = 4000
+"""Radii over which the distribution of a coordinate is summed up."""
+
+_PATHS = 2**22
+"""Cells of the tables of paths that are held at a time."""
+
+
+def simulated(
+    distribution: NetDistribution | CubeNoise, size: tuple[int, int], rng: np.random.Generator
+) -> NDArray[Any]:
+    """Return noise alone, shape (draws, coordinates), in lattice steps."""
+    if isinstance(distribution, BodyDistribution):
+        stretch = body_scale(distribution) * rng.gamma(distribution.items, size=(size[0], 1))
+        return np.asarray(stretch * body_points(distribution, size[0], rng))
+    if not isinstance(distribution, CubeNoise):
+        return distribution.simulate(size, rng)
+    if distribution.radius is None:
+        return np.zeros(size)
+    radii, mass = cube_radii(distribution)
+    radius = radii[np.searchsorted(mass.cumsum()[:-1], rng.random(size[0]))]
+    return np.rint(rng.uniform(-0.5, 0.5, size) * (2.0 * radius[:, None] + 1.0))
+
+
+def body_scale(distribution: BodyDistribution) -> float:
+    """Return the scale of the Gamma(m) variable that stretches a point of the body."""
+    return (
+        distribution.scale if isinstance(distribution, ZeroSumLaplace) else 1.0 / distribution.rate
+    )
+
+
+def body_points(distribution: BodyDistribution, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Return uniform points of a distribution's body, shape (draws, m)."""
+    points = _diamond if isinstance(distribution, ZeroSumLaplace) else _permutohedron
+    return points(distribution.items, draws, rng)
+
+
+def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Return uniform points of K, twice the permutohedron: uniform points of uniform tiles."""
+    points = np.empty((draws, m))
+    block = max(1, _PATHS // m**2)
+    for start in range(0, draws, block):
+        size = min(block, draws - start)
+        word = rng.integers(0, m, (size, m - 2))
+        steps = rng.uniform(-1.0, 1.0, (size, m - 1))
+        points[start : start + size] = tree_point(spanning_tree(word, m), steps, 1)
+    return points
+
+
+def _diamond(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Return uniform points of {|x|_1 <= 1, sum 0}.
+
+    p items are positive with probability proportional to C(m, p) C(m - 2, p - 1): the sets of p
+    items times the volume of a pair of simplices of dimensions p - 1 and m - p - 1. On each the
+    point is uniform.
+    """
+    p = np.arange(1, m)
+    log = gammaln(m + 1) - gammaln(p + 1) - gammaln(m - p + 1)
+    log += gammaln(m - 1) - gammaln(p) - gammaln(m - p)
+    # how many are positive, which of them, and a uniform point of a pair of simplices
+    share = np.cumsum(np.exp(log - log.max()))
+    positives = 1 + np.searchsorted(share, rng.random(draws) * share[-1])
+    rank = np.argsort(rng.random((draws, m)), axis=1)
+    positive = rank < positives[:, None]
+    size = rng.standard_exponential((draws, m))
+    up, down = np.where(positive, size, 0.0), np.where(positive, 0.0, size)
+    point = up / up.sum(axis=1, keepdims=True) - down / down.sum(axis=1, keepdims=True)
+    return np.asarray(0.5 * point * rng.random((draws, 1)) ** (1.0 / (m - 1)))
+
+
+def half_width(
+    distribution: DiscreteLaplace | DiscreteGaussian | CubeNoise, alpha: float, coordinates: int = 1
+) -> float:
+    """Return the least h, in lattice steps, that any coordinate exceeds with at most `alpha`.
+
+    So many `coordinates` are looked at. Gaussian noise by the normal distribution, which has the
+    probability of k in k - 1/2 to k + 1/2.
+    """
+    if isinstance(distribution, CubeNoise):
+        return cube_half_width(distribution, alpha, coordinates)
+    # coordinates are independent: each may miss with 1 - (1 - alpha)^(1 / coordinates)
+    each = -math.expm1(math.log1p(-alpha) / coordinates)
+    if isinstance(distribution, DiscreteGaussian):
+        return float(max(math.ceil(-distribution.scale * ndtri(0.5 * each) - 0.5), 0))
+    if distribution.scale == 0:
+        return 0.0
+    # P(|noise| > h) = 2 q^(h + 1) / (1 + q)
+    outside = math.log(0.5 * each * (1.0 + math.exp(-1.0 / distribution.scale)))
+    return float(max(math.ceil(-distribution.scale * outside - 1.0), 0))
+
+
+def cube_half_width(
+    distribution: CubeNoise, alpha: float, coordinates: int = 1, blur: float = 0.0
+) -> float:
+    """Return the h that any coordinate of the noise exceeds with at most `alpha`.
+
+    So many `coordinates` are looked at, with independent normal errors of standard deviation
+    `blur` added to them.
+
+    Notes
+    -----
+    **Statistic.** Given the radius R coordinates are independent, uniform on -R..R. Without blur
+    each is inside with probability (2 h + 1) / (2 R + 1). With it, by the uniform distribution on
+    [-R - 1/2, R + 1/2] plus a normal one: Phi has the integral x Phi(x) + phi(x).
+    """
+    if distribution.radius is None:
+        return float(-blur * ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
+    radii, mass = cube_radii(distribution)
+    wide = radii + 0.5
+
+    def integral(x: FloatArray) -> FloatArray:
+        z = x / blur
+        return np.asarray(blur * (z * ndtr(z) + np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)))
+
+    def outside(h: float) -> float:
+        if blur > 0:
+            inside = (integral(h + wide) - integral(h - wide)) / wide - 1.0
+        else:
+            inside = (h + 0.5) / wide
+        return float(mass @ (1.0 - np.clip(inside, 0.0, 1.0) ** coordinates))
+
+    # whole steps without blur, and a hundredth of its spread with it
+    unit = 0.01 * blur if blur > 0 else 1.0
+    steps = range(math.ceil((float(radii[-1]) + 40 * blur) / unit))
+    return unit * bisect_left(steps, True, key=lambda h: outside(h * unit) <= alpha)
+
+
+def radii_up_to(distribution: Radius, reach: float) -> tuple[FloatArray, FloatArray]:
+    """Return the radii up to `reach` with their probabilities; the rest is not listed."""
+    beyond = np.arange(
+        1, max(math.ceil(reach) - distribution.low - len(distribution.weights) + 1, 0) + 1
+    )
+    q = math.exp(-1.0 / distribution.scale)
+    mass = np.concatenate(
+        (distribution.weights, distribution.tail * (1.0 - q) * q ** (beyond - 1.0))
+    )
+    total = float(distribution.weights.sum(dtype=np.float64)) + distribution.tail
+    return distribution.low + np.arange(len(mass), dtype=np.float64), mass / total
+
+
+def cube_radii(distribution: CubeNoise) -> tuple[FloatArray, FloatArray]:
+    """Return the radii with their probabilities; where there are many, means of runs of them.
+
+    Their spread within a run is small beside their mean. A share below e^-40 is not listed.
+    """
+    assert distribution.radius is not None
+    last = distribution.radius.low + len(distribution.radius.weights)
+    radii, mass = radii_up_to(distribution.radius, last + math.ceil(40 * distribution.radius.scale))
+    if len(radii) > _RADII:
+        start = np.arange(0, len(radii), len(radii) // _RADII)
+        mean, mass = np.add.reduceat(radii * mass, start), np.add.reduceat(mass, start)
+        radii = mean / np.maximum(mass, 1e-300)
+    return radii, mass
+
 
 DetailDistribution = DiscreteLaplace | BodyDistribution
 PairDistribution = DiscreteLaplace | DiscreteGaussian | CubeNoise
@@ -51,7 +225,7 @@ _SPAN = 1e-4
 """Least relative half distance of two squared scales in a divided difference."""
 
 _PAIRS, _RATIOS = 2**16, 128
-"""Pairs of entries of points of a body, and ratios of two weights that are told apart."""
+"""Pairs of entries of points of a body, and ratios of two weights that are distinguished."""
 
 _FINE, _OCTAVES, _GRID = 16, 50, 128
 """Sizes that stand for noise: so many until the probability beyond has halved, so many times; and
@@ -78,8 +252,8 @@ _CELLS, _FEWEST, _MOST = 2**21, 20, 20_000
 """Cells of the points of a permutohedron that are drawn; the fewest points, and the most."""
 
 _SIZES, _RADII, _REACH = 200, 29, 7.0
-"""Sizes of a difference of their entries and values of the radius that are told apart, and standard
-deviations out to which a normal variable is integrated; half of one at a step."""
+"""Sizes of a difference of their entries and values of the radius that are distinguished, and the
+standard deviations out to which a normal variable is integrated; half of one at a step."""
 
 
 def mixture_tail(x: FloatArray, sd: FloatArray, sizes: FloatArray, share: FloatArray) -> FloatArray:
@@ -110,16 +284,16 @@ def _one_laplace_tail(x: FloatArray, sd: FloatArray, scale: FloatArray) -> Float
     z = x / sd
     shift = sd / scale
     density = np.exp(-0.5 * z * z)
-    far = 0.25 * density * erfcx((z + shift) / np.sqrt(2.0))
-    near_argument = (shift - z) / np.sqrt(2.0)
+    right = 0.25 * density * erfcx((z + shift) / np.sqrt(2.0))
+    left_argument = (shift - z) / np.sqrt(2.0)
     # e^{s - x/b} P(Z < x - sd^2/b); for a positive argument through erfcx, else directly
     with np.errstate(over="ignore", invalid="ignore"):
-        near = np.where(
-            near_argument > 0,
-            0.25 * density * erfcx(np.maximum(near_argument, 0.0)),
+        left = np.where(
+            left_argument > 0,
+            0.25 * density * erfcx(np.maximum(left_argument, 0.0)),
             0.5 * np.exp(np.minimum(0.5 * shift * shift - x / scale, 0.0)) * ndtr(z - shift),
         )
-    return np.asarray(ndtr(-z) + near - far)
+    return np.asarray(ndtr(-z) + left - right)
 
 
 def normal_laplace_tail(
@@ -214,7 +388,7 @@ def noisy_tail(
 
 
 def _told_apart(ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return the ratios of two weights that are told apart, and which of them each ratio is.
+    """Return the ratios of two weights that are distinguished, and which of them each ratio is.
 
     Items compared equally often have the ratio 1. Where there are many ratios each takes the
     nearest of some that are spread evenly over their logarithms, about a hundredth apart.
@@ -251,6 +425,7 @@ def _sizes(distribution: BodyDistribution, ratio: float) -> tuple[FloatArray, Fl
     starts = np.unique(len(sizes) - left.astype(np.int64))
     count = np.diff(starts, append=len(sizes))
     scale = body_scale(distribution) * np.sqrt(np.add.reduceat(sizes**2, starts) / count)
+    # the tail at a grid of sizes, read backwards: at which size it has a given probability
     t = np.linspace(0.0, scale.max() * gammainccinv(m, 1e-16), _GRID)
     tail = gammaincc(m, t[:, None] / scale) @ (count / len(sizes))
     log_tail = np.log(np.maximum(tail, 1e-300))

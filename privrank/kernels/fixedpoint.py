@@ -7,11 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.kernels.compiling import compiled
-
-__all__ = ["stationary_direction"]
-
-FloatArray = NDArray[np.float64]
+from privrank.kernels import compiled
+from privrank.util.arrays import FloatArray
 
 
 @compiled
@@ -20,31 +17,31 @@ def _mixture(apart: FloatArray, change: FloatArray) -> FloatArray:
 
     By elimination in the normal equations, with 10^-10 of their trace added to the diagonal.
     """
-    kept = len(apart)
-    normal, right = np.empty((kept, kept)), np.empty(kept)
+    count = len(apart)
+    normal, right = np.empty((count, count)), np.empty(count)
     trace = 0.0
-    for a in range(kept):
+    for a in range(count):
         for b in range(a + 1):
             normal[a, b] = np.sum(apart[a] * apart[b])
             normal[b, a] = normal[a, b]
         right[a] = np.sum(apart[a] * change)
         trace += normal[a, a]
-    for a in range(kept):
+    for a in range(count):
         normal[a, a] += 1e-10 * trace + 1e-100
-    for a in range(kept):
+    for a in range(count):
         if not normal[a, a] > 0:
-            return np.zeros(kept)
-        for b in range(a + 1, kept):
+            return np.zeros(count)
+        for b in range(a + 1, count):
             factor = normal[b, a] / normal[a, a]
-            for c in range(a, kept):
+            for c in range(a, count):
                 normal[b, c] -= factor * normal[a, c]
             right[b] -= factor * right[a]
-    for a in range(kept - 1, -1, -1):
-        for b in range(a + 1, kept):
+    for a in range(count - 1, -1, -1):
+        for b in range(a + 1, count):
             right[a] -= normal[a, b] * right[b]
         right[a] /= normal[a, a]
         if not abs(right[a]) < 1e100:
-            return np.zeros(kept)
+            return np.zeros(count)
     return right
 
 
@@ -66,16 +63,17 @@ def stationary_direction(
     """
     n, m = records.shape
     bias, lower, width = shape[0], shape[1], shape[2] - shape[1]
-    pull, u, kept = np.empty(n, np.float32), start.copy(), 0
+    slopes, u, count = np.empty(n, np.float32), start.copy(), 0
     images, changes = np.empty((depth + 1, m)), np.empty((depth + 1, m))
     for _ in range(steps):
         along = np.dot(records, u.astype(np.float32))
+        # the gradient is a sum of the records, each times the slope of psi along it
         for row in range(n):
             t = np.float64(along[row])
             lift = t / (2 * bias)
             over = min(max(t * (1 + lift / 2) - lower, 0.0), width)
-            pull[row] = (1 - over / width) * (1 + lift)
-        image: FloatArray = np.dot(pull, records).astype(np.float64)
+            slopes[row] = (1 - over / width) * (1 + lift)
+        image: FloatArray = np.dot(slopes, records).astype(np.float64)
         norm = math.sqrt(np.sum(image * image))
         if norm == 0:  # every record is saturated, or all cancel
             break
@@ -83,15 +81,15 @@ def stationary_direction(
         change = image - u
         if np.sum(change * change) <= tolerance**2:
             return image
-        if kept > depth:
+        if count > depth:  # the oldest step makes room
             for k in range(depth):
                 images[k], changes[k] = images[k + 1], changes[k + 1]
-            kept = depth
-        images[kept], changes[kept] = image, change
-        weights = _mixture(change - changes[:kept], change)
+            count = depth
+        images[count], changes[count] = image, change
+        weights = _mixture(change - changes[:count], change)
         guess = image.copy()
-        for k in range(kept):
+        for k in range(count):
             guess -= weights[k] * (image - images[k])
-        kept += 1
+        count += 1
         u = guess / max(1e-100, math.sqrt(np.sum(guess * guess)))
     return u

@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.kernels.compiling import compiled
-
-__all__ = [
-    "differing_bits",
-    "differing_pairs",
-    "discordance_counts",
-    "distance_pmf",
-    "insertion_codes",
-    "insertion_ranks",
-    "inversion_scores",
-    "inversion_sums",
-    "kendall_distance",
-    "kendall_to_center",
-    "packed_pairs",
-    "pair_counts",
-    "pairwise_distances",
-    "places_of",
-    "shuffled_ranks",
-    "shuffles",
-]
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from privrank.kernels import compiled
+from privrank.util.arrays import FloatArray, IntArray
 
 
 @compiled
@@ -217,30 +195,19 @@ def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.b
     return out, fair
 
 
-_SHORT = 2**15
-"""Items below which ranks are short."""
-
-
 @compiled
 def packed_pairs(ranks: IntArray) -> NDArray[np.uint64]:
     """Return one bit for every pair of items of every ranking: whether the first stands behind.
 
     Given an (n, m) matrix of ranks, returns an (n, ceil(m (m - 1) / 128)) matrix of 64-bit words;
-    the number of bits in which two rows differ is their Kendall distance. Ranks as short as they
-    can be are compared many at a time.
+    the number of bits in which two rows differ is their Kendall distance.
     """
-    if ranks.shape[1] < _SHORT:
-        return _packed(ranks, np.empty(ranks.shape[1], np.int16))
-    return _packed(ranks, np.empty(ranks.shape[1], np.int32))
-
-
-@compiled
-def _packed(ranks: IntArray, own: NDArray[Any]) -> NDArray[np.uint64]:
     n, m = ranks.shape
     count = (m * (m - 1) // 2 + 63) // 64
     out = np.zeros((n, count), np.uint64)
     behind = np.zeros(64 * count, np.uint8)  # one byte for every pair
     eights = behind.view(np.uint64)
+    own = np.empty(m, np.int32)  # shorter than the ranks, and so compared more at a time
     for row in range(n):
         place = 0
         own[:] = ranks[row]
@@ -289,18 +256,6 @@ def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Int
 
 
 @compiled
-def differing_pairs(words: NDArray[np.uint64]) -> IntArray:
-    """Return in how many bits each row differs from each later row, one after the other."""
-    n, place = len(words), 0
-    out = np.empty(n * (n - 1) // 2, np.int64)
-    for a in range(n):
-        for b in range(a + 1, n):
-            out[place] = _differing(words[a], words[b])
-            place += 1
-    return out
-
-
-@compiled
 def discordance_counts(
     words: NDArray[np.uint64], weights: IntArray, most: int
 ) -> NDArray[np.int64]:
@@ -314,7 +269,7 @@ def discordance_counts(
     eights, ones = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
     count, n = words.shape
     apart = np.empty(n, np.int64)
-    found = np.zeros(most + 1, np.int64)
+    totals = np.zeros(most + 1, np.int64)
     for a in range(n):
         later = n - a - 1
         apart[:later] = 0
@@ -327,8 +282,8 @@ def discordance_counts(
                 x = (x + (x >> np.uint64(4))) & eights
                 apart[b] += np.int64((x * ones) >> np.uint64(56))
         for b in range(later):
-            found[apart[b]] += weights[a] * weights[a + 1 + b]
-    return found
+            totals[apart[b]] += weights[a] * weights[a + 1 + b]
+    return totals
 
 
 @compiled
@@ -348,64 +303,34 @@ def pairwise_distances(ranks: IntArray) -> IntArray:
 _BATCH = 512
 """Rankings looked at together in `pair_counts`: their ranks stay in the fast cache."""
 
-_NARROW = 64
-"""Items up to which the rankings of a batch are run along."""
-
 
 @compiled
 def pair_counts(ranks: IntArray) -> IntArray:
     """Return for all items i, j how many rankings place i before j, in O(n m^2) and m^2 memory.
 
     Given an (n, m) matrix whose rows are permutations of 1..m, returns an (m, m) matrix whose
-    diagonal is 0. The inner loop runs along the rankings of a batch, or where there are more items
-    along these, many comparisons at a time; the pairs (j, i) follow by subtraction.
+    diagonal is 0. The inner loop runs along the rankings of a batch, many comparisons at a time;
+    the pairs (j, i) follow by subtraction.
     """
     n, m = ranks.shape
     counts = np.zeros((m, m), np.int64)
-    if m <= _NARROW:
-        _count_along_rankings(ranks, counts, np.empty((m, _BATCH), np.int32))
-    elif m < _SHORT:
-        _count_along_items(ranks, counts, np.empty((_BATCH, m), np.int16), np.empty(m, np.int16))
-    else:
-        _count_along_items(ranks, counts, np.empty((_BATCH, m), np.int32), np.empty(m, np.int32))
-    for i in range(m):
-        for j in range(i):
-            counts[j, i] = n - counts[i, j]
-    return counts
-
-
-@compiled
-def _count_along_rankings(ranks: IntArray, counts: IntArray, batch: NDArray[np.int32]) -> None:
-    n, m = ranks.shape
+    batch = np.empty((m, _BATCH), np.int32)  # a row per item, so that its ranks are neighbours
     for start in range(0, n, _BATCH):
         size = min(_BATCH, n - start)
         for row in range(size):
             for i in range(m):
                 batch[i, row] = ranks[start + row, i]
+        # pairs (i, j) with j < i: one comparison per ranking, summed in 32 bits
         for i in range(m):
             for j in range(i):
                 ahead = np.int32(0)
                 for row in range(size):
                     ahead += np.int32(batch[i, row] < batch[j, row])
                 counts[i, j] += ahead
-
-
-@compiled
-def _count_along_items(
-    ranks: IntArray, counts: IntArray, batch: NDArray[Any], ahead: NDArray[Any]
-) -> None:
-    n, m = ranks.shape
-    for start in range(0, n, _BATCH):
-        size = min(_BATCH, n - start)
-        batch[:size] = ranks[start : start + size]
-        for i in range(m):
-            ahead[:i] = 0
-            for row in range(size):
-                rank, others = batch[row, i], batch[row, :i]
-                for j in range(i):
-                    ahead[j] += rank < others[j]
-            for j in range(i):
-                counts[i, j] += ahead[j]
+    for i in range(m):
+        for j in range(i):
+            counts[j, i] = n - counts[i, j]
+    return counts
 
 
 @compiled

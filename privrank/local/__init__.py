@@ -1,7 +1,8 @@
 """The local model: answers are randomised on the respondents' devices, and nobody holds them raw.
 
-A protocol is public. Respondents need :mod:`privrank.local.client` alone; the curator counts
-reports and estimates from the counts. Names are loaded when first used.
+A protocol is public. Respondents need :mod:`privrank.local.client` alone, which starts with NumPy;
+the curator counts reports and estimates from the counts, by modules that are loaded when first
+used.
 """
 
 from __future__ import annotations
@@ -9,44 +10,39 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from privrank.local.client import Client, protocol_from_json
+from privrank.local.protocols_orders import (
+    AdaptiveKwikSort,
+    Comparisons,
+    PairBits,
+    RandomPairs,
+    SubRanking,
+)
+from privrank.local.protocols_vectors import CapBorda, DuchiBall
+
 if TYPE_CHECKING:
-    from privrank.local.adaptive import AdaptiveKwikSort as AdaptiveKwikSort
-    from privrank.local.client import Client as Client
-    from privrank.local.client import protocol_from_json as protocol_from_json
-    from privrank.local.curator import Curator as Curator
-    from privrank.local.population import Population as Population
-    from privrank.local.protocols_orders import Comparisons as Comparisons
-    from privrank.local.protocols_orders import PairBits as PairBits
-    from privrank.local.protocols_orders import RandomPairs as RandomPairs
-    from privrank.local.protocols_orders import SubRanking as SubRanking
-    from privrank.local.protocols_vectors import CapBorda as CapBorda
-    from privrank.local.protocols_vectors import DuchiBall as DuchiBall
-    from privrank.local.sortedorder import AdaptiveOrder as AdaptiveOrder
+    from privrank.local.curator import Curator
+    from privrank.local.population import Population
 
-_HOME = {
-    "AdaptiveKwikSort": "privrank.local.adaptive",
-    "AdaptiveOrder": "privrank.local.sortedorder",
-    "CapBorda": "privrank.local.protocols_vectors",
-    "Client": "privrank.local.client",
-    "Comparisons": "privrank.local.protocols_orders",
-    "Curator": "privrank.local.curator",
-    "DuchiBall": "privrank.local.protocols_vectors",
-    "PairBits": "privrank.local.protocols_orders",
-    "Population": "privrank.local.population",
-    "RandomPairs": "privrank.local.protocols_orders",
-    "SubRanking": "privrank.local.protocols_orders",
-    "protocol_from_json": "privrank.local.client",
-}
-
-__all__ = list(_HOME)
+__all__ = [
+    "AdaptiveKwikSort",
+    "CapBorda",
+    "Client",
+    "Comparisons",
+    "Curator",
+    "DuchiBall",
+    "PairBits",
+    "Population",
+    "RandomPairs",
+    "SubRanking",
+    "protocol_from_json",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'privrank.local' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+    return getattr(import_module(f"privrank.local.{name.lower()}"), name)
 
 
 def __dir__() -> list[str]:

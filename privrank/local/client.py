@@ -7,29 +7,25 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import fields
 from functools import cached_property
 from typing import NoReturn
 
-from privrank.local.adaptive import AdaptiveKwikSort
-from privrank.local.protocols import VERSION, Protocol, settings_of
-from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
+from privrank.local.protocols import VERSION, Protocol
+from privrank.local.protocols_orders import (
+    AdaptiveKwikSort,
+    Comparisons,
+    PairBits,
+    RandomPairs,
+    SubRanking,
+)
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.util.checks import is_number, quoted
 
 __all__ = ["Client", "protocol_from_json"]
 
-KINDS: dict[str, type[Protocol]] = {
-    kind.kind: kind
-    for kind in (
-        SubRanking,
-        RandomPairs,
-        DuchiBall,
-        CapBorda,
-        PairBits,
-        Comparisons,
-        AdaptiveKwikSort,
-    )
-}
+_ORDERS = (SubRanking, RandomPairs, PairBits, Comparisons, AdaptiveKwikSort)
+KINDS: dict[str, type[Protocol]] = {kind.kind: kind for kind in (*_ORDERS, DuchiBall, CapBorda)}
 
 
 def protocol_from_json(text: str) -> Protocol:
@@ -48,8 +44,15 @@ def protocol_from_json(text: str) -> Protocol:
     if str(content.get("kind")) not in KINDS:
         known = ", ".join(repr(kind) for kind in KINDS)
         raise ValueError(f"text must be a protocol of one of the kinds {known}.")
+    # the id is a hash of all settings, so that a text with another epsilon is found out
     kind = KINDS[content["kind"]]
-    protocol = kind(**settings_of(kind, content))
+    settings = {k: v for k, v in content.items() if k not in ("privrank", "version", "kind", "id")}
+    if settings.keys() != {part.name for part in fields(kind)}:
+        raise ValueError(
+            f"text must hold the settings of the protocol {kind.kind!r}, no more and no fewer: "
+            f"write it with to_json()."
+        )
+    protocol = kind(**settings)
     if protocol.id != content.get("id"):
         raise ValueError(
             "text has settings that its id does not stand for, such as another epsilon: take the "
@@ -164,9 +167,9 @@ class Client:
         if self._reported:
             raise RuntimeError(
                 "This client has made its report: another one of the same respondent would spend "
-                "epsilon again, and reports that are averaged give the answer away."
+                "epsilon again, and reports that are averaged show the answer."
             )
-        asked = self.assignment if assignment is None else assignment
-        report = self.protocol.randomize(ranking, asked, report_id)
+        question = self.assignment if assignment is None else assignment
+        report = self.protocol.randomize(ranking, question, report_id)
         self._reported = True
         return report

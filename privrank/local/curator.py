@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privrank.local.adaptive import AdaptiveKwikSort
+from privrank.consensus.orders import pair_matrix, pair_table
+from privrank.consensus.rules import consensus_of
+from privrank.consensus.statements import statements_of
 from privrank.local.client import protocol_from_json
-from privrank.local.reports import REASONS, REPEATED, STRUCK, hashed, read_reports
-from privrank.local.rounds import RoundSort
-from privrank.local.sortedorder import AdaptiveOrder, infer, release_order
-from privrank.local.tally import Tally, archived_numbers, archived_reasons
+from privrank.local.protocols_orders import AdaptiveKwikSort
+from privrank.local.reports import REPEATED, STRUCK, hashed, read_reports
+from privrank.local.tally import Tally, release_of
+from privrank.release.archived import archive, read_archive
+from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, UNPLACED
+from privrank.results.aggregation import AggregationResult
+from privrank.util.arrays import IntArray, own
 from privrank.util.checks import check_alpha, check_count
 
-__all__ = ["Curator"]
+__all__ = ["Curator", "comparisons_of", "divided", "mean_comparisons"]
 
-IntArray = NDArray[np.int64]
-
-SCHEMA = "privrank-curator/1"
 
 UNASKED = "not asked for"
 """Why a report is rejected beside those of a tally: no open query has its id and its pair."""
@@ -31,14 +32,51 @@ UNASKED = "not asked for"
 NOBODY = -2
 """The pair of an id that no open query has."""
 
+_WRITER = "a curator's to_json()"
+
+
+@cache
+def mean_comparisons(m: int) -> float:
+    """Return how many pairs KwikSort compares on average, 2 (m + 1) H_m - 4 m.
+
+    For pivots drawn uniformly and majorities that are those of one order; H_m is 1 + ... + 1 / m.
+    """
+    return 2 * (m + 1) * sum(1.0 / k for k in range(1, m + 1)) - 4 * m
+
+
+Groups = tuple[tuple[int, ...], ...]
+"""KwikSort in rounds: the items in their present order, in groups of which the order is known.
+
+Within a group items are in the order of the pivots, so that the first is the group's pivot; an item
+by itself has its final place. All groups of a round are divided at once, by one pivot each, so that
+its pairs can be asked in any order and of many people at a time.
+"""
+
+
+def comparisons_of(groups: Groups) -> IntArray:
+    """Return pairs (item, pivot) that divide the groups of a round, one row each."""
+    rows = [(item, pivot) for pivot, *others in groups for item in others]
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def divided(groups: Groups, ahead: Iterable[bool]) -> Groups:
+    """Return the next round, given which items of the comparisons precede their pivots."""
+    answers, parts = iter(ahead), []
+    for pivot, *others in groups:
+        precedes = dict(zip(others, answers, strict=False))
+        before = tuple(item for item in others if precedes[item])
+        after = tuple(item for item in others if not precedes[item])
+        parts += [before, (pivot,), after]
+    return tuple(part for part in parts if part)
+
 
 class Curator:
     """Runs an adaptive protocol: who arrives gets a query, what comes back is counted.
 
     The sort goes in rounds. In each, all lists of items are divided by one pivot each; the pairs
-    (item, pivot) of a round are its queries, and every one gets equally many answers, such that all
-    respondents are used by the end of an average sort. So a round in which many do not answer has
-    those after it ask for less.
+    (item, pivot) of a round are its queries, and every one gets equally many answers. Their number
+    is such that all respondents are used by the end of an average sort, so a round in which many do
+    not answer has those after it ask for less.
 
     Parameters
     ----------
@@ -52,7 +90,7 @@ class Curator:
     **Statistic.** KwikSort compares no pair twice, and how many answers a pair is to get is fixed
     before the first of them comes. So given that it is asked, its answers are independent of the
     others and, where neither when people arrive nor whether they answer has to do with their
-    opinions, binomial with the probability 1/2 + gain (p - 1/2), p the share of the population with
+    opinions, binomial. The probability is 1/2 + gain (p - 1/2), p the share of the population with
     the first item before the second: sampling and response together.
 
     Every query has a random id, drawn from the operating system's bits, that its report has to
@@ -60,7 +98,7 @@ class Curator:
     alone knows whom it hands a query, has to see to it that each respondent gets one.
 
     An answer that arrives after its round no longer moves the sort; like all others it counts for
-    the order that the run ends with (:class:`privrank.local.sortedorder.AdaptiveOrder`).
+    the order that the run ends with (:meth:`result`).
 
     Examples
     --------
@@ -81,39 +119,44 @@ class Curator:
                 f"of other protocols are counted by their tally()."
             )
         self.protocol = protocol
-        self._sort = RoundSort.start(protocol.pivots)
         self.respondents = check_count("respondents", respondents)
-        least = math.ceil(self._sort.expected)
+        least = math.ceil(mean_comparisons(self._items))
         if self.respondents < least:
             raise ValueError(
                 f"respondents must be at least {least}, one for each comparison of an average sort "
-                f"of {len(protocol.items)} items, got {respondents}."
+                f"of {self._items} items, got {respondents}."
             )
-        pairs = protocol.assignments
-        self.handed, self.late, self.rounds = 0, 0, 0
-        self._asked, self._given, self._first = (np.zeros(pairs, dtype=np.int64) for _ in "123")
+        # by pair: how often it was handed out, answered, and answered with its first item
+        self._asked, self._given, self._first = np.zeros((3, protocol.assignments), dtype=np.int64)
+        self.handed = 0
         self._rejected: Counter[str] = Counter()
-        self._used = np.zeros(0, dtype=np.uint64)
+        # ids of open queries with their pairs, and ids of accepted answers, as 64 bits each
         self._waiting: dict[int, int] = {}
-        self._begin()
+        self._used = np.zeros(0, dtype=np.uint64)
+        self._begin((tuple(protocol.pivots.tolist()),))
 
     def __repr__(self) -> str:
         """Show how far the run is."""
         return (
-            f"<Curator: {len(self.protocol.items)} items, {self.answered} answers from "
+            f"<Curator: {self._items} items, {self.answered} answers from "
             f"{self.handed} of {self.respondents} respondents, {self.wanted} wanted>"
         )
 
-    def _begin(self) -> None:
+    def _begin(self, groups: Groups) -> None:
         """Open the queries of a round, and fix how many answers each is to get."""
-        items, pivots = self._sort.comparisons.T
-        low, high, m = np.minimum(items, pivots), np.maximum(items, pivots), self.protocol.items
-        self._open = low * (2 * len(m) - low - 1) // 2 + high - low - 1
-        self._forward = items < pivots
-        self.rounds += bool(self._sort.lists)
+        items, pivots = comparisons_of(groups).T
+        low, high, m = np.minimum(items, pivots), np.maximum(items, pivots), self._items
+        self._groups, self._forward = groups, items < pivots
+        self._open = low * (2 * m - low - 1) // 2 + high - low - 1
+        # of those who are not asked yet as many are expected to answer as did so far
         coming = self.answered / self.handed if self.handed else 1.0
         left = coming * (self.respondents - self.handed)
-        self._quota = max(1, int(left / self._sort.expected)) if self._sort.lists else 0
+        expected = sum(mean_comparisons(len(group)) for group in groups)
+        self._quota = 0 if self.finished else max(1, int(left / expected))
+
+    @property
+    def _items(self) -> int:
+        return len(self.protocol.items)
 
     @property
     def answered(self) -> int:
@@ -128,13 +171,17 @@ class Curator:
     @property
     def finished(self) -> bool:
         """Whether every item has its final place."""
-        return not self._sort.lists
+        return len(self._groups) == self._items
+
+    @property
+    def _lacking(self) -> IntArray:
+        """Answers that each query of this round still lacks."""
+        return np.asarray(np.maximum(self._quota - self._given[self._open], 0))
 
     @property
     def wanted(self) -> int:
         """Answers that this round still lacks, as far as there are respondents left for them."""
-        lacking = np.maximum(self._quota - self._given[self._open], 0).sum()
-        return int(min(lacking, self.respondents - self.handed))
+        return int(min(self._lacking.sum(), self.respondents - self.handed))
 
     def next_queries(self, k: int | None = None) -> list[dict[str, Any]]:
         """Return queries for up to `k` further respondents, one for each.
@@ -148,15 +195,14 @@ class Curator:
         -------
         list of dict
             ``protocol_id``, ``assignment`` and ``report_id``, which
-            :meth:`AdaptiveKwikSort.randomize` needs, and ``items``, the two to be ordered. Fewer
-            than `k`, at most `wanted`, of them, as the next round depends on the answers of this
-            one; none when nobody is wanted. Somebody who does not answer is replaced by asking for
+            :meth:`AdaptiveKwikSort.randomize` needs, and ``items``, the two to be ordered. There
+            are at most `wanted` of them, as the next round depends on the answers of this one, and
+            none when nobody is wanted. Somebody who does not answer is replaced by asking for
             queries again.
         """
-        most = self.wanted
-        size = most if k is None else min(check_count("k", k), most)
-        # pairs that were asked least come first, each as often as it lacks answers
-        lacking = np.maximum(self._quota - self._given[self._open], 0)
+        size = self.wanted if k is None else min(check_count("k", k), self.wanted)
+        # a pair is handed out as often as it lacks answers; those asked least come first
+        lacking = self._lacking
         copies = np.repeat(np.arange(len(self._open)), lacking)
         again = np.arange(len(copies)) - np.repeat(np.cumsum(lacking) - lacking, lacking)
         turn = self._asked[self._open][copies] + again
@@ -164,17 +210,17 @@ class Curator:
         pairs = pairs[self.protocol.handing(self.handed, size)]
         np.add.at(self._asked, pairs, 1)
         self.handed += size
-        names, ids = self.protocol.items, [self.protocol.query_id() for _ in range(size)]
+        ids = [self.protocol.query_id() for _ in range(size)]
         tokens = hashed(np.array(ids, dtype=object)).tolist()
         self._waiting.update(zip(tokens, pairs.tolist(), strict=True))
         return [
             {
                 "protocol_id": self.protocol.id,
-                "assignment": int(pair),
+                "assignment": pair,
                 "report_id": name,
-                "items": [names[place] for place in self.protocol.all_pairs[pair]],
+                "items": list(self.protocol.question(pair)[0]),
             }
-            for pair, name in zip(pairs, ids, strict=True)
+            for pair, name in zip(pairs.tolist(), ids, strict=True)
         ]
 
     def receive(self, reports: object) -> dict[str, int]:
@@ -189,68 +235,109 @@ class Curator:
         Returns
         -------
         dict
-            How many of these were ``"accepted"``, ``"late"`` among them, and how many rejected for
-            which reason. Of several reports with one id the first counts, and of several in one
-            hand-over none if they differ; the query is open then as before.
+            How many of these were ``"accepted"``, and how many rejected for which reason. Of
+            several reports with one id the first counts, and of several in one hand-over none if
+            they differ; the query is open then as before.
         """
         protocol = self.protocol
-        found = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
-        outcome = Counter({name: int(number) for name, number in found.rejected.items()})
-        pairs, answers, ids = found.assignment, found.answer, found.identity
+        read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
+        # accepted are those whose id is that of an open query for the pair that they are about
+        pairs, ids = read.assignment, read.identity
         clear = pairs != STRUCK
-        again = clear & np.isin(ids, self._used)
+        repeated = clear & np.isin(ids, self._used)
         queried = [self._waiting.get(token, NOBODY) for token in ids.tolist()]
-        kept = pairs == np.array(queried, dtype=np.int64)
-        outcome[REPEATED] += int(again.sum())
-        outcome[UNASKED] = int((clear & ~again & ~kept).sum())
+        accepted = pairs == np.array(queried, dtype=np.int64)
+        outcome = Counter(dict(read.rejected))
+        outcome[REPEATED] += int(repeated.sum())
+        outcome[UNASKED] = int((clear & ~repeated & ~accepted).sum())
         self._rejected += outcome
-        for token in ids[kept].tolist():
+        for token in ids[accepted].tolist():
             del self._waiting[token]
-        self._used = np.union1d(self._used, ids[kept])
-        pairs, answers = pairs[kept], answers[kept]
-        np.add.at(self._given, pairs, 1)
-        np.add.at(self._first, pairs, answers == 0)
-        late = int(np.isin(pairs, self._open, invert=True).sum())
-        self.late += late
-        self._advance()
-        counted = {"accepted": int(kept.sum()), "late": late, **outcome}
+        self._used = np.union1d(self._used, ids[accepted])
+        np.add.at(self._given, pairs[accepted], 1)
+        np.add.at(self._first, pairs[accepted], read.answer[accepted] == 0)
+        while not self.finished and not self._lacking.any():
+            self._begin(self._divided())
+        counted = {"accepted": int(accepted.sum()), **outcome}
         return {name: number for name, number in counted.items() if number or name == "accepted"}
 
-    def _ahead(self) -> NDArray[np.bool_]:
-        """Return which items of this round's queries a majority of answers puts before the pivot.
+    def _divided(self) -> Groups:
+        """Return the groups as the answers of this round divide them; a tie puts the pivot first.
 
-        A tie puts the pivot first.
+        Those that are not complete are divided by the answers that are there.
         """
         net = (2 * self._first - self._given)[self._open]
-        return np.asarray(np.where(self._forward, net, -net) > 0)
+        return divided(self._groups, np.where(self._forward, net, -net) > 0)
 
-    def _advance(self) -> None:
-        while self._sort.lists and bool((self._given[self._open] >= self._quota).all()):
-            self._sort = self._sort.divided(self._ahead())
-            self._begin()
+    def sorted_places(self) -> list[int]:
+        """Return places of the items as the sort has left them, best first."""
+        return [item for group in self._divided() for item in group]
 
-    def result(self, alpha: float = 0.05) -> AdaptiveOrder:
-        """Return the order that the answers make, at any time.
+    def result(self, alpha: float = 0.05) -> AggregationResult:
+        """Return the order that the answers make, at any time, with fractions of the pairs asked.
 
         Parameters
         ----------
         alpha : float, default 0.05
             Level of the intervals.
+
+        Returns
+        -------
+        AggregationResult
+            It has no Borda scores and no intervals of ranks, as most pairs are asked of nobody.
+
+        Notes
+        -----
+        **Statistic.** The sort uses each majority by itself, and an item that one of them puts on
+        the wrong side stays there. The order is that of all answers together: fractions of the
+        pairs that were asked, with variance 1 / (4 gain^2 answers), are shrunken towards scores,
+        searched from the order of the sort. Then Kemeny's order is taken
+        (:func:`privrank.consensus.rules.consensus_of`). Pairs that were not asked are those of the
+        scores. It loses less than the sort, about half where that is little.
+
+        Which pairs are asked depends on answers about others. Intervals that hold at once are exact
+        at alpha divided by the number of all pairs. The probability that a pair is asked and its
+        interval misses is at most that for each. So they hold at once with probability at least
+        1 - alpha, also for pairs that the order makes neighbours.
         """
-        alpha = check_alpha(alpha)
-        # lists that this round is dividing are divided by the answers that are there
-        standing = self._sort.divided(self._ahead()) if self._sort.lists else self._sort
-        counts = np.column_stack((self._first, self._given - self._first))
-        pair, answer = np.nonzero(counts)
-        count = counts[pair, answer]
-        tally = Tally(self.protocol, pair, answer, count, self.rejected, None, None)
-        settings = {
-            "respondents": self.respondents,
-            "late": self.late,
-            "rounds": self.rounds,
-            "unplaced": sum(end - start for start, end in self._sort.lists),
-        }
-        return infer(release_order(tally, self._asked, standing.order, settings), alpha=alpha)
+        pairs, answers = np.nonzero(np.column_stack((self._first, self._given - self._first)))
+        counts = np.where(answers == 0, self._first[pairs], (self._given - self._first)[pairs])
+        tally = Tally(self.protocol, pairs, answers, counts, self.rejected, None, None)
+        unplaced = sum(len(group) for group in self._groups if len(group) > 1)
+        release = release_of(
+            tally,
+            {
+                PAIRS: (2 * self._first - self._given, 1.0),
+                PAIR_COUNTS: (self._given, 1.0),
+                ORDER: (self._order(), 1.0),
+            },
+            by="PrivateRankAggregation",
+            method="EB-Kemeny",
+            settings={"gain": self.protocol.gain, "square": 1.0, UNPLACED: unplaced},
+        )
+        return AggregationResult(
+            release=release,
+            alpha=check_alpha(alpha),
+            target="population",
+            places=own(release.parts[ORDER].values, np.int64),
+            stated=statements_of(release),
+        )
+
+    def _order(self) -> IntArray:
+        """Return the order of all answers together, that of the sort where there are none."""
+        sort, given, m = self.sorted_places(), self._given, self._items
+        used, gain = given > 0, self.protocol.gain
+        if not used.any():
+            return np.array(sort)
+        # pairs that were not asked have no weight, and get their fraction from the scores
+        trials = np.maximum(given, 1)
+        fractions = np.where(used, 0.5 + (self._first / trials - 0.5) / gain, 0.5)
+        variance = pair_table(np.where(used, 0.25 / (gain**2 * trials), math.inf))
+        # the search for scores starts from the sort, neighbours 1/2 apart
+        start = np.empty(m)
+        start[sort] = 0.5 * np.arange(m)[::-1]
+        spread = variance + variance.T + np.eye(m)
+        return consensus_of("EB-Kemeny", pair_matrix(fractions), spread, tuple(sort), start).order
 
     def to_json(self) -> str:
         """Return the state of the run as JSON text, from which :meth:`from_json` goes on.
@@ -259,21 +346,15 @@ class Curator:
         kept: those of open queries beside their pairs, and those that are used. Keep it from others
         all the same, as ids with the same 64 bits can be made up, and would answer open queries.
         """
-        used = np.flatnonzero(self._asked)
-        counts = np.column_stack([used, self._asked[used], self._given[used], self._first[used]])
-        return json.dumps(
+        return archive(
             {
-                "schema": SCHEMA,
-                "protocol": json.loads(self.protocol.to_json()),
+                "protocol": self.protocol.to_json(),
                 "respondents": self.respondents,
                 "handed": self.handed,
-                "late": self.late,
-                "rounds": self.rounds,
                 "quota": self._quota,
-                "order": self._sort.order,
-                "lists": self._sort.lists,
-                "counts": counts.tolist(),
-                "rejected": {reason: self._rejected[reason] for reason in (*REASONS, UNASKED)},
+                "groups": self._groups,
+                "counts": [kind.tolist() for kind in (self._asked, self._given, self._first)],
+                "rejected": self.rejected,
                 "waiting": {f"{token:016x}": pair for token, pair in sorted(self._waiting.items())},
                 "used": [f"{token:016x}" for token in self._used.tolist()],
             }
@@ -282,73 +363,21 @@ class Curator:
     @classmethod
     def from_json(cls, text: str) -> Curator:
         """Rebuild the curator that :meth:`to_json` wrote; it goes on as if never interrupted."""
+        record = read_archive(text, _WRITER)
         try:
-            record = json.loads(text)
-            if record["schema"] != SCHEMA:
-                raise ValueError
             return cls._restored(record)
-        except (
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            ArithmeticError,
-            RecursionError,
-        ):
-            raise ValueError("text must be JSON written by a curator's to_json().") from None
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise ValueError(f"text must be JSON written by {_WRITER}.") from None
 
     @classmethod
     def _restored(cls, record: Mapping[str, Any]) -> Curator:
-        protocol = protocol_from_json(json.dumps(record["protocol"]))
+        """Return the curator of a record, which its check has shown to be as it was written."""
+        protocol = protocol_from_json(record["protocol"])
         curator = cls(protocol, record["respondents"])  # type: ignore[arg-type]
-        numbers = [number for row in record["counts"] for number in row]
-        pairs, *counts = archived_numbers(numbers).reshape(-1, 4).T
-        kept = curator._asked, curator._given, curator._first
-        for cells, values in zip(kept, counts, strict=True):
-            cells[pairs] = values
-        curator._rejected = Counter(archived_reasons(record["rejected"], (*REASONS, UNASKED)))
-        curator._used = np.array([_token(text) for text in record["used"]], dtype=np.uint64)
-        curator._waiting = {_token(text): pair for text, pair in record["waiting"].items()}
-        curator._sort = RoundSort(
-            tuple(archived_numbers(record["order"]).tolist()),
-            tuple((start, end) for start, end in record["lists"]),
-        )
-        if not curator._sort.sound(len(protocol.items)):
-            raise ValueError
-        names = ("handed", "late", "rounds", "quota")
-        handed, late, rounds, quota = archived_numbers([record[name] for name in names]).tolist()
-        curator.handed = handed
-        curator._begin()
-        curator.late, curator.rounds, curator._quota = late, rounds, quota
-        if not (pairs[:1] >= 0).all() or not (np.diff(pairs) > 0).all() or not curator._consistent:
-            raise ValueError
+        curator._begin(tuple(tuple(group) for group in record["groups"]))
+        curator._quota, curator.handed = record["quota"], record["handed"]
+        curator._asked, curator._given, curator._first = np.array(record["counts"], dtype=np.int64)
+        curator._rejected = Counter(record["rejected"])
+        curator._waiting = {int(token, 16): pair for token, pair in record["waiting"].items()}
+        curator._used = np.array([int(token, 16) for token in record["used"]], dtype=np.uint64)
         return curator
-
-    @property
-    def _consistent(self) -> bool:
-        """Whether counts, queries and numbers fit each other."""
-        low, high = int(bool(self._sort.lists)), self.respondents * bool(self._sort.lists)
-        bounded = 0 <= self.late <= self.answered and self.rounds >= 0
-        bounded &= self.handed <= self.respondents and low <= self._quota <= max(low, high)
-        waiting = archived_numbers(list(self._waiting.values()))
-        inside = (waiting >= 0) & (waiting < len(self._asked))
-        ordered = (self._first >= 0) & (self._first <= self._given) & (self._given <= self._asked)
-        return bool(
-            bounded
-            and inside.all()
-            and ordered.all()
-            and self._asked.sum() == self.handed
-            and len(self._used) == self.answered
-            and (self._used[1:] > self._used[:-1]).all()
-            and not np.isin(np.array(list(self._waiting), dtype=np.uint64), self._used).any()
-            and np.array_equal(
-                np.bincount(waiting, minlength=len(self._asked)), self._asked - self._given
-            )
-        )
-
-
-def _token(text: str) -> int:
-    """Return the 64 bits that an archive holds of an id, or raise ValueError."""
-    if f"{(token := int(text, 16)):016x}" != text:
-        raise ValueError
-    return token

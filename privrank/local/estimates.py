@@ -14,6 +14,7 @@ ranking and its response are drawn anew. So the vote is a single binomial draw, 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,25 +29,33 @@ from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
-from privrank.local.releases import fixed_point, public_order, release_of
-from privrank.local.tally import Tally
-from privrank.release.connected import check_connected
-from privrank.release.names import CONCERNED, COVARIANCE, ORDER, PAIR_COUNTS, PAIRS, RIVAL, SCORES
-from privrank.release.plan import Setting
+from privrank.local.tally import (
+    Tally,
+    Values,
+    check_tally,
+    fixed_point,
+    public_order,
+    release_of,
+)
+from privrank.release.names import (
+    CONCERNED,
+    COVARIANCE,
+    GAIN,
+    ORDER,
+    PAIR_COUNTS,
+    PAIRS,
+    SCORES,
+    WINS,
+)
 from privrank.release.release import Release
-from privrank.release.survey import PairCounts
+from privrank.release.survey import Design, PairCounts, check_connected
+from privrank.util.arrays import FloatArray, IntArray
 
-__all__ = ["FEWEST", "Votes", "release_consensus"]
+__all__ = ["FEWEST", "Votes", "release_consensus", "release_wins"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 FEWEST = 2
 """Reports below which nothing has a standard error."""
-
-FEW = 3.0
-"""Votes on a pair up to which an order by Borda scores alone may be the better one: with more the
-order of the pairs makes use of what they show (docs/validation/local_few.md)."""
 
 UNASKED = 0.25
 """Variance taken for a fraction that nobody was asked about: the largest of any in [0, 1]."""
@@ -86,79 +95,109 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
             f"errors, got {tally.n}: collect more, or see its summary() for what was rejected."
         )
     if isinstance(protocol, CapBorda):
-        found = _placed(tally, protocol)
+        estimates = _placed(tally, protocol)
     elif isinstance(protocol, DuchiBall):
-        found = _turned(tally, protocol)
+        estimates = _turned(tally, protocol)
     else:
-        found = _asked(tally, protocol)
+        estimates = _asked(tally, protocol)
     tie_break = public_order(len(protocol.items))
-    values: dict[str, tuple[IntArray, float]] = {
-        SCORES: fixed_point(found.scores),
-        COVARIANCE: fixed_point(found.covariance),
-    }
-    values[CONCERNED] = found.concerned.ravel(), 1.0
-    gaps = {}
-    if found.pairs is None:
-        rule, order = "Borda", by_score(found.scores, tie_break)
+    if estimates.pairs is None or estimates.filled is None:
+        rule, order, gaps = "Borda", by_score(estimates.scores, tie_break), {}
     else:
-        best = consensus_of(rule, found.filled, found.pairs.largest_variance, tie_break)
-        order = best.order
-        gaps = {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
-        values[PAIRS], values[PAIR_COUNTS] = (found.net, found.step), (found.counts, 1.0)
-    values[ORDER] = order, 1.0
+        best = consensus_of(rule, estimates.filled, estimates.pairs.largest_variance, tie_break)
+        order, gaps = best.order, {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
+    values = {
+        SCORES: fixed_point(estimates.scores),
+        COVARIANCE: fixed_point(estimates.covariance),
+        CONCERNED: (estimates.concerned.ravel(), 1.0),
+        **estimates.values,
+        ORDER: (order, 1.0),
+    }
+    square = 1.0 if estimates.pairs is None else estimates.pairs.square
     return release_of(
         tally,
         values,
         by="PrivateRankAggregation",
         method=rule,
-        settings={"gain": protocol.gain, "square": found.square, **_rival(tally)},
+        settings={"gain": protocol.gain, "square": square},
         found=gaps,
     )
 
 
-def _rival(tally: Tally) -> dict[str, Setting]:
-    """Return what is predicted of CapBorda where few reports concern each pair: public numbers."""
-    protocol, m = tally.protocol, len(tally.protocol.items)
-    if not isinstance(protocol, SubRanking | RandomPairs) or m < 3:
-        return {}
-    votes = tally.n * protocol.digits * math.comb(protocol.width, 2)
-    if votes > FEW * math.comb(m, 2):
-        return {}
-    rival = CapBorda(protocol.items, protocol.epsilon)
-    return {RIVAL: rival.difference_variance(tally.n)}
+def release_wins(tally: Tally, by: str) -> Release:
+    """Return the wins of both items of each pair asked, for the model `by` of comparisons.
+
+    These are the numbers of reports for either item, public as the reports are. A report r of an
+    answer y in {1, 0, -1} has E(r | y) = gain y: a response gives every value the smaller weight,
+    which cancels, and the true one the rest. How that enters a fit stands at
+    :func:`privrank.bradley_terry.score.score_equations`. One respondent gives one answer, so
+    answers are independent.
+    """
+    check_tally(tally)
+    protocol = tally.protocol
+    if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
+        raise ValueError(
+            f"comparisons are read from reports of one pair each, and these are of the protocol "
+            f"{protocol.kind!r} with more: collect reports of Comparisons, or of RandomPairs with "
+            f"pairs=1."
+        )
+    if not tally.n:
+        raise ValueError("tally must hold accepted reports, and it has none: see its summary().")
+    votes = Votes.of(tally, protocol)
+    first_wins, second_wins, ties = (votes.numbers(side) for side in (1, -1, 0))
+    if not first_wins.any() and not second_wins.any():
+        raise ValueError(
+            "tally must hold answers that prefer an item, and all of them are ties, which leave "
+            "nothing to tell an error from: collect more reports."
+        )
+    pairs = _met(first_wins + second_wins + ties, protocol)
+    met = first_wins + second_wins + ties > 0
+    return release_of(
+        tally,
+        {WINS: (np.concatenate((first_wins[met], second_wins[met])), 1.0)},
+        by=by,
+        method="randomised response",
+        settings={GAIN: protocol.gain},
+        survey=Design(
+            protocol.items, tally.n, "respondent", 1, True, protocol.options > 2, "public", pairs
+        ),
+    )
+
+
+def _met(counts: IntArray, protocol: Asking) -> PairCounts:
+    """Return the pairs that somebody was asked about, or refuse if they do not connect items."""
+    first, second = protocol.all_pairs[counts > 0].T
+    met = PairCounts(first, second, counts[counts > 0], "observed")
+    check_connected(met, protocol.items, reports=True)
+    return met
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Found:
     """Borda scores, their covariance, and where there are pairs their votes and fractions.
 
-    `concerned` are the numbers of reports that concern either of two items, or one on the diagonal;
-    `net` and `counts` the sums of votes, in steps, and the numbers of reports by pair; `square` is
-    the mean square of a vote; `filled` are the fractions, also of pairs that nobody was asked
-    about.
+    `concerned` are the numbers of reports that concern either of two items, or one on the diagonal.
+    `filled` are the fractions, also of pairs that nobody was asked about; `values` are the numbers
+    that are released of pairs.
     """
 
     scores: FloatArray
     covariance: FloatArray
     concerned: IntArray
     pairs: PairVotes | None = None
-    net: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    counts: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    filled: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    step: float = 1.0
-    square: float = 1.0
+    filled: FloatArray | None = None
+    values: Values = field(default_factory=dict)
 
 
 def _asked(tally: Tally, protocol: Asking) -> _Found:
     """Return what votes on the asked pairs say."""
     votes = Votes.of(tally, protocol)
     net, counts = votes.sums()
+    _met(counts, protocol)
     pairs = PairVotes.of(net, counts, protocol.gain)
-    first, second = protocol.all_pairs[counts > 0].T
-    met = PairCounts(first, second, counts[counts > 0], "observed")
-    check_connected(met, protocol.items, reports=True)
     scores, covariance, filled = _borda(votes, pairs)
-    return _Found(scores, covariance, votes.concerned(), pairs, net, counts, filled)
+    values = {PAIRS: (net, 1.0), PAIR_COUNTS: (counts, 1.0)}
+    return _Found(scores, covariance, votes.concerned(), pairs, filled, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +211,7 @@ class Votes:
     first, second : ndarray of int64, shape (cells, votes)
         The items of each pair that was asked about, the earlier one first.
     vote : ndarray of int64, shape (cells, votes)
-        1 if the earlier item is placed before the other one, -1 if after it.
+        1 if the earlier item is placed before the other one, -1 if after it, 0 for a tie.
     count : ndarray of int64, shape (cells,)
         Number of reports.
     """
@@ -186,12 +225,12 @@ class Votes:
     @classmethod
     def of(cls, tally: Tally, protocol: Asking) -> Votes:
         """Read the votes of a tally."""
-        asked = protocol.asked(tally.assignment)
+        items = protocol.asked(tally.assignment)
         values = protocol.unpacked(tally.answer)
         left, right = np.triu_indices(protocol.width, 1)
-        cells = len(asked)
+        cells = len(items)
         vote = protocol.signs[:, left, right][values].astype(np.int64).reshape(cells, -1)
-        one, other = asked[..., left].reshape(cells, -1), asked[..., right].reshape(cells, -1)
+        one, other = items[..., left].reshape(cells, -1), items[..., right].reshape(cells, -1)
         first, second = np.minimum(one, other), np.maximum(one, other)
         vote = np.where(one < other, vote, -vote)
         return cls(len(protocol.items), first, second, vote, tally.count)
@@ -202,18 +241,21 @@ class Votes:
         m = self.items
         return self.first * (2 * m - self.first - 1) // 2 + self.second - self.first - 1
 
+    def numbers(self, side: int) -> IntArray:
+        """Return how many votes have this value, by pair in lexicographic order."""
+        pairs = self.items * (self.items - 1) // 2
+        weights = np.where(self.vote == side, self.count[:, None], 0)
+        return np.bincount(self.pair.ravel(), weights.ravel(), minlength=pairs).astype(np.int64)
+
     def sums(self) -> tuple[IntArray, IntArray]:
-        """Return the exact sums over all reports, by pair: net votes, and their number."""
-        pairs, count = self.items * (self.items - 1) // 2, self.count[:, None]
-        net, asked = (
-            np.bincount(self.pair.ravel(), weights.ravel(), minlength=pairs).astype(np.int64)
-            for weights in (count * self.vote, count + 0 * self.vote)
-        )
-        return net, asked
+        """Return by pair the net votes, and their number where there are no ties."""
+        ahead, behind = self.numbers(1), self.numbers(-1)
+        return ahead - behind, ahead + behind
 
     def concerned(self) -> IntArray:
         """Return how many reports concern either of two items, on the diagonal one of them."""
         table = self._by_item(np.ones(self.vote.shape, dtype=np.int64), 1) > 0
+        # reports about both, so that those about either are the sum less these
         both = (table.T @ table.multiply(self.count[:, None]).tocsr()).toarray().astype(np.int64)
         own = np.diag(both)
         return np.asarray(own[:, None] + own - both)
@@ -224,10 +266,12 @@ class Votes:
         The residual of a report for an item is the weighted sum of the votes for and against it,
         each less what the other reports let expect of it (:func:`_borda`).
         """
+        # of each vote: the sum of the other reports' votes on its pair, over their padded number
         at = (self.first, self.second)
         counts = pairs.counts[at]
         others = pairs.means[at] * counts - self.vote
         expected = others / (counts - 1.0 + _PSEUDO * np.sqrt(counts))
+        # residuals by report and item, with the weight 1 / (2 gain n) that a vote has in a score
         table = self._by_item((self.vote - expected) * (0.5 / pairs.gain) / counts, -1)
         return np.asarray((table.T @ (table * self.count[:, None])).toarray())
 
@@ -248,13 +292,13 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     **Statistic.** The Borda score of an item is the sum of its fractions against all others. Those
     of pairs that somebody was asked about are unbiased, whatever the numbers of reports. Let A hold
     for each vote its weight by item, 1 / (2 gain n) on a pair with n reports, with the sign of the
-    item. Given the assignments, a report adds A v to the scores, v its votes of mean mu, and
+    item. Given the assignments, a report adds A v to the scores, v its votes of mean mu. And
     reports are independent, so the scores have the covariance C, the sum over reports of
-    A Cov(v) A'. Votes of one report are not independent: two pairs of a sub-ranking that share an
+    A Cov(v) A'. Votes of one report are not independent. Two pairs of a sub-ranking that share an
     item go together, and if all orders are equally likely, the variance of a score is (s + 1) / 3
     times that of as many separate votes.
 
-    The estimate is the sum of r r' with r = A (v - u), where u holds for each pair the sum of the
+    The estimate is the sum of r r' with r = A (v - u). Here u holds for each pair the sum of the
     votes of the other reports over their number plus 3 n^(1/2), as if half as many votes were cast
     for either order beside them. As u does not depend on v,
 
@@ -263,7 +307,7 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     and the last term is positive semidefinite: the expected estimate is at least C, for any numbers
     of reports and any distribution of rankings. It is C, but for a share of 1 / n, where both
     orders are as frequent. A pair that all n reports place alike has a positive variance by it, as
-    if 9/4 contrary ones were expected: 1.96 standard errors reach to 3 of them, and to miss so many
+    if 9/4 contrary ones were expected. 1.96 standard errors span 3 of them, and to miss so many
     has the probability exp(-3) = .05.
 
     A pair that nobody was asked about has its fraction from the surface that the others are shrunk
@@ -275,12 +319,13 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     """
     m, counts = len(pairs.counts), pairs.counts
     unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
+    # fractions of pairs that nobody was asked about are those of the fitted surface
     filled = np.array(pairs.fractions)
     if unasked.any():
         filled = np.where(unasked, shrink(filled, pairs.largest_variance).pairs, filled)
     np.fill_diagonal(filled, 0.0)
-    reach = (m - 1) / (counts > 0).sum(axis=1)
-    covariance = votes.covariance(pairs) * np.outer(reach, reach)
+    times = (m - 1) / (counts > 0).sum(axis=1)
+    covariance = votes.covariance(pairs) * np.outer(times, times)
     covariance += UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
     return filled.sum(axis=1), covariance, filled
 
@@ -301,28 +346,24 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     ends[np.arange(pairs), protocol.all_pairs[:, 0]] = 1
     ends[np.arange(pairs), protocol.all_pairs[:, 1]] = -1
 
-    def votes(rows: slice) -> IntArray:
-        side = 1 - 2 * tally.answer[rows, None]
-        return np.asarray(side * protocol.directions(tally.assignment[rows]))
-
-    net = np.zeros(pairs, dtype=np.int64)
-    total = _Moments(np.zeros(m), np.zeros((m, m)))
-    for rows in _blocks(len(tally.count), pairs):
-        block, count = votes(rows), tally.count[rows]
-        net += count @ block
-        total.add(block @ ends, count)
+    # votes add up exactly, in steps; moments are those of their sums by item
+    net, total = np.zeros(pairs, dtype=np.int64), _Moments(m)
+    for seeds, answers, count in _blocks(tally, pairs):
+        votes = (1 - 2 * answers)[:, None] * protocol.directions(seeds)
+        net += count @ votes
+        total.add(votes @ ends, count)
     counts = np.full(pairs, tally.n, dtype=np.int64)
     table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
     filled = table.fractions
     np.fill_diagonal(filled, 0.0)
     covariance = total.covariance(tally.n) / (2.0 * SCALE * protocol.gain) ** 2
     concerned = np.full((m, m), tally.n, dtype=np.int64)
-    scores, step = filled.sum(axis=1), 1.0 / SCALE
-    return _Found(scores, covariance, concerned, table, net, counts, filled, step, table.square)
+    values = {PAIRS: (net, 1.0 / SCALE), PAIR_COUNTS: (counts, 1.0)}
+    return _Found(filled.sum(axis=1), covariance, concerned, table, filled, values)
 
 
 def _placed(tally: Tally, protocol: CapBorda) -> _Found:
-    """Return what directions near the vectors of Borda scores say.
+    """Return what directions close to the vectors of Borda scores say.
 
     Notes
     -----
@@ -332,22 +373,21 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     n.
     """
     m = len(protocol.items)
-    total = _Moments(np.zeros(m), np.zeros((m, m)))
-    for rows in _blocks(len(tally.count), m):
-        block = protocol.directions(tally.assignment[rows], tally.answer[rows])
-        total.add(block, tally.count[rows])
+    total = _Moments(m)
+    for seeds, answers, count in _blocks(tally, m):
+        total.add(protocol.directions(seeds, answers), count)
+    # a mean direction is gain x / |x| of length SCALE, |x| that of all rankings
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
     scores = 0.5 * (m - 1) + scale * total.sums / tally.n
     concerned = np.full((m, m), tally.n, dtype=np.int64)
     return _Found(scores, scale**2 * total.covariance(tally.n), concerned)
 
 
-@dataclass(slots=True, eq=False)
 class _Moments:
     """Sums of vectors, and of their outer products."""
 
-    sums: FloatArray
-    products: FloatArray
+    def __init__(self, size: int) -> None:
+        self.sums, self.products = np.zeros(size), np.zeros((size, size))
 
     def add(self, vectors: IntArray, count: IntArray) -> None:
         """Add vectors, each so many times."""
@@ -361,7 +401,9 @@ class _Moments:
         return np.asarray((self.products / n - np.outer(mean, mean)) / (n - 1))
 
 
-def _blocks(rows: int, each: int) -> list[slice]:
-    """Return parts of the rows, of so many entries each, that fit into memory."""
-    step = max(1, _CELLS // each)
-    return [slice(start, start + step) for start in range(0, rows, step)]
+def _blocks(tally: Tally, entries: int) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Yield assignments, answers and counts, as many as fit into memory with so many entries."""
+    step = max(1, _CELLS // entries)
+    for start in range(0, len(tally.count), step):
+        rows = slice(start, start + step)
+        yield tally.assignment[rows], tally.answer[rows], tally.count[rows]

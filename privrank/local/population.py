@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.curator import Curator
 from privrank.local.protocols import check_generator, check_rankings
+from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.util.checks import as_list, is_number
 
 __all__ = ["Population"]

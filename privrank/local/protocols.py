@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
@@ -23,27 +22,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.local.answers import Partial, read_ranking
-from privrank.local.responses import SubsetResponse, below, identifier
+from privrank.local.responses import Partial, SubsetResponse, below, identifier, read_ranking
+from privrank.util.arrays import IntArray
 from privrank.util.checks import (
     SMALLEST_EPSILON,
     as_array,
     check_choice,
     check_count,
     check_items,
+    is_number,
+    quoted,
 )
 
-__all__ = [
-    "LARGEST_CODE",
-    "VERSION",
-    "Asking",
-    "Protocol",
-    "check_generator",
-    "check_rankings",
-    "settings_of",
-]
+__all__ = ["LARGEST_CODE", "VERSION", "Asking", "Protocol", "check_generator", "check_rankings"]
 
-IntArray = NDArray[np.int64]
 
 VERSION = 1
 """Of the form of a protocol's JSON; it is part of the id."""
@@ -200,18 +192,18 @@ class Protocol(ABC):
         Notes
         -----
         **Privacy.** The report is epsilon-private for any two rankings of its respondent (proof:
-        :class:`privrank.local.responses.SubsetResponse`): the assignment is drawn before the
+        :class:`privrank.local.responses.SubsetResponse`). The assignment is drawn before the
         ranking is read, the answer's digits are subset responses at epsilon / digits each, the id
         of the report is drawn without regard to it. A second report of the same ranking adds its
-        own epsilon. It is one of rankings that answer what is asked, as all complete ones do:
-        whether a report is made at all is not protected, so with ``partial="refuse"`` one of a
+        own epsilon. It is one of rankings that answer what is asked, as all complete ones do.
+        Whether a report is made at all is not protected, so with ``partial="refuse"`` one of a
         ranking that leaves items out shows that it was not asked about them.
         """
         if assignment is None:
-            asked, needed = self.draw_assignment(), list(range(len(self.items)))
+            code, needed = self.draw_assignment(), list(range(len(self.items)))
         else:
-            asked = check_count("assignment", assignment, low=0, high=self.assignments - 1)
-            names = {name for names in self.question(asked) for name in names}
+            code = check_count("assignment", assignment, low=0, high=self.assignments - 1)
+            names = {name for names in self.question(code) for name in names}
             needed = [place for place, name in enumerate(self.items) if name in names]
         if report_id is not None and not (isinstance(report_id, str) and report_id):
             raise TypeError("report_id must be a text, that of the query which is answered.")
@@ -219,13 +211,14 @@ class Protocol(ABC):
         ranks = read_ranking(
             ranking, self.items, needed, ties=self.keeps_ties, partial=self.partial
         )
-        favoured = self.favoured_answers(ranks[None], np.array([asked]))[0]
+        favoured = self.favoured_answers(ranks[None], np.array([code]))[0]
+        # digits as one number, the first of them the highest
         answer = 0
         for digit in favoured.tolist():
             answer = answer * self.options + self.response.secure(digit)
         return {
             "protocol_id": self.id,
-            "assignment": asked,
+            "assignment": code,
             "answer": answer,
             "report_id": name,
         }
@@ -262,26 +255,27 @@ class Protocol(ABC):
         check_generator(rng)
         rankings = check_rankings(ranks, len(self.items), ties=self.keeps_ties)
         n = len(rankings)
-        asked = self.assign(n, rng) if assignments is None else self._given(assignments, n)
-        values = self.response.simulated(self.favoured_answers(rankings, asked), rng)
+        codes = self.assign(n, rng) if assignments is None else self._given(assignments, n)
+        values = self.response.simulated(self.favoured_answers(rankings, codes), rng)
+        # 32 hexadecimal digits for each report, as devices draw them
         drawn = np.frombuffer(rng.bytes(16 * n).hex().encode(), dtype="S32").astype("U32")
         return {
             "protocol_id": np.full(n, self.id),
-            "assignment": asked,
+            "assignment": codes,
             "answer": self.packed(values),
             "report_id": drawn,
         }
 
     def _given(self, assignments: object, n: int) -> IntArray:
         """Return assignments of so many respondents as they were given, or refuse."""
-        asked = as_array(assignments)
-        whole = asked.shape == (n,) and (asked.dtype.kind in "iu" or not n)
-        if not whole or not ((asked >= 0) & (asked < self.assignments)).all():
+        codes = as_array(assignments)
+        whole = codes.shape == (n,) and (codes.dtype.kind in "iu" or not n)
+        if not whole or not ((codes >= 0) & (codes < self.assignments)).all():
             raise ValueError(
                 f"assignments must be whole numbers, one for each of the {n} rankings, from 0 to "
                 f"{self.assignments - 1}: leave them out to have them drawn."
             )
-        return asked.astype(np.int64)
+        return codes.astype(np.int64)
 
     def packed(self, values: NDArray[Any]) -> IntArray:
         """Return the answers that digits in the last axis stand for, the highest first."""
@@ -305,7 +299,7 @@ class Protocol(ABC):
 
 
 class Asking(Protocol):
-    """A protocol that asks for the order of `width` items in each digit.
+    """A protocol that asks for the order of `width` items in each digit; of one pair by default.
 
     The favoured value is the place of the order among all of them in lexicographic order, so with
     two items 0 if the first is placed before the second, and 1 if after it.
@@ -321,9 +315,19 @@ class Asking(Protocol):
         """How many orders there are."""
         return math.factorial(self.width)
 
-    @abstractmethod
+    @cached_property
+    def table(self) -> IntArray:
+        """What each assignment asks about, a pair of its own by default: (.., digits, width)."""
+        return self.all_pairs[:, None]
+
+    @property
+    def assignments(self) -> int:
+        """The rows of the table."""
+        return len(self.table)
+
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the items that assignments ask about: (respondents, digits, width)."""
+        return np.asarray(self.table[np.asarray(assignments)])
 
     @cached_property
     def signs(self) -> NDArray[np.int8]:
@@ -343,8 +347,8 @@ class Asking(Protocol):
     def question(self, assignment: int) -> list[tuple[str, ...]]:
         """Return the items that an assignment asks to be ordered, one tuple for each digit."""
         code = check_count("assignment", assignment, low=0, high=self.assignments - 1)
-        asked = self.asked(np.array([code]))[0].tolist()
-        return [tuple(self.items[place] for place in places) for places in asked]
+        sets = self.asked(np.array([code]))[0].tolist()
+        return [tuple(self.items[place] for place in places) for places in sets]
 
 
 def _order_index(ranks: NDArray[Any]) -> IntArray:
@@ -354,6 +358,7 @@ def _order_index(ranks: NDArray[Any]) -> IntArray:
         return (ranks[..., 0] > ranks[..., 1]).astype(np.int64)
     order = np.argsort(ranks, axis=-1)
     index = np.zeros(order.shape[:-1], dtype=np.int64)
+    # the Lehmer code: of each item, how many later ones come before it in the list of items
     for place in range(size - 1):
         later = order[..., place + 1 :] < order[..., place, None]
         index += later.sum(axis=-1) * math.factorial(size - 1 - place)
@@ -368,13 +373,9 @@ def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[
             f"ranks must be an array of whole numbers with a row per respondent and a column for "
             f"each of the {items} items."
         )
-    if not rankings.size:
-        return rankings
-    complete = rankings.min() == 1 and rankings.max() == items
-    if complete and not ties:
-        whole = np.sort(rankings, axis=1)
-        complete = bool((whole == np.arange(1, items + 1)).all())
-    if not complete and not (ties and rankings.min() >= 1):
+    every_rank = np.arange(1, items + 1)
+    complete = rankings >= 1 if ties else np.sort(rankings, axis=1) == every_rank
+    if not complete.all():
         raise ValueError(f"ranks must hold each of the ranks 1 to {items} once in every row.")
     return rankings
 
@@ -389,29 +390,15 @@ def _check_epsilon(epsilon: object) -> float:
     """Return what a report may spend as a float, of a size that leaves a report private."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise TypeError(f"epsilon must be a positive number, got {type(epsilon).__name__}.")
-    try:
-        value = float(epsilon)
-    except OverflowError:
-        value = math.inf
-    if math.isinf(value) and value > 0:
+    if epsilon == math.inf:
         raise ValueError(
             "epsilon must be finite: a report without noise would be the answer itself, which the "
             "local model exists not to send."
         )
+    value = float(epsilon) if is_number(epsilon) else math.nan  # beyond all floats
     if not SMALLEST_EPSILON <= value <= LARGEST_EPSILON:
         raise ValueError(
-            f"epsilon must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, got {value}: "
-            f"give what one report may spend."
+            f"epsilon must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, got "
+            f"{quoted(epsilon)}: give what one report may spend."
         )
     return value
-
-
-def settings_of(kind: type[Protocol], content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that rebuild a protocol from its JSON."""
-    wanted = {part.name for part in fields(kind)}
-    if wanted != content.keys() - {"privrank", "version", "kind", "id"}:
-        raise ValueError(
-            f"text must hold the settings of the protocol {kind.kind!r}, no more and no fewer: "
-            f"write it with to_json()."
-        )
-    return {name: content[name] for name in wanted}

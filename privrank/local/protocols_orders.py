@@ -1,8 +1,8 @@
-"""Protocols that ask for the order of a few items: sub-rankings, pairs, bits, comparisons.
+"""Protocols that ask for the order of a few items: sub-rankings, pairs, bits, adaptive queries.
 
 Fractions of respondents are estimated alike in all of them. Let p be the probability that a
 respondent places item i before j, and f that a report which orders both does. A response of N
-values, one favoured, gives every value the smaller weight W and the favoured one V - W more; each
+values, one favoured, gives every value the smaller weight W and the favoured one V - W more. Each
 of two items is before the other in as many of the N orders. So f - 1/2 = gain (p - 1/2), with gain
 = (V - W) / total, and (f - 1/2) / gain + 1/2 is unbiased.
 """
@@ -21,19 +21,35 @@ from numpy.typing import NDArray
 from privrank.local.protocols import LARGEST_CODE, Asking
 from privrank.local.publicdraws import permutation
 from privrank.local.responses import SubsetResponse
+from privrank.util.arrays import IntArray
 from privrank.util.checks import check_choice, check_count, check_flag
 
-__all__ = ["Comparisons", "PairBits", "RandomPairs", "SubRanking", "best_size", "pair_factor"]
+__all__ = [
+    "AdaptiveKwikSort",
+    "Comparisons",
+    "PairBits",
+    "RandomPairs",
+    "SubRanking",
+    "best_size",
+    "pair_factor",
+]
 
-IntArray = NDArray[np.int64]
 
 LARGEST_SIZE = 8
 """Items of a sub-ranking; the table of all orders grows with the factorial."""
+
+LARGEST_SHUFFLE = 2**63 - 1
+"""Number of the last public shuffle there is."""
 
 MOST_DIGITS = 62
 """Of two values each, in a number that every table can hold."""
 
 _PAIR_ORDER, _MATCHING = 1, 2  # seeds of public shuffles, of pairs and of items
+
+_HANDED = (
+    "{} must be given with an adaptive protocol: it is that of the query which the curator has "
+    "handed to this respondent."
+)
 
 Method = Literal["randomized", "laplace"]
 Pairing = Literal["public", "private"]
@@ -69,7 +85,7 @@ class SubRanking(Asking):
     items, epsilon, partial
         As for all protocols.
     size : int, optional
-        How many items each respondent orders, 2 to 8; the best for Borda scores if left out: 2 up
+        How many items each respondent orders, 2 to 8. The best for Borda scores if left out: 2 up
         to an epsilon of 1.946, 3 up to 4.142, 4 up to 6.244, and so on, at most all.
 
     Notes
@@ -114,13 +130,14 @@ class SubRanking(Asking):
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the subsets, in ascending order of places: (respondents, 1, size)."""
+        # from the largest place down: the greatest c with C(c, j) at most what is left
         left = np.array(assignments, dtype=np.int64)
-        asked = np.empty((len(left), 1, self.width), dtype=np.int64)
+        subsets = np.empty((len(left), 1, self.width), dtype=np.int64)
         for j in reversed(range(self.width)):
             below_it = self._binomials[j]
-            asked[:, 0, j] = np.searchsorted(below_it, left, side="right") - 1
-            left -= below_it[asked[:, 0, j]]
-        return asked
+            subsets[:, 0, j] = np.searchsorted(below_it, left, side="right") - 1
+            left -= below_it[subsets[:, 0, j]]
+        return subsets
 
 
 @dataclass(frozen=True)
@@ -162,11 +179,6 @@ class RandomPairs(Asking):
         check_choice("method", self.method, Method)
 
     @property
-    def assignments(self) -> int:
-        """All pairs of items."""
-        return math.comb(len(self.items), 2)
-
-    @property
     def digits(self) -> int:
         """One for each pair asked."""
         return self.pairs
@@ -194,7 +206,7 @@ class PairBits(Asking):
     """Everybody answers one bit about one pair out of a few, or a bit about each of many.
 
     To test uniformity. BFZ21 (their Algorithms 5 and 6) ask everybody about a whole matching of
-    the items, at epsilon / floor(m / 2) a pair, which leaves next to nothing of each; ``pairs=8``
+    the items, at epsilon / floor(m / 2) a pair, which leaves next to nothing of each. ``pairs=8``
     asks each respondent about one of 8 disjoint pairs, at the full epsilon.
 
     Parameters
@@ -230,21 +242,12 @@ class PairBits(Asking):
                     "pairs= is for public pairing: with pairing='private' everybody draws one pair "
                     "out of all."
                 )
-        elif self.pairs is None:
-            self._set(pairs=min(8, most))
-        elif isinstance(self.pairs, str):
-            if self.pairs != "all" or most > MOST_DIGITS:
-                raise ValueError(
-                    f"pairs must be a number from 1 to {most}, or 'all' with up to "
-                    f"{2 * MOST_DIGITS + 1} items."
-                )
+        elif self.pairs == "all":
+            if most > MOST_DIGITS:
+                raise ValueError(f"pairs='all' is with up to {2 * MOST_DIGITS + 1} items.")
         else:
-            self._set(pairs=check_count("pairs", self.pairs, low=1, high=most))
-
-    @property
-    def assignments(self) -> int:
-        """The pairs to draw from, or 1 if everybody is asked about all of them."""
-        return 1 if self.pairs == "all" else len(self._table)
+            pairs = min(8, most) if self.pairs is None else self.pairs
+            self._set(pairs=check_count("pairs", pairs, low=1, high=most))
 
     @property
     def digits(self) -> int:
@@ -252,19 +255,13 @@ class PairBits(Asking):
         return len(self.items) // 2 if self.pairs == "all" else 1
 
     @cached_property
-    def _table(self) -> IntArray:
-        """All pairs for private pairing, a public matching for public pairing."""
+    def table(self) -> IntArray:
+        """All pairs for private pairing, else those of a public matching, one by one or at once."""
         if self.pairing == "private":
-            return self.all_pairs
+            return self.all_pairs[:, None]
         most = len(self.items) // 2
         matched = permutation(_MATCHING, len(self.items))[: 2 * most].reshape(-1, 2)
-        return matched if isinstance(self.pairs, str) else matched[: self.pairs]
-
-    def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the pairs: (respondents, digits, 2)."""
-        if self.pairs == "all":
-            return np.broadcast_to(self._table, (len(assignments), *self._table.shape))
-        return np.asarray(self._table[np.asarray(assignments)][:, None])
+        return matched[None] if isinstance(self.pairs, str) else matched[: self.pairs, None]
 
 
 @dataclass(frozen=True)
@@ -309,22 +306,83 @@ class Comparisons(Asking):
         """Two, or three with ties."""
         return 3 if self.ties else 2
 
-    @property
-    def assignments(self) -> int:
-        """All pairs of items."""
-        return len(self.all_pairs)
-
     @cached_property
     def signs(self) -> NDArray[np.int8]:
         """What a value says of the pair: 1 for the first item, -1 for the second, 0 for a tie."""
         first = np.array([[0, 1], [-1, 0]], dtype=np.int8)
         return np.stack([first, -first, 0 * first][: self.options])
 
-    def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the pair: (respondents, 1, 2)."""
-        return np.asarray(self.all_pairs[np.asarray(assignments)][:, None])
-
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
         """Return the outcome, by the ranks of the two items."""
         first, second = np.take_along_axis(ranks, self.asked(assignments)[:, 0], axis=1).T
         return np.where(first == second, 2, first > second).astype(np.int64)[:, None, None]
+
+
+@dataclass(frozen=True)
+class AdaptiveKwikSort(Asking):
+    """Everybody is asked for the order of one pair, which earlier answers have made of interest.
+
+    AGKM22 (their Algorithms 2 and 3) sort by KwikSort and ask people for the comparisons as they
+    come up. As printed nothing is sorted: their counter of queries runs over people, and stops at
+    the first query. Counted once a query, each person answers up to 20 log m of them with as small
+    a part of epsilon, and at 5,000 people the order is a random one. Here everybody is asked once,
+    at all of epsilon; :class:`privrank.local.curator.Curator` decides for what.
+
+    Parameters
+    ----------
+    items, epsilon, partial
+        As for all protocols.
+    shuffle : int, default 0
+        Number of the public shuffle that decides the order of the pivots and who of a hand-out is
+        asked for which pair. Fix it before the survey starts.
+
+    Notes
+    -----
+    The assignment is the place of the pair among all in lexicographic order; a curator's query
+    holds it, and the id that the report is to have. The answer is 0 if the first item of the pair
+    is placed before the second, else 1.
+
+    **Privacy.** The unit is a respondent, who answers once; neighbours are any two rankings of
+    theirs. Let q_t be the query that respondent t is asked, with its random id, and a_t the answer.
+    Whatever the curator does, q_t is drawn from a distribution that depends on q_1, a_1, ...,
+    a_(t-1) and public numbers alone, as nobody has read ranking t yet. So a run has probability
+    prod_t P(q_t | q_1, ..., a_(t-1)) P(a_t | q_t, ranking t). The ranking of one respondent enters
+    one factor of it, a binary subset response to a query that is given. For two rankings its values
+    differ by a factor of at most exp(epsilon) (:class:`privrank.local.responses.SubsetResponse`),
+    and so do the probabilities of the run. This is sequentially interactive local privacy; it does
+    not add up over respondents, and the claim needs no curator who keeps to the sort. Whether
+    somebody answers at all is not protected.
+
+    References
+    ----------
+    Alabi, Ghazi, Kumar and Manurangsi (2022), https://arxiv.org/abs/2112.14652.
+    """
+
+    shuffle: int = 0
+    kind: ClassVar[str] = "adaptive"
+
+    def __post_init__(self) -> None:
+        """Check the number of the shuffle."""
+        super().__post_init__()
+        self._set(shuffle=check_count("shuffle", self.shuffle, low=0, high=LARGEST_SHUFFLE))
+
+    def draw_assignment(self) -> int:
+        """Refuse: the curator says what is asked."""
+        raise ValueError(_HANDED.format("assignment"))
+
+    def draw_id(self) -> str:
+        """Refuse: a report without the id of an open query is not counted."""
+        raise ValueError(_HANDED.format("report_id"))
+
+    def query_id(self) -> str:
+        """Draw the id that a curator hands out with a query, from the same random bits."""
+        return super().draw_id()
+
+    @property
+    def pivots(self) -> IntArray:
+        """All items in the order in which they become pivots, a public permutation."""
+        return permutation(self.shuffle, len(self.items))
+
+    def handing(self, handed: int, size: int) -> IntArray:
+        """Return the public order in which `size` queries are handed out after `handed` others."""
+        return permutation(self.shuffle, size, len(self.items) + handed)

@@ -1,7 +1,7 @@
 """Protocols that send a random direction: Duchi's on all pairs, the cap mechanism on Borda scores.
 
 The seed of the directions is public and drawn before the ranking is read. A report says on which
-side of a direction, or near which of several, the respondent's vector lies.
+side of a direction, or closest to which of several, the respondent's vector lies.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from privrank.local import publicdraws
 from privrank.local.protocols import Protocol
+from privrank.util.arrays import IntArray
 from privrank.util.checks import check_count
 
 __all__ = ["SEEDS", "CapBorda", "DuchiBall", "best_cap"]
 
-IntArray = NDArray[np.int64]
 
 SEEDS = 2**32
 """How many seeds there are."""
@@ -34,7 +34,7 @@ class DuchiBall(Protocol):
     """One bit: on which side of a random direction the vector of all pairs lies.
 
     The randomiser of Duchi, Jordan and Wainwright for the Euclidean ball, which AGKM22 use for the
-    matrix of all pairs (their Lemma 17): the bit times the direction is their report, uniform on
+    matrix of all pairs (their Lemma 17). The bit times the direction is their report, uniform on
     the half of the sphere that holds the vector, or on the other half. The value is 0 for the side
     of the direction, 1 for the other.
 
@@ -47,7 +47,7 @@ class DuchiBall(Protocol):
     -----
     **Statistic.** Let v hold 1 for each pair of which the respondent places the earlier item
     first, -1 for the others, D in all, and let u be a uniform direction. By symmetry the mean of
-    sign(<u, v>) u is c v / sqrt(D), with c = E|<u, v>| / sqrt(D) the mean of one coordinate's
+    sign(<u, v>) u is c v / sqrt(D). Here c = E|<u, v>| / sqrt(D) the mean of one coordinate's
     absolute value, Gamma(D / 2) / (sqrt(pi) Gamma((D + 1) / 2)). So (1 - 2 value) u / gain is
     unbiased for v, with the gain of the bit times c / sqrt(D). All entries of v have the same
     absolute value, so this takes no more of the directions than exchangeable coordinates of
@@ -75,8 +75,8 @@ class DuchiBall(Protocol):
     def gain(self) -> float:
         """That of the bit, times what a direction keeps of one pair."""
         pairs = len(self.all_pairs)
-        kept = math.lgamma(pairs / 2) - math.lgamma((pairs + 1) / 2)
-        return self.response.gain * math.exp(kept) / math.sqrt(math.pi * pairs)
+        share = math.lgamma(pairs / 2) - math.lgamma((pairs + 1) / 2)
+        return self.response.gain * math.exp(share) / math.sqrt(math.pi * pairs)
 
     def directions(self, assignments: NDArray[Any]) -> IntArray:
         """Return the direction of each assignment, over :attr:`all_pairs`, of length `SCALE`."""
@@ -100,7 +100,7 @@ class CapBorda(Protocol):
     """One of several random directions, the likelier the nearer to the vector of Borda scores.
 
     The cap mechanism with a finite number of public directions in the space of centred scores: the
-    `cap` nearest ones are favoured. It estimates Borda scores, and nothing about single pairs.
+    `cap` closest ones are favoured. It estimates Borda scores, and nothing about single pairs.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ class CapBorda(Protocol):
     -----
     **Statistic.** Let x be the centred vector of (m + 1) / 2 - rank, and d = m - 1 the dimension of
     its space. The cosines of x with N uniform directions are independent, and T is the expected sum
-    of the k largest; by symmetry the mean of the k directions sums to ``T x / |x|``, and that of
+    of the k largest. By symmetry the mean of the k directions sums to ``T x / |x|``, and that of
     all to zero. So the direction reported, as a unit vector, has the mean ``gain x / |x|`` with
-    gain = T times the gain of the response, and its length is 1 whatever is reported: the variance
+    gain = T times the gain of the response. And its length is 1 whatever is reported: the variance
     is least where the gain is largest. ``|x|^2 = m (m^2 - 1) / 12`` is the same for all rankings.
     With N growing and k / N fixed it becomes the cap mechanism of the references. Directions are
     rounded, so the mean holds within a thousandth.
@@ -133,15 +133,6 @@ class CapBorda(Protocol):
     candidates: int | None = None
     cap: int | None = None
     kind: ClassVar[str] = "cap Borda"
-
-    def difference_variance(self, reports: int) -> float:
-        """Return the variance of the difference of two Borda scores from so many reports.
-
-        That of items of equal merit: the scores are a mean of directions times
-        (m (m^2 - 1) / 12)^(1/2) / gain, and m - 1 coordinates share the length of a direction.
-        """
-        m = len(self.items)
-        return m * (m + 1) / (6.0 * self.gain**2 * reports)
 
     def __post_init__(self) -> None:
         """Check the numbers of directions, and choose them if they are left out."""
@@ -169,12 +160,12 @@ class CapBorda(Protocol):
 
     @property
     def favoured(self) -> int:
-        """The directions that are near."""
+        """The closest directions."""
         return cast(int, self.cap)
 
     @property
     def gain(self) -> float:
-        """That of the response, times the expected sum of the cosines of the near directions."""
+        """That of the response, times the expected sum of the cosines of the closest directions."""
         tops = _largest_cosines(len(self.items) - 1, self.options)
         return self.response.gain * float(tops[self.favoured - 1])
 
@@ -184,25 +175,25 @@ class CapBorda(Protocol):
         return publicdraws.directions(seeds, which, len(self.items), centred=True)
 
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
-        """Return the numbers of the nearest directions, in ascending order."""
+        """Return the numbers of the closest directions, in ascending order."""
         m, N = len(self.items), self.options
 
-        def nearest(rows: slice) -> IntArray:
+        def closest(rows: slice) -> IntArray:
             scores = m + 1 - 2 * ranks[rows]
             values = np.tile(np.arange(N), len(scores))
             drawn = self.directions(np.repeat(assignments[rows], N), values)
             along = np.einsum("nkm,nm->nk", drawn.reshape(len(scores), N, m), scores)
-            # distinct keys: of equal inner products the earlier direction is nearer
+            # distinct keys: of equal inner products the earlier direction counts as closer
             keys = np.arange(N) - N * along
             chosen = np.argpartition(keys, self.favoured - 1, axis=1)[:, : self.favoured]
             return np.sort(chosen, axis=1)[:, None]
 
-        return _in_blocks(nearest, len(ranks), N * m)
+        return _in_blocks(closest, len(ranks), N * m)
 
 
-def _in_blocks(function: Callable[[slice], IntArray], rows: int, each: int) -> IntArray:
+def _in_blocks(function: Callable[[slice], IntArray], rows: int, entries: int) -> IntArray:
     """Return the function's values for all rows, so many at once as memory allows."""
-    step = max(1, _BLOCK // each)
+    step = max(1, _BLOCK // entries)
     parts = [function(slice(start, start + step)) for start in range(0, max(rows, 1), step)]
     return np.concatenate(parts)
 
@@ -220,11 +211,13 @@ def _largest_cosines(dimension: int, candidates: int) -> NDArray[np.float64]:
     A cosine is sin t, t of density proportional to cos(t)^(d - 2). It is among the k largest of N
     if fewer than k of the others exceed it: a binomial probability, integrated over t.
     """
+    # 2,000 points of t, where its density is not negligible, with their probabilities
     edge = min(math.pi / 2, 10 / math.sqrt(dimension))
     t = (np.arange(2000) + 0.5) / 1000 * edge - edge
     weights = np.cos(t) ** (dimension - 2)
     weights /= weights.sum()
     above = np.clip(1 - np.cumsum(weights) + weights / 2, 1e-300, 1 - 1e-16)
+    # probabilities that 0, 1, .. of the others exceed a cosine, and fewer than 1, 2, .. by sums
     others = candidates - 1
     number = np.arange(others)
     log_choose = np.array(

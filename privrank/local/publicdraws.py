@@ -42,9 +42,9 @@ def words(seeds: NDArray[Any], start: NDArray[Any] | int, size: int) -> NDArray[
     return _mixed(np.asarray(state[:, None] + steps * _STEP, dtype=np.uint64))
 
 
-def permutation(seed: int, size: int) -> NDArray[np.int64]:
-    """Return a public order of the numbers below `size`, that of so many words of the seed."""
-    return np.argsort(words(np.array([seed]), 0, size)[0], kind="stable")
+def permutation(seed: int, size: int, start: int = 0) -> NDArray[np.int64]:
+    """Return a public order of the numbers below `size`, by so many words of the seed's."""
+    return np.argsort(words(np.array([seed]), start, size)[0], kind="stable")
 
 
 @cache
@@ -81,11 +81,13 @@ def directions(
     those of uniform ones within a thousandth. Coordinates are exchangeable and as often of one sign
     as of the other, exactly.
     """
+    # four coordinates of 16 bits from each word
     length = -(-dimension // 4)
     start = np.asarray(which, dtype=np.uint64) * np.uint64(length)
     pieces = words(seeds, start, length).astype("<u8", copy=False).view("<u2")[:, :dimension]
     normal = _quantiles()[pieces].astype(np.int64)
     if centred:
         normal -= (normal.sum(axis=1) // dimension)[:, None]
+    # a square root of whole numbers is rounded alike on all machines, and so is the division
     norm = np.sqrt(np.maximum(1, (normal * normal).sum(axis=1)).astype(np.float64))
     return np.asarray(np.floor(normal * SCALE / norm[:, None] + 0.5), dtype=np.int64)

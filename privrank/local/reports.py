@@ -19,14 +19,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode import counting
+from privrank.encode import frames
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "COLUMNS",
     "FOREIGN",
     "MALFORMED",
     "RANGE",
-    "REASONS",
     "REPEATED",
     "STRUCK",
     "Reports",
@@ -35,7 +35,6 @@ __all__ = [
     "read_reports",
 ]
 
-IntArray = NDArray[np.int64]
 Identities = NDArray[np.uint64]
 BoolArray = NDArray[np.bool_]
 
@@ -43,7 +42,6 @@ COLUMNS = ("protocol_id", "assignment", "answer", "report_id")
 
 FOREIGN, MALFORMED = "another protocol", "malformed"
 RANGE, REPEATED = "out of range", "repeated id"
-REASONS = (FOREIGN, MALFORMED, RANGE, REPEATED)
 """Why a report is rejected; a row that has several reasons counts under the first of this order."""
 
 STRUCK = -1
@@ -104,21 +102,22 @@ def read_reports(reports: object, protocol_id: str, assignments: int, answers: i
     about n^2 / 2^64 of their number by accident, less than one at a thousand million.
     """
     table = _table(reports, protocol_id)
-    own = _texts(table["protocol_id"]) == protocol_id
-    asked, asked_fault = _whole_numbers(table["assignment"], assignments)
+    entries = table["protocol_id"].astype(object)
+    own = np.array([isinstance(e, str) and e == protocol_id for e in entries], dtype=np.bool_)
+    assignment, asked_fault = _whole_numbers(table["assignment"], assignments)
     answer, answer_fault = _whole_numbers(table["answer"], answers)
     identity, nameless = _identities(table["report_id"])
     faults = np.maximum(asked_fault, answer_fault)  # of two cells the worse decides
     faults = np.where(nameless, _NO_NUMBER, faults)
-    kept = own & (faults == _FINE)
-    found = once(identity[kept], asked[kept], answer[kept])
+    sound = own & (faults == _FINE)
+    single = once(identity[sound], assignment[sound], answer[sound])
     rejected = {
         FOREIGN: int((~own).sum()),
         MALFORMED: int((own & (faults == _NO_NUMBER)).sum()),
         RANGE: int((own & (faults == _BEYOND)).sum()),
-        REPEATED: int(kept.sum()) - int((found[1] != STRUCK).sum()),
+        REPEATED: int(sound.sum()) - int((single[1] != STRUCK).sum()),
     }
-    return Reports(*found, rejected)
+    return Reports(*single, rejected)
 
 
 def once(
@@ -127,21 +126,15 @@ def once(
     """Return what the reports of each identity say, :data:`STRUCK` where they differ, sorted.
 
     What is struck in a part of the reports is struck in the whole, and parts that agree make a
-    whole that agrees: so parts may be counted one by one and added up, in any order.
+    whole that agrees. So parts may be counted one by one and added up, in any order.
     """
-    order = np.argsort(identity)
-    identity, assignment, answer = identity[order], assignment[order], answer[order]
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = identity[1:] != identity[:-1]
-    first = np.flatnonzero(new)
-    if len(first) < len(order):
-        place = np.cumsum(new) - 1
-        other = assignment != assignment[first][place]
-        other |= answer != answer[first][place]
-        struck = place[other]
-        assignment, answer = assignment[first], answer[first]
-        assignment[struck] = answer[struck] = STRUCK
-    return identity[first], assignment, answer
+    identity, first, place = np.unique(identity, return_index=True, return_inverse=True)
+    # each report against the first of its id
+    differs = assignment != assignment[first][place]
+    differs |= answer != answer[first][place]
+    assignment, answer = assignment[first], answer[first]
+    assignment[place[differs]] = answer[place[differs]] = STRUCK
+    return identity, assignment, answer
 
 
 def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
@@ -150,30 +143,18 @@ def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
         columns = not reports or any(_is_column(value) for value in reports.values())
         reports = _framed(reports) if columns else [reports]
     if isinstance(reports, list | tuple):
-        # a row that has no columns is malformed
+        # a row that has no columns is malformed, not of another protocol
         spoilt = {"protocol_id": protocol_id}
         rows = [row if isinstance(row, Mapping) else spoilt for row in reports]
         return {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in COLUMNS}
-    try:
-        view = counting.open_frame(reports, "reports")
-        missing = [name for name in COLUMNS if name not in counting.column_names(view)]
-        own = {"protocol_id": protocol_id}
-        table = None if missing else counting.series_of(view, COLUMNS, own)
-    except (TypeError, MemoryError, Warning):
-        raise
-    except Exception as error:  # whatever an engine raises on a file that is cut off
-        if type(error) is ValueError:
-            raise
-        raise ValueError(
-            f"reports cannot be read to their end ({type(error).__name__}): read again the files "
-            f"that are damaged or cut off, or leave them out."
-        ) from None
-    if table is None:
+    view = frames.open_frame(reports, "reports")
+    missing = [name for name in COLUMNS if name not in frames.column_names(view)]
+    if missing:
         raise ValueError(
             f"reports must have the columns {', '.join(COLUMNS)}, as randomize() names them, and "
             f"has no {missing[0]!r}: rename the one meant."
         )
-    return table
+    return frames.series_of(view, COLUMNS, {"protocol_id": protocol_id})
 
 
 def _is_column(value: object) -> bool:
@@ -191,88 +172,58 @@ def _framed(columns: Mapping[Any, Any]) -> pd.DataFrame:
         ) from None
 
 
-def _texts(values: pd.Series[Any]) -> NDArray[Any]:
-    """Return the entries that are texts, None for all others."""
-    entries = values.astype(object).to_numpy()
-    if pd.api.types.infer_dtype(entries, skipna=False) != "string":
-        entries = np.array([e if isinstance(e, str) else None for e in entries], dtype=object)
-    return entries
-
-
 _FINE, _BEYOND, _NO_NUMBER = 0, 1, 2
 
 
 def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArray[np.int8]]:
     """Return whole numbers of at least 0 and less than `below`, and what is wrong with the others.
 
+    A column of whole numbers is read at once, any other entry by entry.
+    """
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
+        numbers, fault = values.to_numpy(), np.zeros(len(values), dtype=np.int8)
+    else:
+        entries = [_whole_number(entry) for entry in values.astype(object)]
+        fault = np.array([_NO_NUMBER if e is None else _FINE for e in entries], dtype=np.int8)
+        numbers = np.array([e or 0 for e in entries], dtype=np.int64)
+    outside = (fault == _FINE) & ((numbers < 0) | (numbers >= below))
+    fault[outside] = _BEYOND
+    return np.where(fault == _FINE, numbers, 0).astype(np.int64), fault
+
+
+def _whole_number(entry: Any) -> int | None:
+    """Return the whole number that an entry stands for, -1 beyond 64 bits, None if it is none.
+
     Digits are numbers, as one row of words makes texts of a whole column of some files. A float
     counts where it is exact.
     """
-    fault = np.full(len(values), _NO_NUMBER, dtype=np.int8)
-    found = np.zeros(len(values), dtype=np.int64)
-    numbers = values
-    if not pd.api.types.is_numeric_dtype(values.dtype):
-        plain = values.astype(object)
-        if pd.api.types.infer_dtype(plain, skipna=False) != "string":
-            plain = plain.map(_plain)
-        values, numbers = plain, pd.to_numeric(plain, errors="coerce")
-    if numbers.dtype.kind in "iu" and isinstance(numbers.dtype, np.dtype):
-        whole = numbers.to_numpy()
-        inside = (whole >= 0) & (whole < below)
-        found[inside] = whole[inside]
-        fault[:] = np.where(inside, _FINE, _BEYOND)
-        return found, fault
-    gaps = numbers.isna().to_numpy(dtype=np.bool_)
-    if numbers.dtype.kind in "iu":  # one that may be missing
-        whole, present = _whole_numbers(numbers[~gaps].astype(str).astype(object), below)
-        found[~gaps], fault[~gaps] = whole, present
-        return found, fault
-    real = counting.real_numbers(numbers)
-    with np.errstate(invalid="ignore"):
-        exact = (real % 1 == 0) & (np.abs(real) < EXACT)
-        inside = exact & (real >= 0) & (real < below)
-    found[inside] = real[inside].astype(np.int64)
-    fault[exact] = _BEYOND
-    fault[inside] = _FINE
-    large = np.flatnonzero(np.abs(real) >= EXACT)
-    if len(large) and values.dtype.kind != "f":
-        digits = values.iloc[large].astype(str).to_numpy(dtype="U20")
-        short = np.char.isdecimal(digits) & (np.char.str_len(digits) <= 19)
-        large, digits = large[short], digits[short].astype(np.uint64)
-        inside = digits < below
-        found[large[inside]] = digits[inside].astype(np.int64)
-        fault[large] = np.where(inside, _FINE, _BEYOND)
-    return found, fault
-
-
-def _plain(entry: Any) -> str | float | None:
-    """Return a number as one that pandas reads, -1 where 64 bits cannot hold it."""
-    if isinstance(entry, str | float):
-        return entry
-    if not isinstance(entry, Real | Decimal | np.bool_):
-        return None
-    number: Any = int(entry) if isinstance(entry, np.bool_) else entry
+    number: Any = entry
     try:
-        if not 0 <= number < 2**63:
-            return -1
-        whole = int(number)
-        return whole if whole == number else None
-    except (ArithmeticError, ValueError):  # such as a decimal that is none
+        if isinstance(entry, str):
+            number = float(entry) if "." in entry else int(entry)
+        elif isinstance(entry, bool | np.bool_):
+            number = int(entry)
+        elif not isinstance(entry, Real | Decimal):
+            return None
+        if isinstance(number, float | np.floating) and not number < EXACT:
+            return None
+        whole = int(number) if 0 <= number < 2**63 else -1
+    except (ArithmeticError, ValueError):  # such as a word, or a decimal that is none
         return None
+    return whole if whole in (-1, number) else None
 
 
 def _identities(values: pd.Series[Any]) -> tuple[Identities, BoolArray]:
     """Return 64 bits for each id, and whether it is missing; a number is its digits."""
-    entries = values.astype(object).to_numpy()
-    texts = pd.api.types.infer_dtype(entries, skipna=False) == "string"
+    names = values.astype(object).to_numpy()
+    if pd.api.types.infer_dtype(names, skipna=False) != "string":
+        names = np.array([_name(entry) for entry in names], dtype=object)
     try:
-        found = hashed(entries) if texts else None
-    except UnicodeEncodeError:
-        found = None
-    if found is None:
-        entries = np.array([_name(entry) for entry in entries], dtype=object)
-        found = hashed(entries)
-    return found, np.asarray(entries == "", dtype=np.bool_)
+        numbers = hashed(names)
+    except UnicodeEncodeError:  # a text has half a character
+        names = np.array([_name(entry) for entry in names], dtype=object)
+        numbers = hashed(names)
+    return numbers, np.asarray(names == "", dtype=np.bool_)
 
 
 def hashed(names: NDArray[Any]) -> Identities:

@@ -1,6 +1,7 @@
-"""The subset response: the one randomiser that all protocols of the local model share.
+"""On the device: a ranking is read and checked, and an answer drawn by the subset response.
 
-An answer is digits. To each digit belong `options` values, of which exactly `favoured` are favoured
+The subset response is the one randomiser that all protocols of the local model share. An answer is
+digits. To each digit belong `options` values, of which exactly `favoured` are favoured
 by the respondent's ranking; which these are depends on the ranking and on what was asked. The value
 that is reported is drawn from all of them, favoured ones with the larger weight.
 """
@@ -9,19 +10,22 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.privacy.samplers import digits
+from privrank.util.arrays import IntArray
 
-__all__ = ["SubsetResponse", "below", "identifier", "shuffled"]
+__all__ = ["Partial", "SubsetResponse", "below", "identifier", "read_ranking"]
 
-IntArray = NDArray[np.int64]
+
+Partial = Literal["refuse", "complete"]
 
 _PRECISION = 52
 """Binary digits of the smaller weight, up to rounding."""
@@ -55,13 +59,13 @@ class SubsetResponse:
     **Privacy.** The unit is one report of one respondent; neighbours are any two rankings that the
     respondent might hold, so all pairs of rankings. Let N be the options, k the favoured ones, V
     and W <= V the weights. The set F of favoured values has exactly k of the N, whatever the
-    ranking, so a value a is reported with probability V / (k V + (N - k) W) if a is in F and
-    W / (k V + (N - k) W) if not: the total does not depend on the ranking. For two rankings the
+    ranking. So a value a is reported with probability V / (k V + (N - k) W) if a is in F and
+    W / (k V + (N - k) W) if not. The total does not depend on the ranking. For two rankings the
     probabilities of one value differ by a factor of at most V / W, and one that only the first
     favours is at that ratio. The digits of a report are drawn independently given the ranking, so
     the ratios multiply: a report of d digits at epsilon / d each is epsilon-private. What is asked
     is drawn before the ranking is looked at, so that it has the same probability for all rankings.
-    Nothing else about F enters: the claim holds for any map from rankings to sets of k values, so
+    Nothing else about F enters. The claim holds for any map from rankings to sets of k values, so
     also for one that was computed in floating point, and for a random one, over which both
     probabilities are averaged.
 
@@ -124,22 +128,103 @@ class SubsetResponse:
 
     def secure(self, favoured: Sequence[int]) -> int:
         """Draw one value for the sorted `favoured` ones, from the operating system's bits."""
-        number, inside = below(self.total), self.favoured * self.favoured_weight
-        kept = number < inside
-        place = number // self.favoured_weight if kept else (number - inside) // self.other_weight
-        # both are found in any case, so that the time it takes does not tell which one is reported
+        number, edge = below(self.total), self.favoured * self.favoured_weight
+        agrees = number < edge
+        place = number // self.favoured_weight if agrees else (number - edge) // self.other_weight
+        # both are found in any case, so that the time it takes does not show which one is reported
         other = place + sum(value - i <= place for i, value in enumerate(favoured))
         one = int(favoured[min(place, self.favoured - 1)])
-        return one if kept else other
+        return one if agrees else other
 
     def simulated(self, favoured: NDArray[Any], rng: np.random.Generator) -> IntArray:
         """Draw values for many sorted sets of favoured ones along the last axis, by a generator."""
-        kept = rng.random(favoured.shape[:-1]) < self.favoured_probability
-        place = rng.integers(0, np.where(kept, self.favoured, self.options - self.favoured))
+        agrees = rng.random(favoured.shape[:-1]) < self.favoured_probability
+        place = rng.integers(0, np.where(agrees, self.favoured, self.options - self.favoured))
         if self.favoured == 1:
             value = favoured[..., 0]
-            return np.where(kept, value, place + (value <= place))
+            return np.where(agrees, value, place + (value <= place))
         # the place-th of the values that are not favoured: each favoured one before it moves it on
         before = favoured - np.arange(self.favoured) <= place[..., None]
         inside = np.take_along_axis(favoured, np.minimum(place, self.favoured - 1)[..., None], -1)
-        return np.where(kept, inside[..., 0], place + before.sum(axis=-1))
+        return np.where(agrees, inside[..., 0], place + before.sum(axis=-1))
+
+
+def read_ranking(
+    ranking: object,
+    items: Sequence[str],
+    needed: Sequence[int],
+    *,
+    ties: bool,
+    partial: Partial,
+) -> NDArray[np.int64]:
+    """Return the rank of every item, of which the `needed` ones count.
+
+    A ranking is a sequence of names, best first, or a mapping from names to ranks 1, 2, ... With
+    ``partial="complete"`` items that share a rank are put in random order, unless `ties` are
+    answers of their own, and needed items that are left out come below all others, in random order.
+    """
+    named = _named(ranking)
+    places = {name: place for place, name in enumerate(items)}
+    levels: dict[int, int] = {}
+    for name, level in named:
+        if name not in places:
+            raise ValueError(
+                "ranking names something that is not among the protocol's items: write the items "
+                "as the protocol does."
+            )
+        if places[name] in levels:
+            raise ValueError("ranking names an item twice: give each item one place.")
+        levels[places[name]] = level
+    if partial == "refuse":
+        if not levels.keys() >= set(needed):
+            raise ValueError(
+                f"ranking leaves out items that are asked about ({len(needed)} are): place each of "
+                f"them, or use a protocol with partial='complete'."
+            )
+        if not ties:
+            _check_levels(sorted(levels.values()), len(levels) == len(items))
+    return _ranks(levels, len(items), keep=ties, random=partial == "complete")
+
+
+def _named(ranking: object) -> list[tuple[str, int]]:
+    """Return names and ranks of what is a mapping or a sequence."""
+    if isinstance(ranking, Mapping):
+        for level in ranking.values():
+            if isinstance(level, bool) or not isinstance(level, Integral) or level < 1:
+                raise ValueError(
+                    "ranking must map items to whole numbers from 1, the rank of the best: leave "
+                    "out items without a rank."
+                )
+        return [(str(name), int(level)) for name, level in ranking.items()]
+    listed = isinstance(ranking, Sequence) and not isinstance(ranking, str | bytes)
+    if not listed and not (isinstance(ranking, np.ndarray) and ranking.ndim == 1):
+        raise TypeError(
+            f"ranking must be a sequence of items, best first, or a mapping from items to ranks, "
+            f"got {type(ranking).__name__}."
+        )
+    return [(str(name), place) for place, name in enumerate(ranking, 1)]  # type: ignore[arg-type, var-annotated]
+
+
+def _check_levels(levels: Sequence[int], complete: bool) -> None:
+    if len(set(levels)) < len(levels):
+        raise ValueError(
+            "ranking gives two items the same rank: order them, or use a protocol with "
+            "partial='complete'."
+        )
+    if complete and levels[-1] != len(levels):
+        raise ValueError(
+            f"ranking has a gap: {len(levels)} items have the ranks 1 to {len(levels)}."
+        )
+
+
+def _ranks(levels: Mapping[int, int], size: int, *, keep: bool, random: bool) -> NDArray[np.int64]:
+    """Return ranks from levels; what has none comes last."""
+    last = max(levels.values(), default=0) + 1
+    # of equal levels, or of none, the lots decide
+    lots = shuffled(size) if random else list(range(size))
+    keys = [
+        (levels.get(place, last), 0 if keep and place in levels else lots[place])
+        for place in range(size)
+    ]
+    rank = {key: number for number, key in enumerate(sorted(set(keys)), 1)}
+    return np.array([rank[key] for key in keys], dtype=np.int64)

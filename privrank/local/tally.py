@@ -1,55 +1,59 @@
 """The curator's count of reports: what was answered to what, how often, and what was rejected.
 
 A tally is all that a curator needs of the reports. Tallies of several days or sites add up to that
-of all reports together, a report that was sent to two of them included.
+of all reports together, a report that was sent to two of them included. What leaves it is a release
+like that of any mechanism, which spent nothing at the curator.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from privrank.encode.counting import distinct_codes
-from privrank.local.adaptive import AdaptiveKwikSort
+from privrank.hypotheses.nulls import public_generator
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Protocol
-from privrank.local.reports import (
-    REASONS,
-    REPEATED,
-    STRUCK,
-    Identities,
-    Reports,
-    once,
-    read_reports,
-)
+from privrank.local.protocols_orders import AdaptiveKwikSort
+from privrank.local.reports import REPEATED, STRUCK, Identities, once, read_reports
+from privrank.release.archived import archive, read_archive
+from privrank.release.names import GAIN, ORDER, REJECTED, UNEVEN
+from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.release import Release
+from privrank.release.survey import Design, Sample
 from privrank.results.tables import Table
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
 
-__all__ = ["Tally", "archived_numbers", "archived_reasons"]
+__all__ = [
+    "Tally",
+    "Values",
+    "check_protocol",
+    "check_tally",
+    "fixed_point",
+    "public_order",
+    "release_of",
+]
 
-IntArray = NDArray[np.int64]
+Values = Mapping[str, tuple[IntArray, float]]
+"""Released numbers by name: whole numbers, and the size of their step."""
 
-SCHEMA = "privrank-tally/1"
+_BITS = 50
+"""Of numbers that are no counts, as they are released."""
 
-NUMBERED = 2**62
-"""Assignment and answer are one whole number of 64 bits while there are fewer of them."""
-
-
-LARGEST_COUNT = 2**53
-"""Numbers of reports are below it, so that floats hold them exactly."""
+_WRITER = "a tally's to_json()"
 
 UNLIKELY = 1e-3
 """Probability below which a tally warns that assignments are not uniform."""
 
-UNEVEN = (
+_SENDER = (
     " That is as it should be where a survey hands out assignments unevenly; where devices draw "
     "them, look for one sender with many ids."
 )
@@ -112,9 +116,8 @@ class Tally:
             raise TypeError(
                 f"protocol must be one of privrank.local, got {type(protocol).__name__}."
             )
-        return _counted(
-            protocol, read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
-        )
+        read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
+        return _counted(protocol, read.identity, read.assignment, read.answer, dict(read.rejected))
 
     @property
     def n(self) -> int:
@@ -148,26 +151,23 @@ class Tally:
             reason: self.rejected.get(reason, 0) + other.rejected.get(reason, 0)
             for reason in {**self.rejected, **other.rejected}
         }
-        if self.identity is None or other.identity is None:
-            cells = [np.concatenate(pair) for pair in zip(self._cells, other._cells, strict=True)]
-            first, place = _cells_of(self.protocol, cells[0], cells[1])
-            count = np.zeros(len(first), dtype=np.int64)
-            np.add.at(count, place, cells[2])
-            return Tally(
-                self.protocol, cells[0][first], cells[1][first], count, rejected, None, None
-            )
+        if self.identity is None:
+            both = zip(self._cells, other._cells, strict=True)
+            assignment, answer, count, _ = _cells_of(*(np.concatenate(pair) for pair in both))
+            return Tally(self.protocol, assignment, answer, count, rejected, None, None)
+        # with ids: report by report, so that one that is in both counts once
         parts = zip(self._reports, other._reports, strict=True)
-        found = Reports(*once(*(np.concatenate(pair) for pair in parts)), rejected)
-        both = _counted(self.protocol, found)
-        rejected[REPEATED] += self.n + other.n - both.n
-        return replace(both, rejected=rejected)
+        single = once(*(np.concatenate(pair) for pair in parts))
+        # what both hold once, or one holds and the other contradicts, is lost
+        rejected[REPEATED] += self.n + other.n - int((single[1] != STRUCK).sum())
+        return _counted(self.protocol, *single, rejected)
 
     @property
     def _reports(self) -> tuple[Identities, IntArray, IntArray]:
         """What each id was asked and answered."""
         assert self.identity is not None and self.cell is not None
-        both = (np.append(values, STRUCK)[self.cell] for values in (self.assignment, self.answer))
-        return self.identity, *both  # type: ignore[return-value]
+        assignment, answer = np.append(self.assignment, STRUCK), np.append(self.answer, STRUCK)
+        return self.identity, assignment[self.cell], answer[self.cell]
 
     @property
     def _cells(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -176,24 +176,6 @@ class Tally:
     def __radd__(self, other: object) -> Tally:
         """Return the tally itself where ``sum`` of several starts."""
         return self if other == 0 else NotImplemented
-
-    @property
-    def _consistent(self) -> bool:
-        """Whether this can be a tally of its protocol."""
-        cells = list(zip(self.assignment.tolist(), self.answer.tolist(), strict=True))
-        inside = (0 <= self.assignment) & (self.assignment < self.protocol.assignments)
-        inside &= (0 <= self.answer) & (self.answer < self.protocol.answers) & (self.count > 0)
-        inside &= self.count < LARGEST_COUNT
-        if len(self.count) != len(cells) or not inside.all() or cells != sorted(set(cells)):
-            return False
-        if self.identity is None or self.cell is None:
-            return True
-        identity, cell = self.identity, self.cell
-        if len(identity) != len(cell) or not ((cell >= STRUCK) & (cell < len(cells))).all():
-            return False
-        return bool((identity[1:] > identity[:-1]).all()) and np.array_equal(
-            np.bincount(cell[cell >= 0], minlength=len(cells)), self.count
-        )
 
     def to_json(self, *, ids: bool = True) -> str:
         """Return the tally as JSON text, from which :meth:`from_json` rebuilds it.
@@ -209,46 +191,34 @@ class Tally:
         -------
         str
         """
-        kept = (
-            {}
-            if not check_flag("ids", ids) or self.identity is None or self.cell is None
-            else {"identity": _packed(self.identity, "<u8"), "cell": _packed(self.cell, "<i8")}
-        )
-        return json.dumps(
-            {
-                "schema": SCHEMA,
-                "protocol": json.loads(self.protocol.to_json()),
-                "assignment": self.assignment.tolist(),
-                "answer": self.answer.tolist(),
-                "count": self.count.tolist(),
-                "rejected": dict(self.rejected),
-                **kept,
-            }
-        )
+        record: dict[str, Any] = {
+            "protocol": self.protocol.to_json(),
+            "assignment": self.assignment.tolist(),
+            "answer": self.answer.tolist(),
+            "count": self.count.tolist(),
+            "rejected": dict(self.rejected),
+        }
+        if check_flag("ids", ids) and self.identity is not None and self.cell is not None:
+            record |= {"identity": _packed(self.identity), "cell": _packed(self.cell)}
+        return archive(record)
 
     @classmethod
     def from_json(cls, text: str) -> Tally:
         """Rebuild the tally that :meth:`to_json` wrote."""
+        record = read_archive(text, _WRITER)
         try:
-            record = json.loads(text)
-            if record["schema"] != SCHEMA:
-                raise ValueError
-            protocol = protocol_from_json(json.dumps(record["protocol"]))
-            kept = "identity" in record
-            found = cls(
-                protocol,
-                archived_numbers(record["assignment"]),
-                archived_numbers(record["answer"]),
-                archived_numbers(record["count"]),
-                archived_reasons(record["rejected"], REASONS),
-                _unpacked(record["identity"], "<u8") if kept else None,
-                _unpacked(record["cell"], "<i8") if kept else None,
+            ids = "identity" in record
+            return cls(
+                protocol_from_json(record["protocol"]),
+                np.array(record["assignment"], dtype=np.int64),
+                np.array(record["answer"], dtype=np.int64),
+                np.array(record["count"], dtype=np.int64),
+                record["rejected"],
+                _unpacked(record["identity"]).view(np.uint64) if ids else None,
+                _unpacked(record["cell"]) if ids else None,
             )
-            if not found._consistent:
-                raise ValueError
-            return found
-        except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError):
-            raise ValueError("text must be JSON written by a tally's to_json().") from None
+        except (LookupError, TypeError, ValueError):
+            raise ValueError(f"text must be JSON written by {_WRITER}.") from None
 
     @property
     def commonest(self) -> tuple[int, int, float]:
@@ -265,9 +235,11 @@ class Tally:
         """
         if not self.n or isinstance(self.protocol, AdaptiveKwikSort):
             return 0, 0, 1.0
+        # cells are sorted by assignment: those of one stand together
         first = np.flatnonzero(np.diff(self.assignment, prepend=-1))
         reports = np.add.reduceat(self.count, first)
         most, assignments = int(reports.max()), self.protocol.assignments
+        # P(binomial >= most) is an incomplete beta function of the probability
         tail = float(betainc(most, self.n - most + 1, 1.0 / assignments))
         return int(self.assignment[first[reports.argmax()]]), most, min(1.0, assignments * tail)
 
@@ -292,7 +264,7 @@ class Tally:
                 f"The commonest of {self.protocol.assignments} assignments, number {place}, has "
                 f"{most} reports. Were assignments drawn uniformly, the probability of so many "
                 f"would be {'at most ' * (probability < 1)}{probability:.2g}."
-                + UNEVEN
+                + _SENDER
                 * (probability < UNLIKELY)
             )
         if self.identity is None:
@@ -314,58 +286,137 @@ class Tally:
         )
 
 
-def _counted(protocol: Protocol, reports: Reports) -> Tally:
-    """Return the tally of accepted reports."""
-    clear = reports.assignment != STRUCK
-    assignment, answer = reports.assignment[clear], reports.answer[clear]
-    first, place = _cells_of(protocol, assignment, answer)
-    count = np.bincount(place, minlength=len(first))
+def _counted(
+    protocol: Protocol,
+    identity: Identities,
+    assignment: IntArray,
+    answer: IntArray,
+    rejected: Mapping[str, int],
+) -> Tally:
+    """Return the tally of what each id says, of which struck ones do not count."""
+    clear = assignment != STRUCK
+    ones = np.ones(int(clear.sum()), dtype=np.int64)
+    cell_assignment, answered, count, place = _cells_of(assignment[clear], answer[clear], ones)
     cell = np.full(len(clear), STRUCK, dtype=np.int64)
     cell[clear] = place
-    return Tally(
-        protocol, assignment[first], answer[first], count, reports.rejected, reports.identity, cell
-    )
+    return Tally(protocol, cell_assignment, answered, count, rejected, identity, cell)
 
 
 def _cells_of(
-    protocol: Protocol, assignment: IntArray, answer: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return where each combination occurs first, in order, and the place of each report in it."""
-    span = protocol.assignments * protocol.answers
-    if span <= NUMBERED:
-        _, place = distinct_codes(assignment * protocol.answers + answer, span)
-        first = np.empty(place.max(initial=-1) + 1, dtype=np.int64)
-        first[place[::-1]] = np.arange(len(place))[::-1]
-        return first, place
-    order = np.lexsort((answer, assignment))
-    ranked = assignment[order], answer[order]
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = (ranked[0][1:] != ranked[0][:-1]) | (ranked[1][1:] != ranked[1][:-1])
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.cumsum(new) - 1
-    return order[new], place
+    assignment: IntArray, answer: IntArray, count: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return each combination once, in order, its count, and the place of each report in these."""
+    frame = pd.DataFrame({"assignment": assignment, "answer": answer, "count": count})
+    # groups are sorted by assignment, then by answer, in whatever order the reports came
+    cells = frame.groupby(["assignment", "answer"])
+    whole = cells["count"].sum().reset_index()
+    columns = (whole[name].to_numpy() for name in ("assignment", "answer", "count"))
+    return *columns, cells.ngroup().to_numpy()  # type: ignore[return-value]
 
 
-def archived_numbers(values: object) -> IntArray:
-    """Return a list of whole numbers from an archive, or raise ValueError."""
-    numbers = np.array(values)
-    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind != "i"):
-        raise ValueError
-    return numbers.astype(np.int64)
+def _packed(values: NDArray[Any]) -> str:
+    return base64.b64encode(values.astype(values.dtype.newbyteorder("<")).tobytes()).decode("ascii")
 
 
-def archived_reasons(rejected: object, reasons: Collection[str]) -> dict[str, int]:
-    """Return the numbers of rejected reports by reason from an archive, or raise ValueError."""
-    if not isinstance(rejected, dict) or set(rejected) != set(reasons):
-        raise ValueError
-    if not all(type(number) is int and 0 <= number < LARGEST_COUNT for number in rejected.values()):
-        raise ValueError
-    return rejected
+def _unpacked(text: str) -> IntArray:
+    return np.frombuffer(base64.b64decode(text), dtype="<i8").astype(np.int64)
 
 
-def _packed(values: NDArray[Any], form: str) -> str:
-    return base64.b64encode(values.astype(form).tobytes()).decode("ascii")
+def release_of(
+    tally: Tally,
+    values: Values,
+    *,
+    by: str,
+    method: str,
+    settings: Mapping[str, Setting],
+    survey: Design | None = None,
+    found: Mapping[str, float] | None = None,
+) -> Release:
+    """Return the release that holds these numbers, computed from a tally.
+
+    Parameters
+    ----------
+    tally : Tally
+        Accepted reports, and how many were rejected.
+    values : mapping of str to (ndarray of int64, float)
+        The parts: whole numbers, and the size of their step.
+    by, method : str
+        The class that infers, and the key by which it finds how to read the release.
+    settings : mapping
+        Public constants beside the protocol and the numbers of rejected reports.
+    survey : Design, optional
+        Public facts of comparisons; by default rankings of the items, one of each respondent.
+    found : mapping of str to float, optional
+        Numbers found in the values.
+
+    Returns
+    -------
+    Release
+    """
+    protocol = tally.protocol
+    plan = Plan(
+        by=by,
+        mechanism=protocol.kind,
+        method=method,
+        epsilon=protocol.epsilon,
+        delta=0.0,
+        parts={
+            name: PartPlan(None if name == ORDER else QUIET, 0, 0.0, step)
+            for name, (_, step) in values.items()
+        },
+        settings={
+            "protocol": protocol.to_json(),
+            **{REJECTED + reason: number for reason, number in tally.rejected.items()},
+            **({UNEVEN: uneven} if (uneven := tally.commonest[2]) < UNLIKELY else {}),
+            **settings,
+        },
+    )
+    return Release(
+        plan=plan,
+        survey=survey or Sample("rankings", protocol.items, tally.n, "respondent", 1),
+        source="respondents",
+        values={name: numbers for name, (numbers, _) in values.items()},
+        tie_break=public_order(len(protocol.items)),
+        found=found or {},
+    )
 
 
-def _unpacked(text: str, form: str) -> NDArray[Any]:
-    return np.frombuffer(base64.b64decode(text), dtype=form)
+def check_protocol(release: Release) -> None:
+    """Refuse an archived release that is not of the protocol that it names."""
+    settings = release.plan.settings
+    protocol = protocol_from_json(str(settings["protocol"]))
+    gains = {protocol.gain, protocol.response.gain, settings.get(GAIN, protocol.gain)}
+    rejected = [value for name, value in settings.items() if name.startswith(REJECTED)]
+    if not (
+        (protocol.epsilon, protocol.items) == (release.epsilon, release.survey.items)
+        and len(gains) == len({protocol.gain, protocol.response.gain})
+        and all(type(number) is int and number >= 0 for number in rejected)
+        and 0 <= float(settings.get(UNEVEN, 0.0)) <= 1
+    ):
+        raise ValueError("release must be of its protocol.")
+
+
+def check_tally(tally: object) -> None:
+    """Refuse what is no tally, and one in which what was asked depends on what was answered."""
+    if not isinstance(tally, Tally):
+        raise TypeError(
+            f"tally must be a protocol's tally of reports, got {type(tally).__name__}: count them "
+            f"with protocol.tally(reports)."
+        )
+    if isinstance(tally.protocol, AdaptiveKwikSort):
+        raise ValueError(
+            "tally must be of assignments that no answer has influenced, and what an adaptive "
+            "protocol asks depends on the answers before: take the result() of its Curator."
+        )
+
+
+def public_order(items: int) -> tuple[int, ...]:
+    """Return the public random order in which equal items stand."""
+    return tuple(public_generator("order of equal items", items).permutation(items).tolist())
+
+
+def fixed_point(numbers: FloatArray) -> tuple[IntArray, float]:
+    """Return real numbers as whole numbers of a step that is a power of two, to 50 bits."""
+    largest = float(np.abs(numbers).max(initial=0.0))
+    step = 2.0 ** (math.frexp(largest)[1] - _BITS) if largest else 1.0
+    return np.rint(numbers.ravel() / step).astype(np.int64), step

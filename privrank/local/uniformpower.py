@@ -2,14 +2,12 @@
 
 Respondents' rankings follow a Mallows model with a centre that the protocol does not know, so that
 all centres are as likely. Of reports about one pair each the numbers of each answer are drawn,
-which is as quick for a million as for a thousand; of others the reports, of up to 2,000
-respondents.
+which is as quick for a million as for a thousand; of others every report is simulated.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,12 +15,10 @@ from numpy.typing import NDArray
 
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nulls import Null, Order
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import Statistic
 from privrank.local.protocols import Asking, Protocol
-from privrank.local.tally import Tally
-from privrank.local.uniformtest import STEP, Asked, Sent, counted
+from privrank.local.uniformtest import STEP, Asked, counted
 from privrank.util.arrays import own
 
 __all__ = ["Collection"]
@@ -30,11 +26,8 @@ __all__ = ["Collection"]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-_PEOPLE = 2_000
-"""Respondents who are simulated where what they are asked has more than two answers."""
-
 _ANY, _NUMBERS = 10**8, 2**22
-"""Respondents whose answers are counted, and numbers that directions take of others, at most."""
+"""Respondents whose answers are counted, and numbers that reports of others take, at most."""
 
 _SURVEYS = 8
 """Simulated surveys under H0 that share the draws of a planned null distribution."""
@@ -55,10 +48,7 @@ class Collection:
     -----
     **Statistic.** A response of gain g to the order of items i and j adds, on average, g (2 p - 1)
     to the net wins of i and takes as much from those of j, p being the probability that i is ranked
-    first. So the number of answers for i out of c is binomial with share 1/2 + g (p - 1/2). Of a
-    larger survey than can be simulated, net wins B of n = t s respondents have t times the mean and
-    the covariance of those of s: with M the mean of the latter given what was asked, t M + t^(1/2)
-    (B - M), which is divided by t^(1/2), as is its standard deviation.
+    first. So the number of answers for i out of c is binomial with share 1/2 + g (p - 1/2).
     """
 
     protocol: Protocol
@@ -73,24 +63,10 @@ class Collection:
     @property
     def most(self) -> float:
         """Up to how many respondents are simulated in reasonable time."""
-        if isinstance(self.protocol, Asking):
+        if self.bits:
             return float(_ANY)
         m = len(self.protocol.items)
         return float(max(_NUMBERS // max(m * m, m * self.protocol.options), 1_000))
-
-    def first_size(self, theta: float) -> float:
-        """Return a number of respondents whose reports show the model about half of the time.
-
-        As if each reported on pairs drawn from all: by the mean square of what such an answer adds
-        to net wins, which is noise of variance 1 but for that.
-        """
-        m, protocol, each = len(self.protocol.items), self.protocol, 1
-        if isinstance(protocol, Asking):
-            each = protocol.digits * math.comb(protocol.width, 2)
-        leads = _leads(m, theta)[1:] * protocol.response.gain
-        square = float(np.arange(m - 1, 0, -1) @ leads**2) / math.comb(m, 2)
-        degrees = min(protocol.assignments * each, m - 1)
-        return (3.0 + 2.0 * math.sqrt(degrees)) / max(each * square, 1e-12)
 
     @property
     def statistic(self) -> Statistic:
@@ -123,7 +99,7 @@ class Collection:
         """Return the statistic of one survey."""
         return self.survey(theta, rng).statistic
 
-    def survey(self, theta: float, rng: np.random.Generator) -> Asked | Sent:
+    def survey(self, theta: float, rng: np.random.Generator) -> Asked:
         """Simulate a survey whose rankings are of a Mallows model with this -log phi."""
         place = rng.permutation(len(self.protocol.items))
         return self._counts(theta, place, rng) if self.bits else self._reports(theta, place, rng)
@@ -139,26 +115,17 @@ class Collection:
         else:
             asked, count = np.unique(protocol.assign(self.nobs, rng), return_counts=True)
         first, second = protocol.asked(asked)[:, 0].T
-        lead = _lead(place[first], place[second], m, theta)
+        gap = place[second] - place[first]
+        lead = np.sign(gap) * _leads(m, theta)[np.abs(gap)]
         more = 2 * rng.binomial(count, 0.5 + 0.5 * protocol.gain * lead) - count
         net = np.bincount(first, more, m) - np.bincount(second, more, m)
         return Asked(protocol, asked, count.astype(np.int64), net.astype(np.float64))
 
-    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked | Sent:
-        """Simulate respondents one by one, and scale their net wins to the size of the survey."""
-        protocol, n, m = self.protocol, self.nobs, len(place)
-        some = min(n, _PEOPLE) if isinstance(protocol, Asking) else n
-        ranks = Mallows.from_theta(m, theta).rvs(some, rng)[:, place]
-        reports = protocol.simulate(ranks, rng)
-        once, what = np.ones(some, dtype=np.int64), (reports["assignment"], reports["answer"])
-        facts = counted(Tally(protocol, *what, once, {}, None, None))
-        if some == n or isinstance(facts, Sent):
-            return facts
-        spot = place[facts.items]
-        lead = _lead(spot[..., :, None], spot[..., None, :], m, theta).sum(axis=-1)
-        lead *= protocol.gain * facts.count[:, None, None]
-        mean = np.bincount(facts.items.ravel(), lead.ravel(), m)
-        return replace(facts, net=facts.net + (math.sqrt(n / some) - 1.0) * mean)
+    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
+        """Simulate respondents one by one."""
+        protocol = self.protocol
+        ranks = Mallows.from_theta(len(place), theta).rvs(self.nobs, rng)[:, place]
+        return counted(protocol.tally(protocol.simulate(ranks, rng)))
 
 
 def _drawn(statistic: IntArray, order: Order) -> int:
@@ -166,14 +133,8 @@ def _drawn(statistic: IntArray, order: Order) -> int:
     return int(statistic)
 
 
-def _lead(first: IntArray, second: IntArray, m: int, theta: float) -> FloatArray:
-    """Return how much more often items at places of the centre are ahead of others than behind."""
-    gap = second - first
-    return np.asarray(np.sign(gap) * _leads(m, theta)[np.abs(gap)])
-
-
 @lru_cache(maxsize=64)
 def _leads(m: int, theta: float) -> FloatArray:
-    """Return the same for items 0, 1, ... places apart."""
+    """Return how much more often an item is ahead of one 0, 1, ... places after it than behind."""
     ahead = [0.5, *(pair_probability(gap, theta) for gap in range(1, m))]
     return own(2.0 * np.array(ahead) - 1.0, np.float64)

@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
 from privrank.local.client import protocol_from_json
@@ -53,21 +51,20 @@ def _kept(null: Null, draws: int) -> Null:
 
 
 def _notes(release: Release, protocol: Protocol) -> tuple[str, ...]:
-    near = (
+    sees = (
+        "The statistic sees mean ranks alone: opposite camps, cycles of preferences and items that "
+        "are placed first or last are invisible to it if mean ranks are equal."
+    )
+    if isinstance(protocol, PairBits) and protocol.pairing == "public":
+        pairs = protocol.table.reshape(-1, 2)
+        named = ", ".join("-".join(protocol.items[place] for place in pair) for pair in pairs[:8])
+        more = f" and {len(pairs) - 8} more" * (len(pairs) > 8)
+        sees = (
+            f"The statistic sees the order of {len(pairs)} public pairs ({named}{more}), and no "
+            f"consensus that leaves these even."
+        )
+    null = (
         f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} degrees "
         f"of freedom; the p-value is by simulation, given how often each was asked."
     )
-    if isinstance(protocol, PairBits) and protocol.pairing == "public":
-        pairs = protocol.asked(np.arange(protocol.assignments)).reshape(-1, 2)
-        named = ", ".join("-".join(protocol.items[k] for k in pair) for pair in pairs[:8])
-        more = f" and {len(pairs) - 8} more" * (len(pairs) > 8)
-        return (
-            f"The statistic sees the order of {len(pairs)} public pairs ({named}{more}), and no "
-            f"consensus that leaves these even.",
-            near,
-        )
-    return (
-        "The statistic sees mean ranks alone: opposite camps, cycles of preferences and items that "
-        "are placed first or last are invisible to it if mean ranks are equal.",
-        near,
-    )
+    return sees, null

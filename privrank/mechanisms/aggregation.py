@@ -24,6 +24,7 @@ from privrank.privacy.noise import draw_permutation
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import Plan
 from privrank.release.release import Release
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "Found",
@@ -34,7 +35,6 @@ __all__ = [
     "release_votes",
 ]
 
-IntArray = NDArray[np.int64]
 Found = tuple[dict[str, IntArray], dict[str, float]]
 """Values that are released, and facts about how they were found in them."""
 
@@ -129,6 +129,7 @@ def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     count = half_votes if encoded.partial else pair_counts
     if sizes is None:
         return count(rows)
+    # a respondent with k rankings casts L / k steps for each of them
     size, whole = np.repeat(sizes, sizes), steps // 2 if encoded.partial else steps
     votes = [whole // k * count(rows[size == k]) for k in np.unique(sizes).tolist()]
     return np.asarray(np.sum(votes, axis=0), dtype=np.int64)

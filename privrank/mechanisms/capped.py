@@ -15,16 +15,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, svd
 from scipy.optimize import minimize
 
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import attempt, solve, spectrum, zero
 
 __all__ = ["GAP", "CappedNorm", "capped_norm"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 GAP = 1e-3
 """A value lies below the maximum by at most this fraction of A + B, and never above it."""
@@ -77,7 +75,7 @@ class CappedNorm:
     psi(t + t^2 / (4 B)) is not concave in u: a local maximum on the sphere has no sensitivity, and
     the global one no certificate. In (u, U) the argument of psi is linear, so F is concave, K is
     convex, and f can be computed for any data. On ordinary rankings the maximum is at U = u u', u a
-    unit vector near the direction of the sum.
+    unit vector about in the direction of the sum.
 
     **Certificate.** Let g = sum_l w_l x_l and M = sum_l w_l x_l x_l' / (4 B), w = psi', be the
     gradient of F at a point of K. F is concave, so f - F <= max_K (g'u + <M, U>) - g'u - <M, U>. On
@@ -223,6 +221,7 @@ class CappedNorm:
         W by quasi-Newton steps, kept if they raise F; they make a few rounds enough.
         """
         while True:
+            # the bound of every round holds by itself: what came before only saves rounds
             value, weights = self._evaluate(x, w)
             if not weights.any():
                 return value, w, 0.0  # every record adds A
@@ -249,10 +248,12 @@ class CappedNorm:
         def excess(mu: float) -> float:
             return float(np.linalg.norm(c / (mu - eigenvalues))) - 1
 
+        # |u| falls in mu: its root makes |u| = 1, unless |u| < 1 from the least mu on
         mu = least
         if excess(least) > 0:
             mu = zero(excess, least, top + 2 * size)
         u = c / (mu - eigenvalues)
+        # mu + g'(mu I - M)^-1 g / 4, in the coordinates of the eigenvectors
         bound = mu + float(c @ u)
         here = float(g @ w[:, 0]) + float(np.vdot(w, matrix @ w))
         rest = math.sqrt(max(0.0, 1 - float(u @ u)))
@@ -287,9 +288,11 @@ class CappedNorm:
             point = flat.reshape(w.shape) / size
             along, z = self._project(x, point)
             height, weights = self._psi(z)
+            # dF/dW: psi' times x, once for u and once more for each column of the square
             along /= 2 * self.bias
             along[:, 0] += 1
             slope = x.T @ (weights[:, None] * along)
+            # of F(P / |P|) only what is orthogonal to P moves anything
             slope -= point * np.vdot(slope, point)
             return -float(height.sum()), -slope.ravel() / size
 
@@ -316,7 +319,7 @@ def capped_norm(n: int, m: int) -> CappedNorm | None:
     psi', the minimum of r / q + E w / (1 - q w) over 0 < q < 1. Their quotient is the margin of the
     certificate.
 
-    z1 is a smooth function of r, near the best for every r, and z0 = z1 / 2. B is the least
+    z1 is a smooth function of r, close to the best for every r, and z0 = z1 / 2. B is the least
     multiple of 1/64 whose margin exceeds 1.03 + 2 / sqrt(2 (m - 1)): uniform rankings then hardly
     ever need more than the fixed point. A small mean shift delta moves f by
     n delta^2 c E(d)^2 / (2 r), the plain norm by n delta^2 / (2 sqrt(r)); the null variances are
@@ -331,6 +334,7 @@ def capped_norm(n: int, m: int) -> CappedNorm | None:
     norm = CappedNorm((32 + least) / 64, upper / 2, upper)
     if norm.sensitivity >= 2 * math.sqrt(m - 1):
         return None
+    # squared standard deviations over squared shifts, of the capped and of the plain norm
     _, shift, variance = _theory(r, norm.bias, upper)
     noise = 2 / _NOMINAL_EPSILON**2
     capped = n * variance + noise * norm.sensitivity**2

@@ -1,4 +1,7 @@
-"""Statistics of counts by category, and of rankings of at most six items, under probabilities p.
+"""Several statistics in one release, and statistics of counts by category under probabilities p.
+
+An omnibus is the largest of several statistics, each less a public number. The others here are of
+choices, and of rankings of at most six items.
 
 Everywhere n is the number of observations, at least 2, and p holds the null probabilities of k >= 2
 categories, which sum to 1; some may be 0. Rankings of m <= 6 items are choices among m! categories,
@@ -14,10 +17,9 @@ from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privrank.encode.ranks import count_orders
-from privrank.hypotheses import exact
+from privrank.encode.samples import count_orders
+from privrank.hypotheses import nullmodel
 from privrank.hypotheses.nullmodel import (
     Probabilities,
     is_uniform,
@@ -25,28 +27,39 @@ from privrank.hypotheses.nullmodel import (
     sorted_multinomial,
     uniform,
 )
-from privrank.hypotheses.nulls import Null, Order, Sample, Value, null_of
-from privrank.hypotheses.nulltables import fingerprint
+from privrank.hypotheses.nulls import (
+    Null,
+    Order,
+    Sampler,
+    Value,
+    fingerprint,
+    noisy_quantile,
+    null_draws,
+    null_of,
+)
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.omnibus import ALLOWANCE, GRID, Part, impossible, omnibus
-from privrank.util.arrays import own, signs_of_orders
+from privrank.util.arrays import IntArray, own, signs_of_orders
 
 __all__ = [
-    "Alternative",
+    "ALLOWANCE",
+    "GRID",
     "MOST_ITEMS",
+    "QUANTILE_DRAWS",
     "binomial",
     "cellwise_excess",
     "excess",
+    "impossible",
     "kendall_norm",
     "largest_excess",
     "max_count",
     "of_ranks",
+    "omnibus",
     "omnibus_of",
     "total_variation",
+    "Alternative",
+    "Part",
 ]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 Alternative = Literal["larger", "smaller", "two-sided"]
 
 MOST_ITEMS = 6
@@ -104,8 +117,8 @@ class _Expected:
     def kendall_value(self, counts: IntArray, order: Order) -> int:
         signs = signs_of_orders(_items_of(self.p))
         mean = np.asarray(self.p, dtype=np.float64) / math.fsum(self.p)
-        away = counts @ signs - self.n * (mean @ signs)
-        norm = math.sqrt(float(away @ away) / signs.shape[1])
+        deviation = counts @ signs - self.n * (mean @ signs)
+        norm = math.sqrt(float(deviation @ deviation) / signs.shape[1])
         return math.floor(GRID / 2 * norm)
 
     def of_two(self) -> Null | None:
@@ -113,7 +126,7 @@ class _Expected:
         if len(self.p) != 2 or self.n > _LARGEST:
             return None
         count, (first, _) = np.arange(self.n + 1), np.asarray(self.p) / math.fsum(self.p)
-        null = Null(count, exact.binomial_weights(self.n, float(first)))
+        null = Null(count, nullmodel.binomial_weights(self.n, float(first)))
         return null.mapped(lambda m: self.excess(np.stack((m, self.n - m), axis=1)))
 
     def sizes(self) -> tuple[int, ...]:
@@ -197,7 +210,7 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     k, name = len(p), "total variation distance"
     if is_uniform(p):
         value = partial(_excess_value, n=n)
-        null = _uniform_null(name, n, k, value, exact.uniform_excess)
+        null = _uniform_null(name, n, k, value, nullmodel.uniform_excess)
         return Statistic(name, 1.0 / (n * k), min(k, n), value, null, distance=True)
     cells = _Expected(n, p)
     drawn = cells.null("total variation distance from the null", cells.excess_value)
@@ -220,7 +233,7 @@ def max_count(n: int, k: int) -> Statistic:
 
     **Null.** Exact for up to about 2^23 lattice points, else Monte Carlo.
     """
-    null = _uniform_null("largest count", n, k, _max_value, exact.largest_count)
+    null = _uniform_null("largest count", n, k, _max_value, nullmodel.largest_count)
     return Statistic("largest count", 1.0, 1, _max_value, null)
 
 
@@ -293,8 +306,7 @@ def cellwise_excess(n: int, p: Probabilities) -> Statistic:
 
     **Null.** Monte Carlo.
 
-    **Power.** Rare categories have narrow ranges and frequent ones wide ranges, so that a deviation
-    counts by how unexpected it is, whichever category it is in and to whichever side.
+    **Power.** The rarer a category, the narrower its range: deviations count by how unexpected.
     """
     name, cells = "largest deviation of a category", _Expected(n, p)
     null = cells.null(name, cells.cellwise_value)
@@ -324,7 +336,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
 
     Notes
     -----
-    **Privacy.** **Null.** As :func:`privrank.mechanisms.omnibus.omnibus` of its parts.
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus` of its parts.
     The null distribution of choices does not depend on the order of the categories: they are drawn
     in the order of their probabilities.
 
@@ -334,7 +346,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     cells, ruled_out = _Expected(n, p), 0.0 in p
     values: tuple[Value, ...] = (cells.excess_value, cells.cellwise_value)
     kind, sensitivity = "choices", GRID
-    sample: Sample = partial(sorted_multinomial, n, p)
+    sample: Sampler = partial(sorted_multinomial, n, p)
     sizes: tuple[int, ...] = (n, len(p), fingerprint(sorted(p)))
     if rankings:
         kind, sensitivity = "rankings", GRID + ALLOWANCE
@@ -356,26 +368,22 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
 
 def of_ranks(counted: Statistic) -> Statistic:
     """Return a statistic of counts by order as one of ranks, shape (n, m)."""
-    apart, drawn, coarse = counted.impossible, counted.simulated, counted.coarse
+    simulated, impossible, coarse = counted.simulated, counted.impossible, counted.coarse
     return replace(
         counted,
-        value=partial(_of_ranks, value=counted.value),
-        simulated=None if drawn is None else partial(_of_ranks, value=drawn),
-        impossible=None if apart is None else partial(_impossible_of_ranks, count=apart),
+        value=partial(_of_ranks, counted.value),
+        simulated=None if simulated is None else partial(_of_ranks, simulated),
+        impossible=None if impossible is None else partial(_of_ranks, impossible),
         coarse=None if coarse is None else partial(_of_ranks_by_draws, coarse),
     )
 
 
+def _of_ranks(function: Callable[..., int], ranks: IntArray, *order: Order) -> int:
+    return function(count_orders(ranks), *order)
+
+
 def _of_ranks_by_draws(coarse: Callable[[int], Statistic], draws: int) -> Statistic:
     return of_ranks(coarse(draws))
-
-
-def _of_ranks(ranks: IntArray, order: Order, value: Value) -> int:
-    return value(count_orders(ranks), order)
-
-
-def _impossible_of_ranks(ranks: IntArray, count: Callable[[IntArray], int]) -> int:
-    return count(count_orders(ranks))
 
 
 def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statistic:
@@ -434,4 +442,159 @@ def _count(counts: IntArray, order: Order, category: int) -> int:
 
 
 def _binomial_null(n: int, p: float, draws: int) -> Null:
-    return exact.binomial(n, p)
+    return nullmodel.binomial_null(n, p)
+
+
+GRID = 1024
+"""Lattice steps of a statistic within its sensitivity."""
+
+ALLOWANCE = 2
+"""Lattice steps on top where a value comes from floating-point arithmetic."""
+
+QUANTILE_DRAWS = 1_999
+"""Draws behind the quantiles q_j; they decide how the power is shared, never the level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One statistic of an omnibus.
+
+    Parameters
+    ----------
+    value : callable
+        Maps the data and an order to a whole number of 1 / 1024 of its sensitivity.
+    level : float
+        Its share of the level .05.
+    simulated : callable or None
+        The same without what only privacy needs, for draws under the null; None for the same.
+    """
+
+    value: Value
+    level: float
+    simulated: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Omnibus:
+    """max_j (T_j - q_j) of statistics T_j in lattice steps and public whole numbers q_j."""
+
+    label: str
+    sizes: tuple[int, ...]
+    parts: tuple[Part, ...]
+    sample: Sampler
+    scale: float
+    draws: int
+
+    def value(self, data: IntArray, order: Order) -> int:
+        return int(self.largest(np.array([part.value(data, order) for part in self.parts])))
+
+    def simulated(self, data: IntArray, order: Order) -> int:
+        return int(self.largest(self.vector(data, order)))
+
+    def largest(self, table: IntArray) -> IntArray:
+        """Return the statistic from those of the parts, along the last axis."""
+        return np.asarray((table - _quantiles(self)).max(axis=-1))
+
+    def vector(self, data: IntArray, order: Order = ()) -> IntArray:
+        """Return the T_j of simulated data."""
+        values = [(part.simulated or part.value)(data, order) for part in self.parts]
+        return np.array(values, dtype=np.int64)
+
+    def drawn(self, rng: np.random.Generator) -> IntArray:
+        return self.vector(self.sample(rng))
+
+    def null(self, draws: int) -> Null:
+        table = null_draws(self.label, self.sizes, self.drawn, draws)
+        return Null.of_draws(self.largest(table) if draws else table)
+
+
+@lru_cache(maxsize=256)
+def _quantiles(whole: _Omnibus) -> IntArray:
+    """Return q_j, from a public sequence of its own, apart from that of the p-values."""
+    name = f"quantiles of the {whole.label}"
+    table = null_draws(name, whole.sizes, whole.drawn, whole.draws)
+    levels = [part.level for part in whole.parts]
+    pairs = zip(table.T, levels, strict=True)
+    return own([math.ceil(noisy_quantile(*pair, whole.scale)) for pair in pairs], np.int64)
+
+
+def omnibus(
+    name: str,
+    label: str,
+    sizes: tuple[int, ...],
+    parts: tuple[Part, ...],
+    sample: Sampler,
+    sensitivity: int,
+    xi: float,
+    draws: int = QUANTILE_DRAWS,
+) -> Statistic:
+    """Return the largest of several statistics in units of their sensitivities, less quantiles.
+
+    Parameters
+    ----------
+    name : str
+        As a summary prints it.
+    label : str
+        Name of the public sequence of vectors (T_1, ..., T_J).
+    sizes : tuple of int
+        What else their null distribution depends on.
+    parts : tuple of Part
+        The statistics.
+    sample : callable
+        Maps a generator to data under the null hypothesis; can be pickled.
+    sensitivity : int
+        By how much any T_j moves at most: 1024, and more for rounding errors.
+    xi : float
+        Pure privacy budget, infinite for none.
+    draws : int, optional
+        Draws behind the q_j.
+
+    Returns
+    -------
+    Statistic
+        Its value is max_j (T_j - q_j). With L the noise that will be added, q_j is the number with
+        P(T_j + L >= q_j) = alpha_j under the null, alpha_j the level of part j, rounded up; without
+        noise the least that T_j exceeds with probability at most alpha_j.
+
+    Notes
+    -----
+    **Privacy.** No T_j less a public number moves by more than the sensitivity when an observation
+    is replaced. q_j is a function of the sizes and of epsilon, so public: the maximum moves by no
+    more.
+
+    **Null.** Monte Carlo. The vectors are drawn once, and serve at every epsilon. Those behind the
+    q_j are a public sequence of their own, so that the q_j are constants to the sequence behind the
+    p-values, and these are valid for every q_j.
+
+    **Power.** Under the null some T_j + L reaches its q_j with probability at most the sum of the
+    levels, so at that level a noisy value of 0 or more is rejected, and each part rejects whatever
+    it would by itself at its own level. Where the noise dominates, the q_j are the null means of
+    the T_j and one common number: then the part in which the data stand out most decides,
+    whatever the spread of the others.
+    """
+    scale = 0.0 if math.isinf(xi) else sensitivity / xi
+    whole = _Omnibus(label, sizes, parts, sample, scale, draws)
+    again = partial(omnibus, name, label, sizes, parts, sample, sensitivity, xi)
+    return Statistic(
+        name,
+        step=1.0 / GRID,
+        sensitivity=sensitivity,
+        value=whole.value,
+        null=whole.null,
+        simulated=whole.simulated,
+        coarse=partial(_by_draws, again),
+    )
+
+
+def _by_draws(again: Callable[[int], Statistic], draws: int) -> Statistic:
+    return again(draws)
+
+
+def impossible(counts: IntArray, p: Probabilities) -> int:
+    """Return Z, the number of observations of probability 0, from counts by category.
+
+    Under the null it is 0, whatever their number. It moves by at most 1 when one is replaced,
+    attained where an observation of a category that can occur becomes one that cannot. Without
+    noise Z > 0 rejects by itself; with noise Z is one part of an omnibus.
+    """
+    return int(counts[np.asarray(p) == 0.0].sum())

@@ -9,7 +9,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.dependence import contrast_directions, expected_answers
 from privrank.bradley_terry.estimate import estimate, response
@@ -18,13 +17,22 @@ from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
-from privrank.mechanisms.dependence import pair_moments, round_directions, round_expected, strongest
 from privrank.mechanisms.objective import draw_worths
 from privrank.mechanisms.spend import Drawn, draw, released
-from privrank.mechanisms.tallies import bounded, met, second_moments, statistic, units, wins_met
+from privrank.mechanisms.tallies import (
+    bounded,
+    largest_design_effect,
+    met,
+    pair_moments,
+    round_directions,
+    round_expected,
+    second_moments,
+    statistic,
+    units,
+    wins_met,
+)
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_permutation
-from privrank.release.connected import check_connected
 from privrank.release.kept import kept
 from privrank.release.names import (
     CEILING,
@@ -38,11 +46,10 @@ from privrank.release.names import (
 )
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.survey import Design, check_connected
+from privrank.util.arrays import IntArray
 
 __all__ = ["first_stage", "release_comparisons"]
-
-IntArray = NDArray[np.int64]
 
 
 def release_comparisons(
@@ -162,8 +169,8 @@ def _with_dependence(
     -----
     **Privacy.** Contrasts and expected answers are computed from what is released already and from
     public facts, and the statistics have their sensitivity whatever these are
-    (:func:`privrank.mechanisms.dependence.strongest`,
-    :func:`privrank.mechanisms.dependence.pair_moments`); their noise and share of epsilon were
+    (:func:`privrank.mechanisms.tallies.largest_design_effect`,
+    :func:`privrank.mechanisms.tallies.pair_moments`); their noise and share of epsilon were
     planned, so that both stages compose.
     """
     part, found = release.plan.parts[DEPENDENCE], dict(release.found)
@@ -182,7 +189,7 @@ def _with_dependence(
     elif not pairs:
         directions = contrast_directions(equations, release, b, response(equations, fitted))
         contrasts = round_directions(release.design, directions, expected)
-        exact = np.array([strongest(encoded, contrasts, expected)])
+        exact = np.array([largest_design_effect(encoded, contrasts, expected)])
         found[LARGEST] = float(directions.others * contrasts.most)
         found[CEILING] = float(directions.others * contrasts.ceiling)
     values = {**release.values, DEPENDENCE: draw(part, exact, rng)}

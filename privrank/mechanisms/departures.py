@@ -28,7 +28,7 @@ group g. Then mu moves by d / N, the sum of g by (1 - w_g) d and that of every o
   one (b, z) and all others (c, y), where the first becomes (a, y) and the second (c, z).
 
 **Omnibus.** The value max_j (T_j / Delta_j - q_j) of statistics T_j moves by at most 1 where the
-q_j are public: each term does. `hypotheses.quantiles` makes terms comparable: q_j is what the noisy
+q_j are public: each term does. `quantiles` makes terms comparable: q_j is what the noisy
 T_j of a public reference distribution exceeds with a stated probability. Any q_j give a valid test.
 
 **Reference distributions**, which are public, make the parts of an omnibus comparable. They are
@@ -40,15 +40,18 @@ shared by the parts, never whether a test is valid.
 
 from __future__ import annotations
 
-from functools import lru_cache
+import math
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.hypotheses.quantiles import choice_tables, ranking_tables
+from privrank.hypotheses.nulls import noisy_quantile, public_generator, uniform_rankings
 from privrank.mechanisms.permutation import FLOOR, Gram, gram_blocks, kernel_products
 from privrank.plans.closeness import MOST_TABULATED
 from privrank.plans.distances import DIAMETER, RankKernel
+from privrank.util.arrays import FloatArray, IntArray, orders_of
 
 __all__ = [
     "cell_parts",
@@ -60,15 +63,25 @@ __all__ = [
     "share_departures",
 ]
 
-IntArray = NDArray[np.int64]
 TableArray = NDArray[np.int32]
-FloatArray = NDArray[np.float64]
 
 _CELLS = 2**19
 """Cells of tables looked at a time."""
 
 _TABULATED = 2**18
 """Counts up to which expected deviations are tabulated; beyond they grow like the root."""
+
+_WHOLE, _EACH = 0.035, 0.05
+"""Levels of the sum, and of all departures together; valid whatever they add up to."""
+
+_DRAWS = 1_000
+"""Draws of a reference distribution, unless re-labellings would have too many cells."""
+
+_WORK = 2**25
+"""Cells of tables up to which re-labellings are drawn, though never fewer than a tenth of them."""
+
+_HELD = 2**24
+"""Cells of tables, or inner products of groups, held at a time."""
 
 
 def share_departures(tables: TableArray) -> FloatArray:
@@ -90,8 +103,8 @@ def share_departures(tables: TableArray) -> FloatArray:
     for rows in _batches(tables):
         pooled = _pooled(tables[rows])
         for g, size in enumerate(sizes):
-            away = np.abs(total * tables[rows, g].astype(np.int64) - size * pooled)
-            found[rows, g] = away.sum(axis=1) / (2.0 * total**2)
+            deviation = np.abs(total * tables[rows, g].astype(np.int64) - size * pooled)
+            found[rows, g] = deviation.sum(axis=1) / (2.0 * total**2)
     return found
 
 
@@ -172,10 +185,10 @@ def cell_parts(tables: TableArray) -> FloatArray:
     for rows in _batches(tables):
         pooled = _pooled(tables[rows])
         for g in range(1 if two else len(sizes)):
-            away = np.abs(total * tables[rows, g].astype(np.int64) - sizes[g] * pooled)
+            deviation = np.abs(total * tables[rows, g].astype(np.int64) - sizes[g] * pooled)
             expected = _expected(pooled, int(sizes[g]), total).sum(axis=1)
-            sums[rows, g] = away.sum(axis=1) / total - expected
-            largest[rows, g] = (away / total - _spread(pooled, share[g])).max(axis=1)
+            sums[rows, g] = deviation.sum(axis=1) / total - expected
+            largest[rows, g] = (deviation / total - _spread(pooled, share[g])).max(axis=1)
     each, cells = sums / (2.0 * most + both), largest / (9.0 / 8.0 * most)
     if two:
         return np.stack((each[:, 0], cells[:, 0]), axis=1)
@@ -232,6 +245,7 @@ def _expected_table(size: int, total: int) -> FloatArray:
     log_p = chosen + j * np.log(share) + (count - j) * np.log1p(-share)
     deviation = 2.0 * j * (1.0 - share) * np.exp(log_p)
     deviation[0] = 0.0
+    # e(c) = min over j <= c of d(j) + (c - j) w (1 - w): a running minimum of what is over a line
     rise = share * (1.0 - share) * count
     limited = np.minimum.accumulate(np.maximum.accumulate(deviation) - rise) + rise
     limited.setflags(write=False)
@@ -268,3 +282,73 @@ def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatAr
 def _kept(parts: FloatArray) -> FloatArray:
     parts.setflags(write=False)
     return parts
+
+
+def levels(groups: int, parts: int) -> tuple[float, ...]:
+    """Return the levels at which parts enter an omnibus: of `cell_parts`, else of departures."""
+    if parts == 2:
+        return 0.025, 0.025
+    if parts == 1 + groups:
+        return _WHOLE, *[_EACH / groups] * groups
+    return 0.02, *[0.015 / groups] * (2 * groups)
+
+
+def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
+    """Return the public q_j of an omnibus from draws of its parts, for noise of this scale.
+
+    q_j is what part j with its noise exceeds with the probability that `levels` has for it, under
+    a reference distribution.
+    """
+    each = levels(groups, reference.shape[1])
+    pairs = zip(reference.T, each, strict=True)
+    return np.array([noisy_quantile(draws, level, scale) for draws, level in pairs])
+
+
+def choice_tables(sizes: tuple[int, ...], k: int) -> Iterator[TableArray]:
+    """Yield public tables (draws, groups, k) of groups of these sizes that choose uniformly."""
+    rng = public_generator("closeness of choices", k, *sizes)
+    for number in _blocks(_DRAWS, len(sizes) * k):
+        yield _multinomial(rng, sizes, k, number)
+
+
+def ranking_tables(
+    sizes: tuple[int, ...], m: int, tabulated: bool
+) -> tuple[IntArray, list[Callable[[], TableArray]]]:
+    """Return rankings of m items, and functions that draw tables of how often groups have them.
+
+    These are all m! rankings if they are `tabulated`, of which each group has a multinomial number,
+    or one public sample, whose re-labellings are drawn.
+    """
+    rng = public_generator("closeness of rankings", m, *sizes)
+    total, groups, draws = sum(sizes), len(sizes), _DRAWS
+    if tabulated:
+        kinds, ranks = math.factorial(m), orders_of(m)
+        drawn = partial(_multinomial, rng, sizes, kinds)
+    else:
+        kinds, ranks = total, uniform_rankings(rng, total, m)
+        draws = min(_DRAWS, max(_WORK // (groups * total), _DRAWS // 10))
+        drawn = partial(_relabelled, rng, sizes)
+    return ranks, [partial(drawn, number) for number in _blocks(draws, groups * max(groups, kinds))]
+
+
+def _blocks(draws: int, cells: int) -> list[int]:
+    """Return how many draws of so many cells each are held at a time."""
+    step = max(1, _HELD // cells)
+    return [min(step, draws - start) for start in range(0, draws, step)]
+
+
+def _multinomial(
+    rng: np.random.Generator, sizes: tuple[int, ...], k: int, draws: int
+) -> TableArray:
+    cells = np.full(k, 1.0 / k)
+    tables = np.empty((draws, len(sizes), k), dtype=np.int32)
+    for g, size in enumerate(sizes):
+        tables[:, g] = rng.multinomial(size, cells, draws)
+    return tables
+
+
+def _relabelled(rng: np.random.Generator, sizes: tuple[int, ...], draws: int) -> TableArray:
+    """Return tables in which each unit is a kind of its own, dealt to the groups at random."""
+    label = np.repeat(np.arange(len(sizes)), sizes)
+    labels = rng.permuted(np.tile(label, (draws, 1)), axis=1)
+    return np.stack([labels == g for g in range(len(sizes))], axis=1).astype(np.int32)

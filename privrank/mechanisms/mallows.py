@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.distributions import kendall
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nulls import Order, Value, null_of
-from privrank.hypotheses.nulltables import FULL, fingerprint, null_draws
+from privrank.hypotheses.nulls import FULL, Order, Value, fingerprint, null_draws, null_of
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.omnibus import ALLOWANCE, GRID, Part, omnibus
+from privrank.mechanisms.categories import ALLOWANCE, GRID, Part, omnibus
+from privrank.util.arrays import FloatArray, IntArray
 
 __all__ = ["MOST_PAIRED", "clipped_distance", "clipped_kernel", "omnibus_mallows"]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 MOST_PAIRED = 200
 """Most items of which all pairs are looked at, in time n m^2 for each of thousands of draws."""
@@ -172,6 +169,7 @@ def _radius(m: int, theta: float) -> float:
 def _reach(m: int, theta: float) -> float:
     """Return how far apart two clipped sign vectors can be; 2 where clipping would not help."""
     inverted = _inverted(m, theta)[1:]
+    # V, the variance of the sign vector under the null: the sum over its pairs
     variance = 4 * float((inverted * (1 - inverted)) @ np.arange(m - 1, 0, -1)) / (m * (m - 1) / 2)
     radius = _radius(m, theta)
     return min(2.0, 2 * radius, math.sqrt(2 * (radius**2 + variance)))
@@ -182,13 +180,14 @@ def _kernel(model: _Model, ranks: IntArray, order: Order) -> int:
 
     m, theta = model.m, model.theta
     reach, columns = _reach(m, theta), model.arranged(ranks)
+    # clipping: vectors longer than the radius are scaled to it, by whole 2^-20ths
     weights = np.full(len(columns), _WEIGHT)
     if reach < 2:
         radius = _radius(m, theta)
         length = np.sqrt(np.maximum(_squares(columns, theta), radius**2))
         weights = np.floor(_WEIGHT * (radius / length)).astype(np.int64)
-    away = weights.sum() * _expected(m, theta) - kernels.inversion_sums(columns, weights)
-    norm = 2 * math.sqrt(float((away * away).sum()) / (m * (m - 1) / 2)) / _WEIGHT
+    deviation = weights.sum() * _expected(m, theta) - kernels.inversion_sums(columns, weights)
+    norm = 2 * math.sqrt(float((deviation * deviation).sum()) / (m * (m - 1) / 2)) / _WEIGHT
     return math.floor(GRID * norm / reach)
 
 
@@ -241,7 +240,7 @@ def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
 
     Notes
     -----
-    **Privacy.** **Null.** As :func:`privrank.mechanisms.omnibus.omnibus` of its parts.
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus` of its parts.
     """
     distance = clipped_distance(n, model)
     if len(model.items) > MOST_PAIRED:

@@ -19,11 +19,9 @@ from privrank.mechanisms.tallies import met, net_wins, wins_met
 from privrank.plans.calibration import NEAREST, OUTPUT_STEP
 from privrank.privacy.noise import draw_cells
 from privrank.release.plan import Perturbation
+from privrank.util.arrays import FloatArray, IntArray
 
 __all__ = ["certified_worths", "draw_worths"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def draw_worths(
@@ -105,11 +103,11 @@ def certified_worths(
     -----
     **Privacy.** A gradient computed at theta itself would round gamma theta and w, each by a
     multiple of its size, which has no bound: some |w_i| exceeds 50 lambda with a probability of up
-    to m e^-50, which is not 0. So theta is split into c + phi, with c whole grid steps near it. The
-    right-hand side that is left for phi, target - w - gamma c, is computed without rounding and
-    rounded once. At the minimiser it equals slopes plus gamma phi. With |phi_i| at most near far <
-    1 every term of item i's score is at most its degree, the bound of its slopes, plus gamma, up to
-    the tolerance. So the rounding error
+    to m e^-50, which is not 0. So theta is split into c + phi, with c the whole grid steps next to
+    it. The right-hand side that is left for phi, target - w - gamma c, is computed without rounding
+    and rounded once. At the minimiser it equals slopes plus gamma phi. With |phi_i| at most
+    `radius` < 1 every term of item i's score is at most its degree, the bound of its slopes, plus
+    gamma, up to the tolerance. So the rounding error
     (:meth:`privrank.bradley_terry.linear.ItemContrasts.rounding`) is at most
     2 u (m + k) (2 G N + gamma m), with N answers and k the accuracy of a slope of the moved loss
     (:meth:`privrank.bradley_terry.losses.EdgeLoss.moved`): w does not enter. The tolerance is four
@@ -140,12 +138,12 @@ def certified_worths(
     centre = np.zeros(len(target), dtype=np.int64)
     while True:
         error = linear.rounding(fit.point, rest, moved, gamma)
-        near = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / far
+        radius = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / far
         centre = centre + _grid(fit.point)
         rest = np.array([float(b - unit * int(c)) for b, c in zip(sought, centre, strict=True)])
         offset = (centre[pairs.first] - centre[pairs.second]).astype(np.float64) * OUTPUT_STEP
-        moved = loss.moved(offset, near)
-        if near <= NEAREST:
+        moved = loss.moved(offset, radius)
+        if radius <= NEAREST:
             break
         fit = fit_ridge(rest, linear, gamma, moved)
     fit = fit_ridge(rest, linear, gamma, moved, tolerance=noise.tolerance)

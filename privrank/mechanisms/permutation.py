@@ -69,6 +69,7 @@ from numpy.typing import NDArray
 
 from privrank.plans.distances import RankKernel
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_one_each, draw_shuffles, secret_generator
+from privrank.util.arrays import FloatArray, IntArray
 
 __all__ = [
     "chi_square",
@@ -81,9 +82,7 @@ __all__ = [
     "total_variation",
 ]
 
-IntArray = NDArray[np.int64]
 TableArray = NDArray[np.int32]
-FloatArray = NDArray[np.float64]
 Gram = Iterable[tuple[int, FloatArray]]
 
 _FEW = 2**22
@@ -96,7 +95,7 @@ _CELLS = 2**26
 """Cells of tables, or pairs of samples, held at a time."""
 
 FLOOR = 1e-12
-"""Added under the roots of squared norms, whose rounding errors a root near 0 would magnify."""
+"""Added under the roots of squared norms, where a root would magnify rounding errors."""
 
 _ROWS = 256
 """Rows of a kernel matrix held at a time."""
@@ -142,6 +141,7 @@ def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -
     if total <= LARGEST_SHUFFLE and small:
         return _shuffled_tables(counts, permutations, rng)
     generator = secret_generator() if rng is None else rng
+    # all tables at once, kind after kind: `room` is what each sample still takes
     tables = np.zeros((samples, kinds, permutations), dtype=np.int32)
     room = np.repeat(counts.sum(axis=1)[:, None], permutations, axis=1)
     for kind, number in enumerate(counts.sum(axis=0).tolist()):
@@ -165,6 +165,7 @@ def _shuffled_tables(
     samples, kinds = counts.shape
     kind = np.repeat(np.arange(kinds), counts.sum(axis=0))
     offset = kinds * np.repeat(np.arange(samples), counts.sum(axis=1))
+    # the cell of a respondent: the table's number, the sample dealt to, the kind
     batch = max(1, _FEW // len(kind))
     parts = []
     for start in range(0, permutations, batch):
@@ -304,6 +305,7 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
     shares -= tables[:, -1:] / sizes[-1]
     count, others, kinds = shares.shape
     flat = shares.reshape(count * others, kinds)
+    # d_g'K d_h = d_g'U d_h + d_h'U d_g; differences from the last sample, whose own is 0
     halves = np.zeros((count, others, others))
     for first, block in gram:
         rows = len(block)
@@ -383,6 +385,7 @@ def swapped(
     found = np.empty((patterns, 2, kinds), dtype=np.int32)
     for start in range(0, patterns, batch):
         number = min(batch, patterns - start)
+        # where the coin is 1 the answers of a respondent change places
         coins = draw_one_each(np.full(number * n, 2), rng).reshape(number, n)
         offset = 2 * kinds * np.arange(number)[:, None]
         cells = [pairs[side] + offset + kinds * (coins ^ side) for side in (0, 1)]

@@ -25,16 +25,24 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.ranks import count_orders
-from privrank.hypotheses import exact
+from privrank.encode.samples import count_orders
+from privrank.hypotheses import nullmodel
 from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulls import Null, Order, null_of
-from privrank.hypotheses.nulltables import uniform_rankings, usual_draws
+from privrank.hypotheses.nulls import Null, Order, null_of, uniform_rankings, usual_draws
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.capped import capped_norm
-from privrank.mechanisms.categories import MOST_ITEMS, binomial, of_ranks, omnibus_of
-from privrank.mechanisms.omnibus import ALLOWANCE, GRID, QUANTILE_DRAWS, Part, omnibus
-from privrank.util.arrays import signs_of_orders
+from privrank.mechanisms.categories import (
+    ALLOWANCE,
+    GRID,
+    MOST_ITEMS,
+    QUANTILE_DRAWS,
+    Part,
+    binomial,
+    of_ranks,
+    omnibus,
+    omnibus_of,
+)
+from privrank.util.arrays import IntArray, signs_of_orders
 
 __all__ = [
     "borda_norm",
@@ -49,7 +57,6 @@ __all__ = [
     "sees_everything",
 ]
 
-IntArray = NDArray[np.int64]
 
 CERTIFIED = 200
 """Up to this many rankings or items, null draws carry their certificate as data do."""
@@ -191,7 +198,7 @@ def _pair_norm_null(n: int, d: int, draws: int) -> Null:
     def roots(squares: IntArray) -> IntArray:
         return np.array([_root(square, d) for square in squares.tolist()], dtype=np.int64)
 
-    return exact.pair_squares_null(n, d, draws).mapped(roots)
+    return nullmodel.pair_squares_null(n, d, draws).mapped(roots)
 
 
 def sees_everything(n: int, m: int) -> bool:
@@ -288,15 +295,17 @@ def _constants(m: int, third: bool) -> tuple[int, float, float]:
 def _residual(ranks: IntArray, order: Order, n: int, m: int) -> int:
     pairs, third = m * (m - 1) // 2, sees_everything(n, m)
     square, mean, delta = _constants(m, third)
-    away = 2 * ranks - (m + 1)
-    ends = 3 * (away * away).sum(axis=0) - n * (m * m - 1)
-    total = _sum_of_squares(away.sum(axis=0))
+    # first term: 3 times the sum of u_a^2 less its mean, for each item; whole numbers
+    centred = 2 * ranks - (m + 1)
+    ends = 3 * (centred * centred).sum(axis=0) - n * (m * m - 1)
+    total = _sum_of_squares(centred.sum(axis=0))
     apart, times, discordant = _discordances(ranks, third)
     # n^2 mean tau = n^2 - 2 D / C, D the sum of the distances of all ordered pairs
     cyclic = (n * n * pairs - 2 * discordant) * m - total
     found = _sum_of_squares(ends) / square
     found += cyclic / (m * pairs) * (3 * m / (m - 2))
     if third:
+        # each distance that occurs, as often as it does, less the mean under uniformity
         tau = 1 - 2 * apart / pairs
         rest = math.fsum((times * (np.expm1(tau) - tau)).tolist()) - n * n * mean
         found += 2 * rest / (math.e - 2)
@@ -320,33 +329,26 @@ def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int
     n, m = ranks.shape
     most = m * (m - 1) // 2
     if m <= MOST_ITEMS:
+        # orders that occur, each compared once with every other: words of at most 15 bits
         counted = count_orders(ranks)
         met = np.flatnonzero(counted)
         found = kernels.discordance_counts(_words(m)[:, met], counted[met], most)
         found[0] += int(counted @ (counted - 1)) // 2
-    elif 8 * n * math.log2(m) < m or (third and 4 * n < m):
-        apart, times = np.unique(_each_distance(ranks), return_counts=True)
+    elif 8 * n * math.log2(m) < m:
+        # few rankings of many items: sorting takes m log m for a pair, comparing bits m^2 / 128
+        apart, times = np.unique(kernels.pairwise_distances(ranks), return_counts=True)
         return np.append(apart, 0), np.append(2 * times, n), 2 * int(apart @ times)
     elif third:
         words = np.ascontiguousarray(kernels.packed_pairs(ranks).T)
         found = kernels.discordance_counts(words, np.ones(n, dtype=np.int64), most)
     else:
+        # the sum alone, by items: a pair of rankings disagrees on (i, j) if one has i ahead
         ahead = kernels.pair_counts(ranks)
         none = np.empty(0, dtype=np.int64)
         return none, none, sum((ahead * ahead.T).sum(axis=1).tolist())
     apart = np.flatnonzero(found)
     times = 2 * found[apart]
     return np.append(apart, 0), np.append(times, n), int(apart @ times)
-
-
-def _each_distance(ranks: IntArray) -> IntArray:
-    """Return the distances of all pairs of rankings, where these are few."""
-    from privrank.kernels import rankings as kernels
-
-    n, m = ranks.shape
-    if 8 * n * math.log2(m) < m:
-        return kernels.pairwise_distances(ranks)
-    return kernels.differing_pairs(kernels.packed_pairs(ranks))
 
 
 @lru_cache(maxsize=MOST_ITEMS)
@@ -401,7 +403,7 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
 
     Notes
     -----
-    **Privacy.** **Null.** As :func:`privrank.mechanisms.omnibus.omnibus` of its parts.
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus` of its parts.
     n and m alone decide whether the Borda norm is capped and whether the residual norm has its
     third term.
     """

@@ -9,10 +9,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
-from privrank.encode.forms.conversion import complete_ranks
+from privrank.encode.rankingforms import complete_ranks
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.spend import Drawn, draw, released
@@ -28,12 +27,10 @@ from privrank.privacy.noise import (
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.util.arrays import blocks, orders_of, signs_of_orders
+from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, signs_of_orders
 
 __all__ = ["completed", "completed_groups", "one_row_each", "release_sample", "tabulated"]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
 Draw = Callable[[IntArray], IntArray]
 
@@ -217,6 +214,7 @@ def _inserted(codes: IntArray, null: NullModel, rng: np.random.Generator | None)
     n, m = codes.shape
     items = np.argsort(null.center)
     ordered = codes[:, items]
+    # item j goes before those of worse buckets, and before c of the `size` - 1 of its own
     before, size = np.zeros((n, m), dtype=np.int64), np.ones((n, m), dtype=np.int64)
     for j in range(1, m):
         before[:, j] = (ordered[:, :j] > ordered[:, j : j + 1]).sum(axis=1)
@@ -230,10 +228,12 @@ def _inserted(codes: IntArray, null: NullModel, rng: np.random.Generator | None)
 def _chosen(codes: IntArray, p: FloatArray, rng: np.random.Generator | None) -> IntArray:
     """Return for each row one of all m! orders, by their probabilities, among those that agree."""
     m = codes.shape[1]
+    # an order agrees if it has every pair that was reported the same way round
     first, second = np.triu_indices(m, 1)
     known = (codes[:, first] > 0) & (codes[:, second] > 0)
-    told = np.sign(codes[:, second] - codes[:, first]) * known
-    agree = told @ signs_of_orders(m).T == np.abs(told).sum(axis=1)[:, None]
+    signs = np.sign(codes[:, second] - codes[:, first]) * known
+    agree = signs @ signs_of_orders(m).T == np.abs(signs).sum(axis=1)[:, None]
+    # P(x) over the orders that agree, or equal weights if all of these have probability 0
     weights = agree * p
     weights[weights.sum(axis=1) == 0] = 1.0
     weights = np.cumsum(agree * weights, axis=1)

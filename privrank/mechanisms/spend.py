@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.budget import Ledger, check_budget
@@ -18,11 +17,10 @@ from privrank.privacy.noise import source_of
 from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
+from privrank.util.arrays import IntArray
 from privrank.util.checks import PrivrankWarning
 
 __all__ = ["Drawn", "draw", "released", "spend"]
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

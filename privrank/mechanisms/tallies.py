@@ -5,39 +5,57 @@ noise to it.
 
 Of rows that were not bounded by the encoder a secret, uniformly random choice of at most `max_rows`
 of each respondent counts.
+
+**Dependence.** Two statistics say how answers of one respondent depend on each other.
+
+*Pairs*: the sums over respondents of (net_i - net_j)^2, one for each pair i < j.
+
+*Worst*: of many contrasts, the largest design effect. Directions come from what the fit has
+released already, so they are public by then, and so is all that is computed from them alone.
+
+Where respondents compared different pairs, and which is part of what varies, a net is that of
+answers less what the fit expects of them (:class:`Expected`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privrank.bradley_terry.dependence import Directions
 from privrank.bradley_terry.linear import blocks
 from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.plans.dependence import FINE, STEPS
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_permutation, draw_rows
 from privrank.release.names import ACTIVITY, GROUP_ANSWERS, MOMENTS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Covariates, PairCounts
+from privrank.release.survey import Covariates, Design, PairCounts
+from privrank.util.arrays import FloatArray, IntArray
 
 __all__ = [
     "activity",
     "bounded",
+    "largest_design_effect",
     "met",
     "net_wins",
+    "pair_moments",
     "release_activity",
+    "round_directions",
+    "round_expected",
     "second_moments",
     "statistic",
     "units",
     "wins_met",
+    "Contrasts",
+    "Expected",
 ]
 
-IntArray = NDArray[np.int64]
 
 _DENSE = 0.02
 """Share of pairs that respondents answer from which products of dense matrices are faster."""
@@ -177,6 +195,7 @@ def bounded(encoded: Encoded, rng: np.random.Generator | None) -> Encoded:
     if rows is None:
         return encoded
     design, pairs, size = encoded.design, len(rows.first), rows.size
+    # first one answer of each pair, then as many as the bound allows of what is left
     if design.distinct_pairs:
         size = draw_rows(rows.person * pairs + rows.pair, size, 1, rng)
     kept = draw_rows(rows.person, size, design.max_rows, rng)
@@ -224,3 +243,224 @@ def release_activity(
         return Drawn({ACTIVITY: draw(plan.parts[ACTIVITY], counts, rng)}, tie_break)
 
     return released(plan, design, drawn, budget=budget, rng=rng)
+
+
+_FINEST = 10
+"""Weights of items are whole numbers of up to this many bits."""
+
+_MOST_SORTED = 50
+"""Items up to which the answers that reach farthest along a contrast are found one by one."""
+
+_MOST_WEIGHTS = 2**20
+"""Numbers of weights up to which they are, too."""
+
+_BLOCK = 2**22
+"""Numbers that are held at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expected:
+    """What is expected of an answer, in whole numbers, by pair.
+
+    Parameters
+    ----------
+    answers : ndarray of int64, shape (m, m)
+        Expected outcome of each item against each other, in steps; zero if nothing is taken off.
+    steps : int
+        Steps in a decided answer.
+    """
+
+    answers: IntArray
+    steps: int = 1
+
+    @property
+    def farthest(self) -> int:
+        """How far an answer can be from what is expected, in steps."""
+        return self.steps + int(np.abs(self.answers).max())
+
+
+def round_expected(design: Design, expected: FloatArray | None) -> Expected:
+    """Bring expected answers to whole numbers, as fine as exact sums of squares allow.
+
+    None where nothing is to be taken off.
+    """
+    m = len(design.items)
+    if expected is None or not np.isfinite(expected).all():
+        return Expected(np.zeros((m, m), dtype=np.int64))
+    room = 2.0**23 / (np.sqrt(design.nobs) * design.sensitivity.effective_rows)
+    steps = 2 ** int(np.clip(np.log2(room), 0, _FINEST - 3))
+    return Expected(np.rint(steps * expected).astype(np.int64), steps)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contrasts:
+    """Contrasts in whole numbers, with all that their statistic needs to know.
+
+    Parameters
+    ----------
+    weights : ndarray of int64, shape (contrasts, kinds, m + 1)
+        Weights of the net wins of the items, and of the items named first, by kind of respondent.
+    farthest : ndarray of int64, shape (contrasts,)
+        Bound of the size of one respondent's weighted sum.
+    scale : list of int
+        What the sum of squares is divided by, at least the square of `farthest`.
+    centre : list of int
+        What is taken off the sum of squares.
+    most : float
+        Design effect that STEPS for each respondent stand for, at least the largest there can be.
+    ceiling : float
+        Largest design effect that answers of respondents with these covariates can have: of sums of
+        r answers never more than r (Cauchy and Schwarz), whichever pairs they compare.
+    """
+
+    weights: IntArray
+    farthest: IntArray
+    scale: list[int]
+    centre: list[int]
+    most: float
+    ceiling: float
+
+
+def round_directions(design: Design, found: Directions, expected: Expected) -> Contrasts:
+    """Bring contrasts to whole numbers and bound what one respondent can add to each.
+
+    One respondent answers at most `rows` pairs, and an answer adds its contrast's difference of the
+    two items, either way, times how far it can be from what is expected of it: no more than the
+    `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
+    """
+    # as fine as sums of squares over all respondents keep to 60 bits
+    rows = design.sensitivity.effective_rows
+    room = 2**60 / max(design.nobs, 1)
+    bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows * expected.farthest)))))
+    parts = found.weights, found.independent, found.explained
+    usable = all(np.isfinite(part).all() for part in parts) and bool(found.weights.any())
+    size = np.abs(found.weights).max(axis=(1, 2)) if usable else np.zeros(len(found.weights))
+    factor = np.where(size > 0, 2.0**bits / np.where(size > 0, size, 1.0), 0.0)
+    weights = found.weights if usable else np.zeros_like(found.weights)
+    whole = np.rint(factor[:, None, None] * weights).astype(np.int64)
+    reached = _farthest(design, whole, expected)
+    farthest = reached.max(axis=1)
+    factor = factor * expected.steps
+    # what Q is under independent answers, in the units of whole weights; never below 1e-6 of the
+    # largest square, so that a scale exists
+    squares = [int(far) ** 2 for far in farthest]
+    each = np.maximum(factor**2 * np.where(usable, found.independent, 0.0) / design.nobs, 1e-12)
+    each = np.maximum(each, [1e-6 * square for square in squares])
+    # the largest sum of squares over respondents of these kinds
+    together = (reached.astype(float) ** 2 @ found.units) / design.nobs
+    ceiling = min(float((together / each).max()), float(rows))
+    most = max(square / unit for square, unit in zip(squares, each, strict=True))
+    scale = [
+        max(square, int(np.ceil(unit * most)), 1)
+        for square, unit in zip(squares, each, strict=True)
+    ]
+    centre = [round(number) for number in factor**2 * np.where(usable, found.explained, 0.0)]
+    most, ceiling = (most, min(most, ceiling)) if usable else (np.nan, np.nan)
+    return Contrasts(whole, farthest, scale, centre, most, ceiling)
+
+
+def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray:
+    """Return how far a respondent's answers can reach by contrast and kind, or a bound."""
+    items, named = weights[:, :, :-1], np.abs(weights[:, :, -1])
+    m, rows = items.shape[2], design.sensitivity.effective_rows
+    widest = expected.farthest * (items.max(axis=2) - items.min(axis=2) + named)
+    if not design.distinct_pairs:
+        return np.asarray(rows * widest)
+    if m > _MOST_SORTED or weights.size > _MOST_WEIGHTS:
+        # the sum of all differences, by how often each weight is the larger one and the smaller
+        order = np.sort(items, axis=2)
+        every = order @ (2 * np.arange(m) - (m - 1)) + design.sensitivity.pairs * named
+        every = expected.farthest * every
+        return np.asarray(np.minimum(every, rows * widest))
+    first, second = np.triu_indices(m, 1)
+    size = expected.steps + np.abs(expected.answers[first, second])
+    out = np.zeros(weights.shape[:2], dtype=np.int64)
+    block = max(1, _BLOCK // (len(first) * weights.shape[1]))
+    for start in range(0, len(weights), block):
+        here = items[start : start + block]
+        apart = size * np.abs(here[:, :, first] - here[:, :, second])
+        largest = np.sort(apart, axis=2)[:, :, len(first) - min(rows, len(first)) :]
+        out[start : start + block] = largest.sum(axis=2)
+    return np.asarray(out + rows * expected.farthest * named)
+
+
+def largest_design_effect(encoded: Encoded, contrasts: Contrasts, expected: Expected) -> int:
+    """Return the largest design effect of the contrasts, in lattice steps; sensitive.
+
+    Notes
+    -----
+    **Statistic.** Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0 if that is less, with Q_p
+    the sum over respondents of the square of weights_p'net. **Privacy.** Given the contrasts,
+    replacing one respondent moves Q_p by at most farthest_p^2, the largest square that there is, as
+    squares are not negative. That is no more than scale_p, so the fraction moves by at most STEPS,
+    a whole number, and so do its floor and the largest of all floors. Hence the sensitivity is
+    STEPS, whatever was released before; contrasts, bounds, centres and expected answers do not
+    depend on the respondents but through that.
+    """
+    total = np.zeros(len(contrasts.scale), dtype=np.int64)
+    for kind, moments in enumerate(_moments(encoded, expected)):
+        weights = contrasts.weights[:, kind]
+        total += ((weights @ moments) * weights).sum(axis=1)
+    sides = zip(total.tolist(), contrasts.centre, contrasts.scale, strict=True)
+    return max(0, *(STEPS * (square - centre) // scale for square, centre, scale in sides))
+
+
+def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray:
+    """Return the sums over respondents of (net_i - net_j)^2, for all pairs i < j; sensitive.
+
+    With expected answers taken off, in units of 1 / FINE of the square of how far answers can be
+    from these, rounded down.
+
+    Notes
+    -----
+    **Privacy.** :attr:`privrank.privacy.sensitivity.UnitSensitivity.second_moments_l1`. With
+    expected answers taken off, which do not depend on the respondents but through what was released
+    before, an answer is at most c = `farthest` either way, so that sums of squares move by at most
+    c^2 times :attr:`privrank.privacy.sensitivity.UnitSensitivity.convex_moments_l1` in l1.
+    Multiplied by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for each
+    pair, and the sum is whole.
+    """
+    moments = _moments(encoded, expected).sum(axis=0)[:-1, :-1]
+    first, second = np.triu_indices(len(moments), 1)
+    square = np.diag(moments)
+    total = np.asarray(square[first] + square[second] - 2 * moments[first, second])
+    if expected is None:
+        return total
+    unit = expected.farthest**2
+    return np.array([FINE * each // unit for each in total.tolist()], dtype=np.int64)
+
+
+def _moments(encoded: Encoded, expected: Expected | None) -> IntArray:
+    """Return the sums over respondents of net times net, shape (kinds, m + 1, m + 1); sensitive.
+
+    In steps of what is expected of answers, which is taken off; net wins themselves if None. The
+    last entry of a respondent's net is wins minus losses of the items named first, where that
+    matters.
+    """
+    if encoded._answers is None:
+        raise ValueError("dependence needs respondents: name them with respondent=.")
+    person, pair, count, net = encoded._answers
+    first, second, _, _ = encoded._pairs
+    m, facts = len(encoded.design.items), encoded.design.covariates
+    if expected is not None:
+        off = expected.answers[first[pair] % m, second[pair] % m]
+        net = expected.steps * net - off * count
+    pattern = first[pair] // m
+    kind = np.zeros(len(pair), dtype=np.int64) if facts is None else facts.kinds[pattern]
+    named = net if facts is None else facts.first[pattern] * net
+    kinds = 1 if facts is None else int(facts.kinds.max()) + 1
+    out = np.zeros((kinds, m + 1, m + 1), dtype=np.int64)
+    # nets of the respondents of one kind after another, and their products
+    order = np.argsort(kind, kind="stable")
+    ends = np.searchsorted(kind[order], np.arange(kinds + 1))
+    for each in range(kinds):
+        here = order[ends[each] : ends[each + 1]]
+        who, place = np.unique(person[here], return_inverse=True)
+        nets = np.zeros((len(who), m + 1))
+        np.add.at(nets, (place, first[pair[here]] % m), net[here])
+        np.add.at(nets, (place, second[pair[here]] % m), -net[here])
+        if facts is not None:
+            np.add.at(nets, (place, np.full(len(place), m)), named[here])
+        # exact: whole numbers far below 2^53
+        out[each] = np.rint(nets.T @ nets).astype(np.int64)
+    return out

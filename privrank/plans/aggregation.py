@@ -25,7 +25,7 @@ from privrank.privacy.gaussian import lattice_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
-from privrank.release.names import COVARIANCE, ORDER, PAIR_COUNTS, PAIRS, RIVAL, SCORE, TOTALS
+from privrank.release.names import COVARIANCE, ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
@@ -68,10 +68,6 @@ LEAST_SHARE, LARGEST_SHARE = 0.05, 0.50
 
 LARGEST_EXCESS = 0.01
 """Predicted disagreements beyond the least, as a share of pairs, from which on a fit warns."""
-
-CLEARLY_LESS = 0.77, 0.9
-"""Share of the predicted excess up to which CapBorda is advised, the second with at most one vote
-on each pair, of which the order makes less (docs/validation/local_few.md)."""
 
 SMALL_DELTA = 1e-6
 """Delta that the advice to use one supposes."""
@@ -209,6 +205,8 @@ def predicted_excess(release: Release) -> float | None:
         return None
     sample = release.sample
     if release.local:
+        if COVARIANCE not in release.parts:  # an adaptive protocol's
+            return None
         found, m = release.parts[COVARIANCE], len(sample.items)
         covariance = found.step * found.values.reshape(m, m)
         differences = 2.0 * (m * np.trace(covariance) - covariance.sum()) / (m * (m - 1))
@@ -251,7 +249,7 @@ def cautions(release: Release) -> tuple[str, ...]:
         found.append(
             f"Low accuracy: the order may disagree with the rankings on {min(excess, 0.5):.1%} "
             f"more of all pairs than the best order does; more {release.sample.unit}s or a larger "
-            f"epsilon would help{_delta_helps(release, excess)}{_cap_helps(release, excess)}."
+            f"epsilon would help{_delta_helps(release, excess)}."
         )
     return tuple(found)
 
@@ -263,17 +261,6 @@ def _delta_helps(release: Release, excess: float) -> str:
     excesses = predicted_excesses(release.sample, release.epsilon, SMALL_DELTA)
     less = min(excesses[kind] for kind in _KINDS["auto"])
     return f", or method='auto' with delta = {SMALL_DELTA:g}" if less < 0.9 * excess else ""
-
-
-def _cap_helps(release: Release, excess: float) -> str:
-    """Return the advice to ask for reports of CapBorda, where they would then lose clearly less."""
-    if RIVAL not in release.plan.settings:
-        return ""
-    less = excess_of(release.sample.nobs**2 * release.plan.number(RIVAL), release.sample)
-    few = release.parts[PAIR_COUNTS].values.mean() <= 1.0
-    if less > CLEARLY_LESS[int(few)] * excess:
-        return ""
-    return f", or as many reports of CapBorda (then {min(less, 0.5):.1%})"
 
 
 def remedy(release: Release) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from privrank.hypotheses.interval import THRESHOLD_LEVEL
 from privrank.hypotheses.statistic import Comparison
-from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
 from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
@@ -18,7 +18,7 @@ from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.checks import is_number
+from privrank.util.checks import check_extra
 
 __all__ = [
     "FEWEST",
@@ -28,7 +28,6 @@ __all__ = [
     "ONE_NUMBER",
     "RELEASED_STEPS",
     "check_deal",
-    "check_extra",
     "check_gram",
     "check_scale",
     "detail_items",
@@ -69,20 +68,6 @@ ONE_NUMBER = EFFECT_GRID + 2
 
 FEWEST, MOST = 19, 100_000
 """Re-labellings that a test may have."""
-
-
-def check_extra(name: str, what: str, extra: object, epsilon: float) -> None:
-    """Refuse what is no budget on top of epsilon."""
-    if epsilon == np.inf:
-        raise ValueError(
-            f"{name}= is what {what} costs: leave it out with epsilon=numpy.inf, where it is free."
-        )
-    if not is_number(extra):
-        raise TypeError(f"{name} must be a positive number, got {type(extra).__name__}.")
-    if not 1e-9 <= float(extra) <= 1e9:
-        raise ValueError(
-            f"{name} must be positive and finite, got {extra}: it comes on top of epsilon."
-        )
 
 
 def detail_items(

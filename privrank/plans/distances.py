@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.hypotheses.interval import Distance
 from privrank.hypotheses.statistic import Comparison
-from privrank.hypotheses.twosamples import Distance
 from privrank.release.survey import Sample
 
 __all__ = [

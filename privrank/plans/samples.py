@@ -72,8 +72,9 @@ def shares_of(epsilon: float, delta: float, effect_epsilon: float | None) -> dic
 
 
 def share_of_test(plan: Plan) -> float:
-    """Return the pure budget behind the noise of the statistic, or of the bit."""
-    return plan.parts[STATISTIC if STATISTIC in plan.parts else DECISION].epsilon
+    """Return the pure budget behind the noise of the statistic, or of the bit; 0 without either."""
+    part = plan.parts.get(STATISTIC) or plan.parts.get(DECISION)
+    return 0.0 if part is None else part.epsilon
 
 
 def plan_sample(

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from privrank.power.base import Estimate as Estimate
     from privrank.power.comparisons import BTLPower as BTLPower
+    from privrank.power.comparisons import TopKPower as TopKPower
     from privrank.power.consensus import AggregationPower as AggregationPower
-    from privrank.power.onesample import IdentityPower as IdentityPower
-    from privrank.power.onesample import UniformityPower as UniformityPower
-    from privrank.power.selection import TopKPower as TopKPower
-    from privrank.power.severalsamples import ClosenessPower as ClosenessPower
+    from privrank.power.testing import ClosenessPower as ClosenessPower
+    from privrank.power.testing import IdentityPower as IdentityPower
+    from privrank.power.testing import UniformityPower as UniformityPower
 
 _HOME = {
     "AggregationPower": "privrank.power.consensus",
     "BTLPower": "privrank.power.comparisons",
-    "ClosenessPower": "privrank.power.severalsamples",
+    "ClosenessPower": "privrank.power.testing",
     "Estimate": "privrank.power.base",
-    "IdentityPower": "privrank.power.onesample",
-    "TopKPower": "privrank.power.selection",
-    "UniformityPower": "privrank.power.onesample",
+    "IdentityPower": "privrank.power.testing",
+    "TopKPower": "privrank.power.comparisons",
+    "UniformityPower": "privrank.power.testing",
 }
 
 __all__ = list(_HOME)

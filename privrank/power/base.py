@@ -1,41 +1,57 @@
-"""What all plans share: what is asked for, the one engine that finds it, and the answer."""
+"""What all plans share: what is stated, the one engine that finds the rest, and the answer."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import product
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+import numpy as np
 import pandas as pd
 from scipy.special import betaincinv
 
-from privrank.planning.effects import check_power
-from privrank.planning.solving import Search, solve
+from privrank.hypotheses.effects import check_power
+from privrank.hypotheses.solving import Search, solve
+from privrank.local.protocols import LARGEST_EPSILON
 from privrank.util.checks import (
+    SMALLEST_EPSILON,
     as_list,
     check_alpha,
     check_choice,
     check_count,
     check_delta,
     check_epsilon,
+    check_items,
     is_number,
     quoted,
 )
-from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LARGEST", "SMALLEST", "Dependent", "Estimate", "Point", "Power", "Range", "each_of"]
+__all__ = [
+    "Dependent",
+    "Estimate",
+    "Mode",
+    "Point",
+    "Power",
+    "Range",
+    "check_work",
+    "item_names",
+    "plot_tradeoff",
+]
 
 Dependent = Literal["nobs", "epsilon", "effect"]
+Mode = Literal["central", "local"]
 
 SMALLEST, LARGEST = 1e-3, 1e3
-"""Range of the epsilons that are looked for."""
+"""Range of the epsilons that are looked for in the central model."""
 
 
 class Estimate(float):
@@ -154,9 +170,9 @@ class Range:
 class Power(ABC):
     """A design whose power, or other quality, is known before data are.
 
-    A subclass is a frozen dataclass of what is fixed. It has public `power`, `solve_power` and
-    `plot_power` with explicit arguments, which hand them to :meth:`_predict`, :meth:`_solve` and
-    :meth:`_plot`, with the effect on the engine's scale.
+    A subclass is a frozen dataclass of what is fixed. It has public `power` and `solve_power` with
+    explicit arguments, which hand them to :meth:`_predict` and :meth:`_solve` with the effect on
+    the engine's scale.
     """
 
     outcome: ClassVar[str] = "power"
@@ -170,19 +186,43 @@ class Power(ABC):
     n_jobs: int
 
     @abstractmethod
-    def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
+    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
         """Return what is predicted at a point, and its Monte Carlo standard error, 0 if exact.
 
         By the same random numbers at every point: those of replicate r are seeded by r alone.
         """
 
     @abstractmethod
-    def _range(self, name: Dependent, at: Point) -> Range:
-        """Return where this number of a point is looked for."""
+    def _effect_range(self, at: Point) -> Range:
+        """Return where an effect is looked for."""
+
+    @property
+    @abstractmethod
+    def _effect_words(self) -> str:
+        """What an effect is called, with "=" at the end: the name stands before the number."""
+
+    @property
+    @abstractmethod
+    def _caption(self) -> str:
+        """What a figure is of."""
 
     def _shown(self, effect: float) -> float:
         """Return an effect as a user states it."""
         return effect
+
+    @property
+    def _local(self) -> bool:
+        """Whether reports of the local model are planned."""
+        return False
+
+    @property
+    def _most(self) -> int:
+        """Up to how many units are simulated."""
+        return 10**9
+
+    def _unit_range(self, at: Point) -> Range:
+        """Return where a number of units is looked for."""
+        return Range(200.0, 2.0, float(self._most))
 
     @property
     def _counted(self) -> str:
@@ -195,9 +235,9 @@ class Power(ABC):
         return ""
 
     @property
-    def _effect_words(self) -> str:
-        """What an effect is called, with "=" at the end where the name stands before the number."""
-        return "effect ="
+    def _title(self) -> str:
+        """The title of a figure: what is drawn, and what was assumed."""
+        return ", ".join(filter(None, (self._caption, self._assumes)))
 
     def _argument(self, name: str) -> str:
         """Return what one of the numbers is called as an argument of this class."""
@@ -206,22 +246,23 @@ class Power(ABC):
     def _checked(self, at: Mapping[str, Any]) -> Point:
         """Return the point; refuses what is not in the range of an argument, but for None."""
         nobs, epsilon, effect = at["nobs"], at["epsilon"], at["effect"]
-        return Point(
-            nobs=0 if nobs is None else check_count("nobs", nobs, low=2),
-            effect=math.nan if effect is None else self._finite(effect),
+        if effect is not None and not (is_number(effect) and math.isfinite(effect)):
+            name = self._argument("effect")
+            raise ValueError(f"{name} must be a finite number, got {quoted(effect)}.")
+        point = Point(
+            nobs=0 if nobs is None else check_count("nobs", nobs, low=2, high=self._most),
+            effect=math.nan if effect is None else float(effect),
             epsilon=math.nan if epsilon is None else check_epsilon(epsilon),
-            delta=check_delta(at.get("delta", 0.0)),
-            alpha=check_alpha(at.get("alpha", 0.05)),
+            delta=check_delta(at["delta"]),
+            alpha=check_alpha(at["alpha"]),
         )
+        if self._local and point.delta > 0:
+            raise ValueError(
+                "delta must be 0 in the local model, whose reports are pure: leave it out."
+            )
+        return point
 
-    def _finite(self, effect: object) -> float:
-        if is_number(effect) and math.isfinite(effect):
-            return float(effect)
-        raise ValueError(
-            f"{self._argument('effect')} must be a finite number, got {quoted(effect)}."
-        )
-
-    def _given(self, at: Mapping[str, Any]) -> Point:
+    def _given(self, **at: Any) -> Point:
         """Return the point, of which nothing is left out."""
         for name in ("nobs", "effect", "epsilon"):
             if at[name] is None:
@@ -233,9 +274,7 @@ class Power(ABC):
 
     def _predict(self, **at: Any) -> Estimate:
         """Return what is predicted at a point of nobs, effect, epsilon, delta and alpha."""
-        point = self._given(at)
-        with Workers(self.n_jobs) as workers:
-            value, error = self._measure(point, self.replicates, workers)
+        value, error = self._measure(self._given(**at), self.replicates)
         edge = self.probability and error > 0 and not 3 * error < value < 1.0 - 3 * error
         interval = _binomial_interval(value, self.replicates) if edge else None
         return Estimate(value, error, assumes=self._assumes, interval=interval)
@@ -255,17 +294,18 @@ class Power(ABC):
             return self._predict(**at)
         point = self._checked(at)
         self._check_target(target, point.alpha)
-        return self._found(missing[0], point, float(target or 0.0))
+        return self._solved(missing[0], point, float(target or 0.0))
 
     def _check_target(self, target: object, alpha: float) -> None:
         check_power(target, alpha)
 
-    def _found(self, name: Any, point: Point, target: float) -> Estimate:
+    def _solved(self, name: str, point: Point, target: float) -> Estimate:
+        """Find one of nobs, epsilon and effect at which the target is met."""
         span = self._range(name, point)
 
         def measure(x: float, replicates: int) -> tuple[float, float]:
             number: Any = int(x) if name == "nobs" else x
-            return self._measure(replace(point, **{name: number}), replicates, workers)
+            return self._measure(replace(point, **{name: number}), replicates)
 
         search = Search(
             measure,
@@ -277,89 +317,200 @@ class Power(ABC):
             rising=self.rising,
             probability=self.probability,
         )
-        with Workers(self.n_jobs) as workers:
-            found = solve(search, span.start)
-        if found is None:
-            raise ValueError(self._out_of_reach(name, target, span, point))
+        solved = solve(search, span.start)
+        if solved is None:
+            raise ValueError(self._unreached(name, target, span, point))
         if name != "effect":
             words = self._counted if name == "nobs" else "epsilon ="
-            return Estimate(found.at, found.error, words=words, assumes=self._assumes)
-        shown = self._shown(found.at)
-        side = -1.0 if found.at + found.error > span.most else 1.0
-        error = abs(self._shown(found.at + side * found.error) - shown)
+            return Estimate(solved.at, solved.error, words=words, assumes=self._assumes)
+        shown = self._shown(solved.at)
+        side = -1.0 if solved.at + solved.error > span.most else 1.0
+        error = abs(self._shown(solved.at + side * solved.error) - shown)
         return Estimate(shown, error, words=self._effect_words, assumes=self._assumes)
 
-    def _out_of_reach(self, name: str, target: float, span: Range, point: Point) -> str:
+    def _range(self, name: str, at: Point) -> Range:
+        if name == "effect":
+            return self._effect_range(at)
+        if name == "nobs":
+            return self._unit_range(at)
+        if self._local:
+            return Range(1.0, SMALLEST_EPSILON, LARGEST_EPSILON)
+        return Range(1.0, SMALLEST, LARGEST)
+
+    def _unreached(self, name: str, target: float, span: Range, point: Point) -> str:
         """Return the sentence for a target that nothing within the range reaches."""
+        aim, units = f"reaches {self.outcome} {target:g}", self._counted
         if name == "nobs":
             return (
-                f"no nobs up to {span.most:.0f} reaches {self.outcome} {target:g} here: state a "
-                f"larger effect, a larger epsilon or less {self.outcome}."
+                f"no nobs up to {span.most:.0f} {aim} here: state a larger effect, a larger "
+                f"epsilon or less {self.outcome}."
             )
         if name == "epsilon":
             return (
-                f"no epsilon up to {span.most:g} reaches {self.outcome} {target:g} here: take more "
-                f"{self._counted} or state a larger effect."
+                f"no epsilon up to {span.most:g} {aim} here: take more {units} or state a larger "
+                f"effect."
             )
         return (
-            f"no effect reaches {self.outcome} {target:g} with {point.nobs} {self._counted} at "
-            f"epsilon {point.epsilon:g}: take more {self._counted} or a larger epsilon."
+            f"no effect {aim} with {point.nobs} {units} at epsilon {point.epsilon:g}: take more "
+            f"{units} or a larger epsilon."
         )
 
-    def _frame(self, dep_var: Dependent, **at: Any) -> pd.DataFrame:
-        """Return what is predicted for all combinations of the numbers given, each one or several.
+    def plot_power(
+        self, dep_var: Dependent = "nobs", *, ax: Axes | None = None, **at: Any
+    ) -> Figure:
+        """Draw what is predicted against one of nobs, epsilon and the effect.
 
-        One row each, with ``nobs``, ``epsilon``, ``effect`` as a user states it, what is predicted
-        and ``std err``.
+        Parameters
+        ----------
+        dep_var : {"nobs", "epsilon", "effect"}
+            What is on the horizontal axis; its argument is a sequence of numbers.
+        ax : matplotlib Axes, optional
+            Where to draw.
+        **at
+            The arguments of `power`, by name. One of those that are not on the axis may be a
+            sequence, too: each of its numbers has a line.
+
+        Returns
+        -------
+        Figure
         """
+        from privrank.results import plots
+
         check_choice("dep_var", dep_var, Dependent)
-        lists = {name: _several(at[name]) for name in ("nobs", "epsilon", "effect")}
+        lists = {name: _several(value) for name, value in at.items()}
+        effect = next((name for name in at if name not in _FIXED), "effect")
+        across = effect if dep_var == "effect" else dep_var
         if empty := [name for name, values in lists.items() if not values]:
             raise ValueError(f"{empty[0]} must be a number, or a list of at least one.")
-        long = [name for name, values in lists.items() if len(values) > 1 and name != dep_var]
+        long = [name for name, values in lists.items() if len(values) > 1 and name != across]
         if len(long) > 1:
             raise ValueError(
                 f"{long[0]} and {long[1]} must not both be lists: one may be, and each of its "
                 f"numbers has a line of its own."
             )
-        rows = []
-        for nobs, epsilon, effect in product(*lists.values()):
-            found = self._predict(**{**at, "nobs": nobs, "epsilon": epsilon, "effect": effect})
-            shown = self._shown(effect)
-            rows.append((nobs, epsilon, shown, float(found), found.error))
-        columns = ["nobs", "epsilon", "effect", self.outcome, "std err"]
-        return pd.DataFrame(rows, columns=columns)
-
-    def _plot(self, dep_var: Dependent, ax: Axes | None, **at: Any) -> Figure:
-        """Draw what is predicted against one of nobs, epsilon and effect."""
-        from privrank.results import plots
-
-        if dep_var == "epsilon" and any(value == math.inf for value in _several(at["epsilon"])):
+        if across == "epsilon" and math.inf in lists.get("epsilon", []):
             raise ValueError(
                 "epsilon must be finite where it is on the axis: plot_tradeoff draws what there is "
                 "without privacy as a line."
             )
-        frame = self._frame(dep_var, **at)
-        words = self._effect_words.rstrip(" =")
+        points = [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
+        frame = _frame(self, points, effect)
+        words = effect.replace("_", " ")
         return plots.planned(frame, dep_var, self.outcome, self._title, words=words, ax=ax)
 
-    @property
-    def _caption(self) -> str:
-        return type(self).__name__
 
-    @property
-    def _title(self) -> str:
-        """The title of a figure: what is drawn, and what was assumed."""
-        return ", ".join(filter(None, (self._caption, self._assumes)))
+_FIXED = ("nobs", "epsilon", "delta", "alpha")
+"""Arguments of `power` that are no effect."""
 
 
 def _several(value: object) -> list[Any]:
     """Return a number as a list of one."""
-    found = as_list(value)
-    return [value] if found is None else found
+    values = as_list(value)
+    return [value] if values is None else values
 
 
-def each_of(read: Callable[[object], float], value: object) -> Any:
-    """Return what a number is read as, or each of several."""
-    found = as_list(value)
-    return read(value) if found is None else [read(one) for one in found]
+def _frame(design: Any, points: Sequence[Mapping[str, Any]], effect: str) -> pd.DataFrame:
+    """Return what is predicted at each point: nobs, epsilon, effect, the outcome and its error."""
+    rows = []
+    for point in points:
+        predicted = design.power(**point)
+        stated = point["nobs"], point["epsilon"], point.get(effect, 0.0)
+        rows.append((*stated, float(predicted), predicted.error))
+    return pd.DataFrame(rows, columns=["nobs", "epsilon", "effect", design.outcome, "std err"])
+
+
+def plot_tradeoff(
+    design: Power,
+    epsilons: Sequence[float],
+    *,
+    nobs: int | None = None,
+    power: float | None = None,
+    ax: Axes | None = None,
+    **stated: Any,
+) -> Figure:
+    """Draw what a design reaches, or how many respondents it needs, against epsilon.
+
+    The dashed line is the same without privacy.
+
+    Parameters
+    ----------
+    design : a plan of :mod:`privrank.power`
+        Such as :class:`privrank.power.UniformityPower`.
+    epsilons : sequence of float
+        Finite epsilons.
+    nobs : int, optional
+        Number of respondents, at which the power is drawn.
+    power : float, optional
+        The power that is wanted, for which the number of respondents is drawn; of a plan that
+        predicts something else, that.
+    ax : matplotlib Axes, optional
+        Where to draw.
+    **stated
+        The effect, and what else ``design.power`` takes, such as ``phi=0.9``.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> import privrank as pr
+    >>> matplotlib.use("Agg")
+    >>> design = pr.power.UniformityPower(2, kind="choices")
+    >>> figure = pr.plot_tradeoff(design, [0.25, 0.5, 1, 2], power=0.8, total_variation=0.1)
+    >>> figure.axes[0].get_ylabel()
+    'respondents'
+    """
+    from privrank.results import plots
+
+    if not isinstance(design, Power):
+        raise TypeError(
+            f"design must be a plan such as pr.power.UniformityPower(items=6), got "
+            f"{type(design).__name__}."
+        )
+    if (nobs is None) == (power is None):
+        raise ValueError(
+            f"one of nobs and power must be given: nobs to draw the {design.outcome} of so many "
+            f"respondents, power to draw how many are needed."
+        )
+    several = as_list(epsilons)
+    if several is None:
+        raise TypeError("epsilons must be a list of numbers, as [0.5, 1, 2].")
+    finite = sorted(check_epsilon(epsilon) for epsilon in several)
+    if not finite or not np.isfinite(finite).all():
+        raise ValueError("epsilons must be finite: the line without privacy is drawn beside them.")
+    plan: Any = design
+    known = [name for name in signature(plan.power).parameters if name not in ("nobs", "epsilon")]
+    if unknown := [name for name in stated if name not in known]:
+        raise TypeError(
+            f"{unknown[0]}= is none of what a {type(design).__name__} takes: state "
+            f"{', '.join(f'{name}=' for name in known)} or leave it out."
+        )
+    points = [{"nobs": nobs, "epsilon": epsilon, **stated} for epsilon in (*finite, math.inf)]
+    drawn = design.outcome
+    if power is None:
+        frame = _frame(design, points, "")
+    else:
+        sizes = [plan.solve_power(**{drawn: power}, **point) for point in points]
+        found = {"nobs": sizes, "std err": [size.error for size in sizes]}
+        frame = pd.DataFrame({"epsilon": [*finite, math.inf], "effect": 0.0, **found})
+        drawn = "nobs"
+    plain = float(frame[drawn].iloc[-1])
+    return plots.planned(frame.iloc[:-1], "epsilon", drawn, design._title, plain=plain, ax=ax)
+
+
+def check_work(replicates: object, n_jobs: object) -> None:
+    """Refuse what are no numbers of replicates and of processes."""
+    check_count("replicates", replicates, low=20)
+    if not is_number(n_jobs) or n_jobs != -1:
+        check_count("n_jobs", n_jobs)
+
+
+def item_names(items: object) -> tuple[str, ...]:
+    """Return the names of at least two items, or of so many."""
+    if isinstance(items, Integral) and not isinstance(items, bool):
+        return tuple(map(str, range(check_count("items", items, low=2, high=10**6))))
+    names = tuple(str(name) for name in check_items(items))
+    check_count("items", len(names), low=2)
+    return names

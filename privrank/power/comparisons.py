@@ -1,46 +1,50 @@
-"""Planning a Bradley-Terry fit: the error of a difference of worths, and whether it is told."""
+"""Planning worths and selections: is a difference detected, are the top k set apart."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank import btl, topk
 from privrank.bradley_terry.inversion import pvalues
-from privrank.local.protocols import Asking
-from privrank.planning.simulation import Outcome, all_of, share_of
+from privrank.hypotheses.simulation import all_of, mean_of
 from privrank.plans.choice import Choice
-from privrank.plans.comparisons import Method, plan_fit
-from privrank.plans.dependence import Dependence
-from privrank.power.base import Dependent, Estimate, Point, Power, Range
-from privrank.power.fits import Fits
-from privrank.power.stated import check_work
-from privrank.power.surveys import Answers, Mode, PairsKnown, Survey, least_and_most, survey_of
-from privrank.privacy.budget import Unit
-from privrank.release.survey import Design, DesignKind
-from privrank.util.checks import as_numbers, check_choice, check_flag, is_number, quoted
-from privrank.util.workers import Workers
+from privrank.plans.comparisons import Method, plan_fit, plan_selection
+from privrank.power.base import Estimate, Point, Range
+from privrank.power.surveys import ComparisonPower
+from privrank.release.plan import Plan
+from privrank.release.survey import Design
+from privrank.util.checks import (
+    as_numbers,
+    check_choice,
+    check_count,
+    check_flag,
+    is_number,
+    quoted,
+)
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-__all__ = ["BTLPower"]
+__all__ = ["Aim", "BTLPower", "TopKPower"]
 
 FloatArray = NDArray[np.float64]
+
+Aim = Literal["separated", "right"]
 
 MOST_CONTRAST = 6.0
 """Largest difference of two worths that is looked for: a probability of .9975."""
 
+MOST_GAP = 4.0
+"""Largest gap that is looked for."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BTLPower(Power):
-    """Plan a Bradley-Terry fit: how surely two items are told apart, and the error of a difference.
+
+@dataclass(frozen=True, kw_only=True)
+class BTLPower(ComparisonPower):
+    """Plan a Bradley-Terry fit: how surely a difference is detected, and its standard error.
 
     Parameters
     ----------
@@ -59,9 +63,10 @@ class BTLPower(Power):
         one number over whose range they are spread evenly. Without it all are in the middle.
     answers : {"usual", "rankings", "independent"} or float, default "usual"
         How a respondent's answers go together. ``"rankings"``: as those of people who have an order
-        of all items in mind; ``"independent"``: not at all; ``"usual"``: half way. A number is the
-        design effect, how many times as much answers vary as independent ones, at most `max_rows`.
-        Every answer of a plan says the design effect that it was found for.
+        of all items in mind; ``"independent"``: not at all; ``"usual"``: half of the people are of
+        the one kind, half of the other. A number is the design effect, how many times as much
+        answers vary as independent ones, at most that of rankings. Every answer of a plan says the
+        design effect that it was found for.
     simultaneous : bool, default False
         Whether all pairs are judged at once, as for ranks (Bonferroni).
     mode : {"central", "local"}
@@ -69,98 +74,92 @@ class BTLPower(Power):
     protocol : Protocol, optional
         A protocol of the local model that asks for one of all pairs; its epsilon is that which is
         asked about.
-    replicates : int, default 100
-        Fits that are simulated.
+    replicates : int, default 200
+        Surveys that are simulated.
     n_jobs : int, default 1
         Processes; -1 for as many as there are cores. The answer is the same for any number.
 
     Notes
     -----
-    Whole fits are simulated: answers are drawn, released by the plan of a fit with its noise, and
-    read by the code that reads releases, so that what is predicted is what fits give, up to the
-    Monte Carlo error. Of a survey with many more answers than pairs, some respondents are drawn,
-    and errors are scaled to its size. Surveys whose comparisons do not connect all items find
-    nothing, as their fits are refused.
+    Whole fits are simulated: answers are drawn and counted, released by the plan of a fit with its
+    noise, and read by the code that reads releases, so that what is predicted is what fits give, up
+    to the Monte Carlo error. Surveys whose comparisons do not connect all items find nothing, as
+    their fits are refused.
 
-    `power` is the share of fits whose score test rejects a difference of 0. Its error is made
-    smaller by a control variate: how far answers and noise move the difference to first order, of
-    which the distribution is known. `standard_error` is the median of what fits print.
-    `docs/validation/power_models.md` compares both with fits of simulated surveys.
+    `power` is the share of fits whose score test rejects a difference of 0. `standard_error` is the
+    median of what fits print. `docs/validation/power_models.md` compares both with fits of
+    simulated surveys.
 
     Examples
     --------
     >>> import privrank as pr
-    >>> plan = pr.power.BTLPower(items=6, max_rows=15, design="public")
-    >>> round(plan.power(nobs=200, epsilon=1.0, contrast=0.4), 1)
-    0.8
+    >>> plan = pr.power.BTLPower(items=6, max_rows=15, design="public", replicates=100)
+    >>> 0.6 < plan.power(nobs=200, epsilon=1.0, contrast=0.4) < 0.9
+    True
     """
 
-    items: int | Sequence[str] = field(kw_only=False)
-    max_rows: int = 1
-    unit: Unit = "respondent"
-    design: DesignKind = "private"
-    pair_counts: PairsKnown = "release"
-    ties: bool = False
     method: Method = "auto"
-    dependence: Dependence = "auto"
     worths: float | Sequence[float] | None = None
-    answers: Answers | float = "usual"
     simultaneous: bool = False
-    mode: Mode = "central"
-    protocol: Asking | None = None
-    replicates: int = 100
-    n_jobs: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what is no survey, before anything is asked."""
+        """Refuse what is no plan, before anything is asked."""
         check_choice("method", self.method, Method)
-        check_choice("dependence", self.dependence, Dependence)
         check_flag("simultaneous", self.simultaneous)
-        check_work(self.replicates, self.n_jobs)
+        super().__post_init__()
         self._worths(0.0)
-        self._survey()
-
-    def _survey(self) -> Survey:
-        return survey_of(self)
 
     def _worths(self, contrast: float) -> FloatArray:
         """Return the worths, those of the two items that are compared first."""
-        return np.concatenate(
-            (
-                [0.5 * abs(contrast), -0.5 * abs(contrast)],
-                spread(self.worths, survey_of(self).items, 2),
+        left, half = len(self._names) - 2, 0.5 * abs(contrast)
+        others = np.zeros(left) if self.worths is None else as_numbers(self.worths)
+        if is_number(self.worths) and left:
+            # the only other item is in the middle
+            others = np.linspace(0.5, -0.5, left) * float(self.worths) * (left > 1)
+        if others is None or others.shape != (left,) or not np.isfinite(others).all():
+            raise ValueError(
+                f"worths must be one number, or one for each of the {left} other items: leave it "
+                f"out where they are equal."
             )
-        )
+        return np.concatenate(([half, -half], others))
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
         return plan_fit(design, epsilon, self.method, None, self.dependence, None, delta=delta)
 
-    def _fits(self, at: Point) -> Fits:
-        survey = self._survey()
-        return Fits(*survey.planned(at, self._choice), self._worths(at.effect), survey.effect)
+    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+        level = at.alpha / (self._distinct if self.simultaneous else 1)
+        one = partial(self._detected, at, self._planned(at), level)
+        return mean_of(one, replicates, self.n_jobs, "fits")
 
-    def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
-        m = len(self._survey().items)
-        level = at.alpha / (m * (m - 1) // 2 if self.simultaneous else 1)
-        one = partial(_outcome, self._fits(at), level)
-        return share_of(one, replicates, workers, "fits")
+    def _detected(self, at: Point, plan: Plan | None, level: float, number: int) -> float:
+        """Return whether a simulated fit detects the difference of the first two items."""
+        worths = self._worths(at.effect)
+        release = self._released(at, plan, worths, number)
+        if release is None:
+            return 0.0
+        inference = btl.infer(release)._inference()
+        return float(pvalues(inference, _first_two(len(worths)))[0] <= level)
 
-    def _range(self, name: Dependent, at: Point) -> Range:
-        if name == "effect":
-            return Range(0.5, 1e-3, MOST_CONTRAST)
-        return least_and_most(name, self._survey().protocol is not None)
+    def _printed(self, at: Point, plan: Plan | None, number: int) -> float:
+        """Return the standard error of that difference, as a simulated fit prints it.
 
-    @property
-    def _counted(self) -> str:
-        return self._survey().units
+        Infinite where it is refused, or the release does not identify it.
+        """
+        worths = self._worths(at.effect)
+        release, contrast = self._released(at, plan, worths, number), _first_two(len(worths))
+        if release is None:
+            return math.inf
+        inference = btl.infer(release)._inference()
+        if not inference.equations.identifies(contrast).all():
+            return math.inf
+        return math.sqrt((contrast @ inference.errors.total @ contrast.T).item())
+
+    def _effect_range(self, at: Point) -> Range:
+        return Range(0.5, 1e-3, MOST_CONTRAST)
 
     @property
     def _caption(self) -> str:
-        return "Two items told apart by their worths"
-
-    @property
-    def _assumes(self) -> str:
-        return self._survey().assumes
+        return "Two items separated by their worths"
 
     @property
     def _effect_words(self) -> str:
@@ -215,12 +214,10 @@ class BTLPower(Power):
         -------
         Estimate
         """
-        at = self._given({"nobs": nobs, "epsilon": epsilon, "effect": contrast, "delta": delta})
-        with Workers(self.n_jobs) as workers:
-            found = all_of(
-                partial(_standard_error, self._fits(at)), self.replicates, workers, "fits"
-            )
-        return Estimate(*median_of(found), assumes=self._assumes)
+        at = self._given(nobs=nobs, epsilon=epsilon, effect=contrast, delta=delta, alpha=0.05)
+        one = partial(self._printed, at, self._planned(at))
+        errors = all_of(one, self.replicates, self.n_jobs, "fits")
+        return Estimate(*median_of(errors), assumes=self._assumes)
 
     def solve_power(
         self,
@@ -252,52 +249,161 @@ class BTLPower(Power):
             power, nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha
         )
 
-    def plot_power(
+
+@dataclass(frozen=True, kw_only=True)
+class TopKPower(ComparisonPower):
+    """Plan a selection of the k most preferred items: how surely they are set apart from the rest.
+
+    Parameters
+    ----------
+    items : int or sequence of str
+        The items, or their number.
+    k : int
+        Size of the set.
+    max_rows, unit, design, pair_counts, ties, answers, mode, protocol, replicates, n_jobs
+        As for :class:`privrank.power.BTLPower`.
+    dependence
+        As for :meth:`privrank.PrivateTopK.fit`.
+    worths : sequence of float, optional
+        Worths of all items, the best first; a gap that is asked about takes the place of theirs
+        below the k-th. Without it the top k have one worth and the rest another, so that all pairs
+        across the gap are as hard to separate.
+    aim : {"separated", "right"}
+        What `power` is the probability of: that the right set is selected and its separation
+        p-value is at most `alpha`, or that the right set is selected.
+
+    Notes
+    -----
+    `power` is the share of simulated fits that find what is asked for, as that of
+    :class:`privrank.power.BTLPower` is: answers, release, noise and inference are those of a fit.
+    `docs/validation/power_models.md` compares it with fits of simulated surveys.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> plan = pr.power.TopKPower(items=6, k=2, max_rows=15, design="public", replicates=50)
+    >>> 0.4 < plan.power(nobs=300, epsilon=1.0, gap=0.35) < 0.8
+    True
+    """
+
+    k: int
+    worths: Sequence[float] | None = None
+    aim: Aim = "separated"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no plan, before anything is asked."""
+        check_choice("aim", self.aim, Aim)
+        super().__post_init__()
+        check_count("k", self.k, high=len(self._names) - 1)
+        self._stated()
+
+    def _stated(self) -> FloatArray:
+        """Return the worths as stated, the best first."""
+        m = len(self._names)
+        worths = np.zeros(m) if self.worths is None else as_numbers(self.worths)
+        usable = worths is not None and worths.shape == (m,) and np.isfinite(worths).all()
+        if worths is None or not usable or (np.diff(worths) > 0).any():
+            raise ValueError(
+                f"worths must be {m} numbers that do not rise, the best item first: sort them."
+            )
+        return worths
+
+    def _worths(self, gap: float) -> FloatArray:
+        """Return them with this gap below the k-th."""
+        worths = self._stated()
+        worths = worths - worths[self.k]
+        worths[: self.k] += gap - worths[self.k - 1]
+        return np.asarray(worths - worths.mean())
+
+    def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
+        return plan_selection(design, epsilon, delta, dependence=self.dependence)
+
+    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+        if at.effect < 0:
+            raise ValueError(
+                f"gap must not be negative, got {at.effect:g}: the k-th item is the better."
+            )
+        one = partial(self._set_apart, at, self._planned(at))
+        return mean_of(one, replicates, self.n_jobs, "fits")
+
+    def _set_apart(self, at: Point, plan: Plan | None, number: int) -> float:
+        """Return whether a simulated fit selects the best k, and separates them if asked to."""
+        release = self._released(at, plan, self._worths(at.effect), number)
+        if release is None:
+            return 0.0
+        result = topk.infer(release, k=self.k)
+        right = set(result.selected) == set(result.items[: self.k])
+        return float(right and (self.aim == "right" or result.pvalue <= at.alpha))
+
+    def _effect_range(self, at: Point) -> Range:
+        return Range(0.3, 1e-3, MOST_GAP)
+
+    @property
+    def _caption(self) -> str:
+        verb = "separated" if self.aim == "separated" else "selected"
+        return f"Top {self.k} {verb}"
+
+    @property
+    def _effect_words(self) -> str:
+        return "gap ="
+
+    def power(
         self,
-        dep_var: Dependent = "nobs",
-        nobs: int | Sequence[int] | None = None,
-        epsilon: float | Sequence[float] | None = None,
-        contrast: float | Sequence[float] | None = None,
+        nobs: int,
+        epsilon: float,
+        gap: float | None = None,
         *,
         delta: float = 0.0,
         alpha: float = 0.05,
-        ax: Axes | None = None,
-    ) -> Figure:
-        """Draw the power against one of nobs, epsilon and the contrast.
+    ) -> Estimate:
+        """Return the probability that the top k will be set apart, or be the right set.
 
         Parameters
         ----------
-        dep_var : {"nobs", "epsilon", "effect"}
-            What is on the horizontal axis; it has a list of numbers.
-        nobs, epsilon, contrast : number or sequence of numbers
-            One of the others may be a list, too: each of its numbers has a line.
-        delta, alpha : float
-            As for `power`.
-        ax : matplotlib Axes, optional
-            Where to draw.
+        nobs : int
+            Units: respondents, or comparisons for ``unit="row"``.
+        epsilon, delta : float
+            The guarantee; ``numpy.inf`` for the non-private selection.
+        gap : float, optional
+            Difference of the worths of the k-th item and the next, on the scale of the logit; may
+            be left out where `worths` are given, which have one.
+        alpha : float, default 0.05
+            Level of the separation.
 
         Returns
         -------
-        Figure
+        Estimate
         """
-        at: dict[str, Any] = {"nobs": nobs, "epsilon": epsilon, "effect": contrast}
-        return self._plot(dep_var, ax, **at, delta=delta, alpha=alpha)
+        if gap is None and self.worths is not None:
+            above, below = self._stated()[self.k - 1 : self.k + 1].tolist()
+            gap = above - below
+        return self._predict(nobs=nobs, epsilon=epsilon, effect=gap, delta=delta, alpha=alpha)
 
+    def solve_power(
+        self,
+        nobs: int | None = None,
+        epsilon: float | None = None,
+        gap: float | None = None,
+        power: float | None = None,
+        *,
+        delta: float = 0.0,
+        alpha: float = 0.05,
+    ) -> Estimate:
+        """Return the one of nobs, epsilon, the gap and the power that is left out.
 
-def spread(worths: object, items: Sequence[str], named: int) -> FloatArray:
-    """Return the worths of all items but so many that are named, or refuse."""
-    left = len(items) - named
-    if worths is None:
-        return np.zeros(left)
-    found = as_numbers(worths)
-    if is_number(worths) and left:
-        found = np.linspace(0.5, -0.5, left) * float(worths) if left > 1 else np.zeros(1)
-    if found is None or found.shape != (left,) or not np.isfinite(found).all():
-        raise ValueError(
-            f"worths must be one number, or one for each of the {left} other items: leave it out "
-            f"where they are equal."
-        )
-    return found
+        Parameters
+        ----------
+        nobs, epsilon, gap, delta, alpha
+            As for `power`; a gap that is left out is looked for.
+        power : float, optional
+            The probability that is wanted.
+
+        Returns
+        -------
+        Estimate
+            A number with its Monte Carlo error.
+        """
+        return self._solve(power, nobs=nobs, epsilon=epsilon, effect=gap, delta=delta, alpha=alpha)
 
 
 def _effect(contrast: float | None, win_probability: float | None) -> float | None:
@@ -322,28 +428,6 @@ def _first_two(items: int) -> FloatArray:
     contrast = np.zeros((1, items))
     contrast[0, :2] = 1.0, -1.0
     return contrast
-
-
-def _outcome(fits: Fits, level: float, number: int) -> Outcome:
-    """Return whether a simulated fit tells the first two items apart at this level."""
-    inference, near = fits.fit(number)
-    away = np.abs(near[:, 0] - near[:, 1])
-    told = inference is not None and pvalues(inference, _first_two(near.shape[1]))[0] <= level
-    return Outcome(bool(told), away[0], away[1:])
-
-
-def _standard_error(fits: Fits, number: int) -> float:
-    """Return the standard error of the difference of the first two that a simulated fit prints.
-
-    Infinite where it is refused, or the release does not identify it.
-    """
-    inference, near = fits.fit(number)
-    if inference is None:
-        return math.inf
-    contrast = _first_two(near.shape[1])
-    if not inference.equations.identifies(contrast).all():
-        return math.inf
-    return math.sqrt((contrast @ inference.errors.total @ contrast.T).item())
 
 
 def median_of(values: Sequence[float]) -> tuple[float, float]:

@@ -3,45 +3,52 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from privrank import aggregation
 from privrank.consensus.intervals import Target
+from privrank.consensus.orders import kemeny, kemeny_score
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
+from privrank.encode.encoded import EncodedSample
+from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.simulation import mean_of
+from privrank.local.estimates import release_consensus
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
-from privrank.planning.simulation import mean_of
+from privrank.mechanisms.aggregation import pair_counts, release_aggregation
 from privrank.plans.aggregation import AggregationMethod, Releases
-from privrank.power.base import Dependent, Estimate, Point, Power, Range, each_of
-from privrank.power.consensusfits import Central, Local, Loss
-from privrank.power.stated import check_work
-from privrank.power.surveys import Mode, item_names, least_and_most
+from privrank.power.base import Estimate, Mode, Point, Power, Range, check_work, item_names
+from privrank.release.names import ORDER
+from privrank.release.plan import Plan
+from privrank.release.release import Release
+from privrank.release.survey import Sample
 from privrank.util.checks import check_choice, is_number, quoted
-from privrank.util.workers import Workers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["AggregationPower", "Loss"]
 
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
-_LOOKED = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
-"""Values of -log phi among which the one of the largest excess is looked for."""
+Loss = Literal["excess", "width"]
 
 MOST_THETA = 6.0
 """Largest -log phi that is looked for: phi = .0025, nearly equal rankings."""
 
+MOST_RANKS = 2**22
+"""Ranks of a survey that is simulated, at most."""
+
 _PLANNED = ("auto", "kemeny", "borda", "pairs-laplace")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AggregationPower(Power):
     """Plan a consensus order: the disagreements it costs, and how wide intervals of ranks will be.
 
@@ -64,7 +71,7 @@ class AggregationPower(Power):
         ``"local"``: reports of :class:`privrank.local.SubRanking`, one of each respondent.
     protocol : Protocol, optional
         Another protocol that asks for a consensus; its epsilon is that which is asked about.
-    replicates : int, default 100
+    replicates : int, default 200
         Surveys that are simulated.
     n_jobs : int, default 1
         Processes; -1 for as many as there are cores. The answer is the same for any number.
@@ -73,18 +80,17 @@ class AggregationPower(Power):
     -----
     Rankings are drawn from the model, released by the plan of a fit with its noise, and read by the
     code that reads releases, so that what is predicted is what fits give, up to the Monte Carlo
-    error. Of a survey of more than 5,000 rankings so many are drawn, and the errors of pair counts
-    are scaled to its size; so are those of reports, of which five are drawn for each pair if these
-    are more. Reports of pairs that do not connect all items, which a fit refuses, count as an order
-    at random, and as intervals of all ranks. An excess of which no draw has any is stated as that
-    of half an exchange of neighbours in all draws. As a function of phi the excess is largest in
-    between, as an order of rankings without a consensus has nothing to lose: what is looked for is
-    the largest phi below that.
+    error. Reports of pairs that do not connect all items, which a fit refuses, count as an order at
+    random, and as intervals of all ranks. An excess of which no draw has any is stated as that of
+    half an exchange of neighbours in all draws.
+
+    As a function of phi the excess is largest in between, as an order of rankings without a
+    consensus has nothing to lose. So the phi of an excess is not looked for, that of a width is.
 
     Examples
     --------
     >>> import privrank as pr
-    >>> plan = pr.power.AggregationPower(items=6)
+    >>> plan = pr.power.AggregationPower(items=6, replicates=50)
     >>> plan.power(nobs=300, epsilon=0.5, phi=0.8) < 0.02
     True
     """
@@ -96,7 +102,7 @@ class AggregationPower(Power):
     target: Target = "population"
     mode: Mode = "central"
     protocol: Protocol | None = None
-    replicates: int = 100
+    replicates: int = 200
     n_jobs: int = 1
 
     rising = False
@@ -138,47 +144,67 @@ class AggregationPower(Power):
     def _local(self) -> bool:
         return self.mode == "local" or self.protocol is not None
 
-    def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
+    @property
+    def _most(self) -> int:
+        return MOST_RANKS // len(item_names(self.items))
+
+    def _planned(self, at: Point) -> Plan | Protocol:
+        """Return what a fit releases, or the protocol of the reports."""
         items = item_names(self.items)
-        model = Mallows.from_theta(items, at.effect)
-        survey: Central | Local
         if self._local:
-            if at.delta > 0:
-                raise ValueError(
-                    "delta must be 0 in the local model, whose reports are pure: leave it out."
-                )
             # by itself a sub-ranking is as long as is best at its epsilon
-            protocol = self.protocol or SubRanking(items, at.epsilon)
-            survey = Local(replace(protocol, epsilon=at.epsilon), model, self.target)
-        else:
-            plan = at.epsilon, at.delta, self.method, self.releases
-            survey = Central(plan, model, self.target)
-        one = partial(survey.loss, at.nobs, at.alpha, self.loss)
-        m = len(items)
+            return replace(self.protocol or SubRanking(items, at.epsilon), epsilon=at.epsilon)
+        sample = Sample("rankings", items, at.nobs, "row", 1)
+        return aggregation.planned(
+            sample, at.epsilon, at.delta, self.method, releases=self.releases
+        )
+
+    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+        m = len(item_names(self.items))
         # what one replicate adds at least that is not like the others
-        swap = (2.0 * pair_probability(1, model.theta) - 1.0) / (m * (m - 1) / 2)
+        swap = (2.0 * pair_probability(1, at.effect) - 1.0) / math.comb(m, 2)
         step = 1.0 / m if self.loss == "width" else swap
         label = f"{self.loss} of orders"
-        value, error = mean_of(one, replicates, workers, label, step=step)
+        one = partial(self._lost, at, self._planned(at))
+        value, error = mean_of(one, replicates, self.n_jobs, label, step=step)
         return max(value, 0.5 * step / replicates), error
 
-    def _range(self, name: Dependent, at: Point) -> Range:
-        if name != "effect":
-            return least_and_most(name, self._local)
+    def _lost(self, at: Point, plan: Plan | Protocol, number: int) -> float:
+        """Return the excess, or the width of rank intervals, of one simulated survey."""
+        rng, m = public_generator("consensus", number), len(item_names(self.items))
+        model = Mallows.from_theta(m, at.effect)
+        ranks = model.rvs(at.nobs, rng)
+        release = _released(ranks, plan, item_names(self.items), rng)
         if self.loss == "width":
-            return Range(0.2, 1e-3, MOST_THETA)
-        with Workers(1) as workers:
-            looked = [self._measure(replace(at, effect=theta), 20, workers)[0] for theta in _LOOKED]
-        worst = _LOOKED[int(np.argmax(looked))]
-        return Range(2.0 * worst, worst, MOST_THETA)
+            if release is None:
+                return m - 1.0
+            limits = aggregation.infer(release, alpha=at.alpha, target=self.target).rank_conf_int()
+            return float((limits["upper"] - limits["lower"]).mean())
+        if self.target == "population":
+            pairs = _ahead(model)
+            least = kemeny_score(np.arange(m), pairs)
+        else:
+            pairs = pair_counts(ranks) / at.nobs
+            least = kemeny(pairs).score
+        at_random = 0.25 * m * (m - 1)
+        lost = at_random if release is None else kemeny_score(release.parts[ORDER].values, pairs)
+        return (lost - least) / math.comb(m, 2)
 
-    def _checked(self, at: Any) -> Point:
+    def _effect_range(self, at: Point) -> Range:
+        if self.loss == "excess":
+            raise ValueError(
+                "phi is not looked for by excess, which is small where rankings agree and where "
+                "none is to be found: state phi, or find it by width=."
+            )
+        return Range(0.2, 1e-3, MOST_THETA)
+
+    def _checked(self, at: Mapping[str, Any]) -> Point:
         if at["effect"] is not None and not 0 < at["effect"] < math.inf:
             raise ValueError(
                 "phi must lie between 0 and 1: near 0 rankings are nearly equal, and at 1 all are "
                 "equally likely."
             )
-        return super(AggregationPower, self)._checked(at)
+        return super()._checked(at)
 
     def _check_target(self, target: object, alpha: float) -> None:
         most = len(item_names(self.items)) - 1.0 if self.loss == "width" else 0.5
@@ -243,7 +269,7 @@ class AggregationPower(Power):
         Parameters
         ----------
         nobs, epsilon, phi, delta, alpha
-            As for `power`.
+            As for `power`; phi is found by its width alone.
         excess, width : float, optional
             What is wanted, one of the two. Where nobs, epsilon and phi are given and neither of
             these is, what `loss` says is predicted.
@@ -257,45 +283,35 @@ class AggregationPower(Power):
             raise ValueError("excess and width are two aims: give one of them.")
         given = {"excess": excess, "width": width}
         wanted = next((name for name, value in given.items() if value is not None), self.loss)
-        asked = replace(self, loss=wanted)  # type: ignore[arg-type]
+        design = replace(self, loss=wanted)  # type: ignore[arg-type]
         effect = None if phi is None else _theta(phi)
-        return asked._solve(
+        return design._solve(
             given[wanted], nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha
         )
-
-    def plot_power(
-        self,
-        dep_var: Dependent = "nobs",
-        nobs: int | Sequence[int] | None = None,
-        epsilon: float | Sequence[float] | None = None,
-        phi: float | Sequence[float] | None = None,
-        *,
-        delta: float = 0.0,
-        alpha: float = 0.05,
-        ax: Axes | None = None,
-    ) -> Figure:
-        """Draw the excess, or the width, against one of nobs, epsilon and phi.
-
-        Parameters
-        ----------
-        dep_var : {"nobs", "epsilon", "effect"}
-            What is on the horizontal axis; it has a list of numbers.
-        nobs, epsilon, phi : number or sequence of numbers
-            One of the others may be a list, too: each of its numbers has a line.
-        delta, alpha : float
-            As for `power`.
-        ax : matplotlib Axes, optional
-            Where to draw.
-
-        Returns
-        -------
-        Figure
-        """
-        effect = None if phi is None else each_of(_theta, phi)
-        at: dict[str, Any] = {"nobs": nobs, "epsilon": epsilon, "effect": effect}
-        return self._plot(dep_var, ax, **at, delta=delta, alpha=alpha)
 
 
 def _theta(phi: object) -> float:
     """Return -log phi, and a number that is refused for what is no dispersion between 0 and 1."""
     return -math.log(phi) if is_number(phi) and 0 < phi < 1 else math.nan
+
+
+def _ahead(model: Mallows) -> FloatArray:
+    """Return the probabilities that row is ranked before column, 1/2 on the diagonal."""
+    m = len(model.items)
+    by_gap = np.array([0.5, *(pair_probability(gap, model.theta) for gap in range(1, m))])
+    gap = np.arange(m) - np.arange(m)[:, None]
+    return np.asarray(np.where(gap >= 0, by_gap[np.abs(gap)], 1.0 - by_gap[np.abs(gap)]))
+
+
+def _released(
+    ranks: IntArray, plan: Plan | Protocol, items: tuple[str, ...], rng: np.random.Generator
+) -> Release | None:
+    """Release simulated rankings; None for reports that do not connect all items."""
+    if isinstance(plan, Plan):
+        encoded = EncodedSample(Sample("rankings", items, len(ranks), "row", 1), ranks, None)
+        return release_aggregation(encoded, plan, budget=None, rng=rng)
+    tally = plan.tally(plan.simulate(ranks, rng))
+    try:
+        return release_consensus(tally)
+    except ValueError:  # as a fit of such reports is refused
+        return None

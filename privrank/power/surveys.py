@@ -1,235 +1,290 @@
-"""A survey of paired comparisons before it runs: its public facts, and what a fit would release."""
+"""Surveys of paired comparisons before they run: simulated as counts, and released as a fit is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from privrank.local.protocols import LARGEST_EPSILON, Asking
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.distributions.links import LOGIT
+from privrank.encode.encoded import Encoded, sum_by
+from privrank.hypotheses.nulls import public_generator
+from privrank.local.estimates import release_wins
+from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import Comparisons, RandomPairs, SubRanking
+from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice
-from privrank.power import base
-from privrank.power.base import Point, Range
-from privrank.power.stated import names_of
+from privrank.plans.dependence import Dependence
+from privrank.power.base import Mode, Point, Power, check_work, item_names
 from privrank.privacy.budget import Unit
-from privrank.release.names import GAIN, WINS
-from privrank.release.plan import QUIET, PartPlan, Plan
-from privrank.release.survey import Design, DesignKind, PairCounts
-from privrank.util.checks import (
-    SMALLEST_EPSILON,
-    check_choice,
-    check_count,
-    check_flag,
-    is_number,
-    quoted,
-)
+from privrank.release.plan import Plan
+from privrank.release.release import Release
+from privrank.release.survey import Design, DesignKind, PairCounts, groups_of
+from privrank.util.checks import check_choice, check_count, check_flag, is_number, quoted
 
-if TYPE_CHECKING:
-    from privrank.power.comparisons import BTLPower
-    from privrank.power.selection import TopKPower
+__all__ = ["Answers", "ComparisonPower", "PairsKnown"]
 
-__all__ = [
-    "Answers",
-    "Mode",
-    "PairsKnown",
-    "Survey",
-    "check_protocol",
-    "item_names",
-    "least_and_most",
-    "survey_of",
-]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
-Mode = Literal["central", "local"]
 PairsKnown = Literal["release", "equal"]
 Answers = Literal["usual", "rankings", "independent"]
 
+MOST_ANSWERS = 2**22
+"""Answers of a survey that is simulated, at most; in the local model, ranks."""
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """The public facts of a survey of paired comparisons, but for the number of units.
 
-    Parameters
-    ----------
-    items : tuple of str
-        The items.
-    rows : int
-        Comparisons that each unit makes, of different pairs.
-    unit : {"respondent", "row"}
-        What one unit is.
-    kind : {"private", "public"}
-        Whether who compared which pairs is public.
-    pair_counts : {"release", "equal"}
-        What is known of the comparisons per pair under a private design.
-    ties : bool
-        Whether ties are allowed.
-    effect : float
-        Design effect of a respondent's answers.
-    protocol : Asking or None
-        Of reports in the local model.
+@dataclass(frozen=True, kw_only=True)
+class ComparisonPower(Power):
+    """A survey of paired comparisons before it runs: arguments as for :class:`BTLPower`.
+
+    Notes
+    -----
+    **Answers.** A respondent feels each item to be its worth and a Gumbel number, and prefers the
+    item that is felt to be better, which has the probability of Bradley and Terry. Of a share of
+    the respondents these numbers are the same for all answers, which then are those of one order;
+    the others answer each pair anew.
     """
 
-    items: tuple[str, ...]
-    rows: int
-    unit: Unit
-    kind: DesignKind
-    pair_counts: PairsKnown
-    ties: bool
-    effect: float
-    protocol: Asking | None
+    items: int | Sequence[str] = field(kw_only=False)
+    max_rows: int = 1
+    unit: Unit = "respondent"
+    design: DesignKind = "private"
+    pair_counts: PairsKnown = "release"
+    ties: bool = False
+    dependence: Dependence = "auto"
+    answers: Answers | float = "usual"
+    mode: Mode = "central"
+    protocol: Asking | None = None
+    replicates: int = 200
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what is no survey, before anything is asked."""
+        for name, literal in (
+            ("unit", Unit),
+            ("design", DesignKind),
+            ("pair_counts", PairsKnown),
+            ("mode", Mode),
+            ("dependence", Dependence),
+        ):
+            check_choice(name, getattr(self, name), literal)
+        check_work(self.replicates, self.n_jobs)
+        check_flag("ties", self.ties)
+        check_count("max_rows", self.max_rows, high=self._distinct)
+        if self._local:
+            self._check_local()
+        if self.unit == "row" and self.dependence not in ("auto", "none"):
+            raise ValueError(
+                "dependence is that of the answers of a respondent: leave it out where a row is "
+                "the unit."
+            )
+        if self.max_rows > 1 and (self._local or self.unit == "row"):
+            raise ValueError(
+                "max_rows must be 1 in the local model and where a row is the unit: leave it out."
+            )
+        if self.design == "public" and self.pair_counts == "equal":
+            raise ValueError(
+                "pair_counts must be left out when design='public': the observed counts are "
+                "public then."
+            )
+        if not isinstance(self.answers, str):
+            most = self._most_effect
+            if not is_number(self.answers) or not 1 <= self.answers <= most * (1 + 1e-9):
+                raise ValueError(
+                    f"answers must be 'usual', 'rankings', 'independent', or a design effect "
+                    f"between 1, that of independent answers, and that of rankings, here "
+                    f"{most:.3g}: got {quoted(self.answers)}."
+                )
+        else:
+            check_choice("answers", self.answers, Answers)
+
+    def _check_local(self) -> None:
+        """Refuse settings of the central model where reports are planned, and other protocols."""
+        usual = {"unit": "respondent", "design": "private", "pair_counts": "release"}
+        usual |= {"method": "auto", "dependence": "auto"}
+        if other := [name for name, value in usual.items() if getattr(self, name, value) != value]:
+            raise ValueError(
+                f"{other[0]} is a setting of the central model: leave it out in the local one, "
+                f"where each respondent gives one report."
+            )
+        protocol: object = self.protocol
+        if protocol is None:
+            return
+        kinds = Comparisons | RandomPairs | SubRanking
+        if not isinstance(protocol, kinds) or protocol.width != 2 or protocol.digits != 1:
+            raise TypeError(
+                "protocol must ask each respondent for one of all pairs, as "
+                "privrank.local.Comparisons does: leave it out and use mode='local'."
+            )
+        names, theirs = self._names, set(protocol.items)
+        named = not isinstance(self.items, Integral)
+        if len(theirs) != len(names) or (named and set(names) != theirs):
+            raise ValueError(
+                f"protocol must be of the {len(names)} items of the plan: make it with the same "
+                f"items."
+            )
+        if self.ties and not protocol.keeps_ties:
+            raise ValueError(
+                "protocol must allow ties where ties=True: use Comparisons(..., ties=True), or "
+                "leave ties out."
+            )
 
     @property
-    def units(self) -> str:
-        """What is counted."""
+    def _names(self) -> tuple[str, ...]:
+        return item_names(self.items)
+
+    @property
+    def _distinct(self) -> int:
+        """How many pairs of items there are."""
+        return math.comb(len(self._names), 2)
+
+    @property
+    def _local(self) -> bool:
+        return self.mode == "local" or self.protocol is not None
+
+    @property
+    def _counted(self) -> str:
         return "comparisons" if self.unit == "row" else "respondents"
 
     @property
-    def assumes(self) -> str:
-        """What an answer says of the dependence of a respondent's answers, where there may be."""
-        return f"design effect {self.effect:.3g}" if self.rows > 1 else ""
+    def _most_effect(self) -> float:
+        """Design effect of answers by an order of all items, all orders alike.
 
-    def design(self, nobs: int, epsilon: float) -> Design:
-        """Return the public facts of so many units, pairs asked for equally often."""
-        items, ties, public = self.items, self.ties, self.kind == "public"
-        design = Design(items, nobs, self.unit, self.rows, True, ties, self.kind, None)
-        pairs = PairCounts.equal(len(items), nobs * self.rows / design.sensitivity.pairs)
+        Two comparisons with a common item, each of +-1 with the common item first, have the
+        covariance 1/3. A difference of two nets meets 2 m (m - 2) / 3 of it beside the variance
+        2 m, if all p pairs are asked; of r pairs drawn, both of two are asked with probability
+        (r - 1) / (p - 1) given the one. So the design effect is 1 + (m - 2) (r - 1) / (3 (p - 1)),
+        which is (m + 1) / 3 where all pairs are asked.
+        """
+        items, pairs = len(self._names), self._distinct
+        return 1.0 + (items - 2) * (self.max_rows - 1) / (3.0 * max(pairs - 1, 1))
+
+    @property
+    def _ordered(self) -> float:
+        """The share of respondents who answer by an order of all items that they have in mind.
+
+        Covariances of answers are so many times theirs, and with them what a design effect is above
+        that of independent answers, 1.
+        """
+        if isinstance(self.answers, str):
+            return {"independent": 0.0, "usual": 0.5, "rankings": 1.0}[self.answers]
+        return (self.answers - 1.0) / max(self._most_effect - 1.0, 1e-12)
+
+    @property
+    def _effect(self) -> float:
+        """Design effect of a respondent's answers, where all items are equally good."""
+        return 1.0 + self._ordered * (self._most_effect - 1.0)
+
+    @property
+    def _assumes(self) -> str:
+        return f"design effect {self._effect:.3g}" if self.max_rows > 1 else ""
+
+    @property
+    def _most(self) -> int:
+        return MOST_ANSWERS // (len(self._names) if self._local else self.max_rows)
+
+    @abstractmethod
+    def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
+        """Return what a fit of such a survey releases."""
+
+    def _facts(self, nobs: int, epsilon: float) -> Design:
+        """Return the public facts of so many units, all pairs asked for equally often."""
+        public, ties = self.design == "public", self.ties
+        design = Design(self._names, nobs, self.unit, self.max_rows, True, ties, self.design, None)
+        pairs = PairCounts.equal(len(self._names), nobs * self.max_rows / self._distinct)
         if public or math.isinf(epsilon):
             return replace(design, pairs=replace(pairs, origin="observed"))
         return replace(design, pairs=pairs) if self.pair_counts == "equal" else design
 
-    def planned(
-        self, at: Point, choose: Callable[[Design, float, float], Choice]
-    ) -> tuple[Design, Plan]:
-        """Return the public facts of a survey at a point, and what a fit of it releases."""
-        if self.protocol is not None:
-            return self._reports(at)
-        design = self.design(at.nobs, at.epsilon)
-        choice = choose(design, at.epsilon, at.delta)
-        return design, plan_comparisons(design, choice, at.epsilon, at.delta, by="power")
+    def _planned(self, at: Point) -> Plan | None:
+        """Return what a fit of such a survey releases; None in the local model."""
+        if self._local:
+            return None
+        design = self._facts(at.nobs, at.epsilon)
+        choice = self._choice(design, at.epsilon, at.delta)
+        return plan_comparisons(design, choice, at.epsilon, at.delta, by="power")
 
-    def _reports(self, at: Point) -> tuple[Design, Plan]:
-        """Return the same of reports of the local model."""
-        if at.delta > 0:
-            raise ValueError(
-                "delta must be 0 in the local model, whose reports are pure: leave it out."
-            )
-        assert self.protocol is not None
-        protocol = replace(self.protocol, epsilon=at.epsilon)
-        pairs = PairCounts.equal(len(self.items), at.nobs / len(protocol.all_pairs))
-        pairs = replace(pairs, origin="observed")
-        ties = protocol.options > 2
-        design = Design(self.items, at.nobs, "respondent", 1, True, ties, "public", pairs)
-        parts, settings = {WINS: PartPlan(QUIET, 0, 0.0)}, {GAIN: protocol.gain}
-        return design, Plan("power", protocol.kind, "", at.epsilon, 0.0, parts, settings)
+    def _released(
+        self, at: Point, plan: Plan | None, worths: FloatArray, number: int
+    ) -> Release | None:
+        """Simulate a survey, by random numbers that depend on its number alone, and release it.
 
-
-def survey_of(asked: BTLPower | TopKPower) -> Survey:
-    """Return the survey that is asked about, or refuse."""
-    for name, value, literal in (
-        ("unit", asked.unit, Unit),
-        ("design", asked.design, DesignKind),
-        ("pair_counts", asked.pair_counts, PairsKnown),
-        ("mode", asked.mode, Mode),
-    ):
-        check_choice(name, value, literal)
-    items = item_names(asked.items)
-    rows = check_count("max_rows", asked.max_rows, high=len(items) * (len(items) - 1) // 2)
-    protocol = asked.protocol
-    if protocol is None and asked.mode == "local":
-        protocol = Comparisons(items, 1.0, ties=asked.ties)
-    if protocol is not None:
-        check_protocol(protocol, asked.items, asked.ties)
-        _check_local(asked)
-    if asked.unit == "row" and asked.dependence not in ("auto", "none"):
-        raise ValueError(
-            "dependence is that of the answers of a respondent: leave it out where a row is the "
-            "unit."
+        None of comparisons that do not connect all items, which a fit refuses.
+        """
+        rng = public_generator("survey", number)
+        if plan is None:
+            return self._reported(at, worths, rng)
+        encoded = self._encoded(at, worths, rng)
+        if encoded is None:
+            return None
+        return release_comparisons(
+            encoded,
+            plan,
+            link=LOGIT,
+            solver="newton",
+            reader="PrivateBTL.from_release(error.release)",
+            budget=None,
+            rng=rng,
         )
-    if rows > 1 and (protocol is not None or asked.unit == "row"):
-        raise ValueError(
-            "max_rows must be 1 in the local model and where a row is the unit: leave it out."
-        )
-    ties = check_flag("ties", asked.ties)
-    unit, kind, known = asked.unit, asked.design, asked.pair_counts
-    if kind == "public" and known == "equal":
-        raise ValueError(
-            "pair_counts must be left out when design='public': the observed counts are public "
-            "then."
-        )
-    effect = _design_effect(asked.answers, len(items), rows)
-    return Survey(items, rows, unit, kind, known, ties, effect, protocol)
+
+    def _reported(self, at: Point, worths: FloatArray, rng: np.random.Generator) -> Release | None:
+        """Return the release of a survey of reports, each of which is about one pair."""
+        protocol = self.protocol or Comparisons(self._names, at.epsilon, ties=self.ties)
+        protocol = replace(protocol, epsilon=at.epsilon)
+        felt = worths + rng.gumbel(size=(at.nobs, len(worths)))
+        ranks = (-felt).argsort(axis=1).argsort(axis=1) + 1
+        tally = protocol.tally(protocol.simulate(ranks, rng))
+        try:
+            return release_wins(tally, "power")
+        except ValueError:  # few reports may not connect all items, or be ties only
+            return None
+
+    def _encoded(self, at: Point, worths: FloatArray, rng: np.random.Generator) -> Encoded | None:
+        """Return the counts of a survey; None where its observed pairs do not connect all items."""
+        n, rows, m, pairs = at.nobs, self.max_rows, len(worths), self._distinct
+        design, (first, second) = self._facts(n, at.epsilon), np.triu_indices(m, 1)
+        asked = different_pairs(n, rows, pairs, rng)
+        one, other = first[asked], second[asked]
+        apart = rng.logistic(size=asked.shape)
+        if self._ordered > 0 and rows > 1:
+            felt, person = rng.gumbel(size=(n, m)), np.arange(n)[:, None]
+            ordered = rng.random((n, 1)) < self._ordered
+            apart = np.where(ordered, felt[person, one] - felt[person, other], apart)
+        answer = np.where(worths[one] - worths[other] + apart > 0, 1, -1).ravel()
+        count = np.bincount(asked.ravel(), minlength=pairs)
+        net = sum_by(asked.ravel(), answer, pairs)
+        if design.kind == "public" or math.isinf(at.epsilon):
+            met = count > 0
+            observed = PairCounts(first[met], second[met], count[met], "observed")
+            if groups_of(observed, m)[0] > 1:
+                return None
+            design = replace(design, pairs=observed if design.kind == "public" else None)
+        answers = None
+        if self.unit == "respondent":
+            once = np.ones(n * rows, dtype=np.int64)
+            answers = np.repeat(np.arange(n), rows), asked.ravel(), once, answer
+        return Encoded(design, (first, second, count, net), answers)
 
 
-def _design_effect(answers: object, items: int, rows: int) -> float:
-    """Return how many times as much answers vary as independent ones, or refuse.
+def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:
+    """Return so many different pairs for each of some respondents, all sets alike.
 
-    Of complete rankings, all orders alike, two comparisons with a common item, each of +-1 with the
-    common item first, have the covariance 1/3. A difference of two nets meets 2 m (m - 2) / 3 of
-    it beside the variance 2 m, if all p pairs are asked; of r pairs drawn, both of two are asked
-    with probability (r - 1) / (p - 1) given the one. So the design effect is
-    1 + (m - 2) (r - 1) / (3 (p - 1)), which is (m + 1) / 3 where all pairs are asked. The usual one
-    is half way from independent answers to that.
+    Floyd's algorithm: one of all pairs but the last few, or the first of these if it is taken.
     """
-    if isinstance(answers, str):
-        check_choice("answers", answers, Answers)
-        pairs = items * (items - 1) // 2
-        more = (items - 2) * (rows - 1) / (3.0 * max(pairs - 1, 1))
-        return 1.0 + {"independent": 0.0, "usual": 0.5, "rankings": 1.0}[answers] * more
-    if not is_number(answers) or not 1 <= answers <= rows:
-        raise ValueError(
-            f"answers must be 'usual', 'rankings', 'independent', or a design effect between 1, "
-            f"that of independent answers, and max_rows, that of a respondent's answers which all "
-            f"say the same, here {rows}: got {quoted(answers)}."
-        )
-    return float(answers)
-
-
-def item_names(items: object) -> tuple[str, ...]:
-    """Return the names of at least two items, or of so many."""
-    names = names_of(items)
-    check_count("items", len(names), low=2)
-    return names
-
-
-def _check_local(asked: BTLPower | TopKPower) -> None:
-    """Refuse settings of the central model where reports are planned."""
-    usual = {"unit": "respondent", "design": "private", "pair_counts": "release"}
-    usual |= {"method": "auto", "dependence": "auto"}
-    if other := [name for name, value in usual.items() if getattr(asked, name, value) != value]:
-        raise ValueError(
-            f"{other[0]} is a setting of the central model: leave it out in the local one, where "
-            f"each respondent gives one report."
-        )
-
-
-def check_protocol(protocol: object, items: object, ties: bool) -> None:
-    """Refuse what is no protocol of single pairs of these items, or so many, and of ties if any."""
-    kinds = Comparisons | RandomPairs | SubRanking
-    if not isinstance(protocol, kinds) or protocol.width != 2 or protocol.digits != 1:
-        raise TypeError(
-            "protocol must ask each respondent for one of all pairs, as privrank.local.Comparisons "
-            "does: leave it out and use mode='local'."
-        )
-    names, theirs = item_names(items), set(protocol.items)
-    named = not isinstance(items, Integral)
-    if len(theirs) != len(names) or (named and set(names) != theirs):
-        raise ValueError(
-            f"protocol must be of the {len(names)} items of the plan: make it with the same items."
-        )
-    if ties and not protocol.keeps_ties:
-        raise ValueError(
-            "protocol must allow ties where ties=True: use Comparisons(..., ties=True), or leave "
-            "ties out."
-        )
-
-
-def least_and_most(name: str, local: bool) -> Range:
-    """Return where a number of units, or an epsilon, is looked for."""
-    if name == "nobs":
-        return Range(200.0, 2.0, 1e8)
-    if local:
-        return Range(1.0, SMALLEST_EPSILON, LARGEST_EPSILON)
-    return Range(1.0, base.SMALLEST, base.LARGEST)
+    if rows == pairs:
+        return np.tile(np.arange(pairs), (some, 1))
+    drawn, asked = rng.random((some, rows)), np.empty((some, rows), dtype=np.int64)
+    for place in range(rows):
+        last = pairs - rows + place
+        one = (drawn[:, place] * (last + 1)).astype(np.int64)
+        taken = (asked[:, :place] == one[:, None]).any(axis=1)
+        asked[:, place] = np.where(taken, last, one)
+    return asked

@@ -1,19 +1,21 @@
-"""The privacy budget: a ledger that reserves before anything is drawn."""
+"""The privacy budget: a ledger, in SQLite, that reserves before anything is drawn."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Self
+from threading import RLock
+from typing import Any, Literal, NoReturn
+from weakref import finalize
 
-from privrank.privacy.ledgertable import FORMAT, LedgerTable, Record
 from privrank.util.checks import (
     LARGEST_EPSILON,
     check_choice,
@@ -34,6 +36,51 @@ __all__ = [
 ]
 
 Unit = Literal["row", "respondent"]
+
+FORMAT = "privrank ledger 3"
+
+PATIENCE = 60.0
+"""Seconds to wait for another process, which needs milliseconds."""
+
+_FORKED = (
+    "a Budget in memory spends only in the process that made it, as the copy in a forked process "
+    "would spend it again: keep it on disk, privrank.Budget('survey.ledger', epsilon=...)."
+)
+_SPENDING = "a Budget in memory cannot be asked by the thread that is spending from it: ask later."
+_RESTORE = "restore it as it was after the last fit"
+_ONLY_GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+_SETTINGS = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON"
+
+# SQLite's integrity_check holds every line against these conditions. Numbers are doubles, which
+# come back bit for bit.
+_TABLES = (
+    """CREATE TABLE survey (format TEXT NOT NULL, label TEXT,
+    epsilon REAL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
+    delta REAL CHECK (typeof(delta) = 'real' AND delta >= 0 AND delta < 1),
+    unit TEXT NOT NULL CHECK (unit IN ('row', 'respondent')))""",
+    """CREATE TABLE ledger (number INTEGER PRIMARY KEY, "by" TEXT NOT NULL,
+    epsilon REAL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
+    delta REAL CHECK (typeof(delta) = 'real' AND delta >= 0 AND delta < 1),
+    rho REAL CHECK (typeof(rho) = 'real' AND rho >= 0 OR rho IS NULL),
+    released TEXT, date TEXT)""",
+    f"CREATE TRIGGER stays BEFORE UPDATE ON ledger {_ONLY_GROWS}",
+    f"CREATE TRIGGER kept BEFORE DELETE ON ledger {_ONLY_GROWS}",
+)
+_FACTS = "format, label, epsilon, delta, unit"
+_LINE = '"by", epsilon, delta, rho, released, date'
+"""Columns of the tables, in the order of the fields of a _Survey and of a Spending."""
+
+_open = RLock()
+"""Held by the one thread of this process that has a transaction.
+
+SQLite keeps processes apart, but its locks on a file are those of the process: a forked process
+that closed what it inherited in the midst of a transaction would give up another's. So nobody forks
+during one. The lock also passes the connection of a ledger in memory from thread to thread.
+"""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_open.acquire, after_in_parent=_open.release, after_in_child=_open.release
+    )
 
 
 def pure_epsilon(epsilon: float, delta: float) -> float:
@@ -105,7 +152,7 @@ class Spending:
 
     @classmethod
     def checked(
-        cls, by: object, epsilon: object, delta: object, rho: object, released: object
+        cls, by: object, epsilon: object, delta: object, rho: object, released: str | None
     ) -> Spending:
         """Return a line of the ledger, its numbers within their ranges.
 
@@ -115,8 +162,6 @@ class Spending:
             raise TypeError(
                 f"by must be text, the model or test that spends, got {type(by).__name__}."
             )
-        if not isinstance(released, str | None):
-            raise TypeError(f"released must be text or None, got {type(released).__name__}.")
         spent, failure = check_epsilon(epsilon), check_delta(delta)
         if rho is None:
             half = 0.5 * spent**2 if failure == 0 else None
@@ -130,54 +175,15 @@ class Spending:
             )
         return cls(by, spent, failure, value, released)
 
-    @property
-    def record(self) -> Record:
-        """The line as texts."""
-        return {key: str(value) for key, value in asdict(self).items() if value is not None}
 
-    @classmethod
-    def read(cls, record: object) -> Spending:
-        """Return the line that a :attr:`record` holds, given as a tuple of pairs."""
-        found = _fields(record, _LINE, "every spending", _OPTIONAL)
-        rho = _number(found["rho"]) if "rho" in found else None
-        epsilon, delta = _number(found["epsilon"]), _number(found["delta"])
-        line = cls.checked(found["by"], epsilon, delta, rho, found.get("released"))
-        date = found.get("date")
-        if not isinstance(date, str | None):
-            raise TypeError("date must be text.")
-        return replace(line, date=date)
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """Of which survey a ledger is: what it may spend, and per which unit."""
 
-
-_LINE = ("by", "epsilon", "delta", "rho", "released", "date")
-_OPTIONAL = frozenset({"rho", "released", "date"})
-_HEADER = ("format", "label", "epsilon", "delta", "unit")
-_LEDGER = ("epsilon", "delta", "unit", "spendings")
-_USUAL = {"delta": "0.0", "unit": "row"}
-
-
-def _fields(
-    record: object, names: tuple[str, ...], what: str, optional: frozenset[str] = frozenset()
-) -> dict[str, Any]:
-    """Return a JSON object, given as a tuple of pairs, that has each of `names` once.
-
-    Those that are `optional` may be left out.
-    """
-    if isinstance(record, tuple):
-        found = dict(record)
-        if len(found) == len(record) and set(names) - optional <= found.keys() <= set(names):
-            return found
-    raise ValueError(f"{what} must have {', '.join(names)}, each once, and nothing else.")
-
-
-def _number(text: object) -> float:
-    """Return a number that was written as text."""
-    try:
-        value = float(text) if isinstance(text, str) else None
-    except ValueError:
-        value = None
-    if value is None or str(value) != text:
-        raise ValueError(f"a number must be text such as '0.5', as to_json() writes it: {text!r}.")
-    return value
+    label: str | None
+    epsilon: float
+    delta: float
+    unit: Unit
 
 
 @lru_cache(maxsize=1024)
@@ -186,53 +192,26 @@ def _exact(value: float) -> Fraction | float:
     return value if math.isinf(value) else Fraction(repr(value))
 
 
-def _foreign(name: str, error: Exception) -> NoReturn:
-    """Refuse a ledger whose lines are whole but are none that a fit wrote."""
-    reason = str(error).removesuffix(".")
-    raise ValueError(
-        f"the ledger {name!r} holds what no fit wrote ({reason}): restore it as it was after the "
-        f"last fit."
-    ) from None
+def _connection(place: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        place, timeout=PATIENCE, isolation_level=None, uri=True, check_same_thread=False
+    )
 
 
-def _opened(path: object, given: Record) -> LedgerTable:
-    """Return the table of a ledger on disk, made if it is new, if its facts are those given."""
-    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(name, str):
-        raise TypeError(
-            f"path must be the file of a ledger on disk, text or os.PathLike, got "
-            f"{type(path).__name__}: the total of a ledger in memory is epsilon=."
-        )
-    if "\0" in name:
-        raise ValueError("path must be the file of a ledger on disk, without NUL characters.")
-    if not isinstance(label := given.get("label", ""), str):
-        raise TypeError(f"label must be text, got {type(label).__name__}.")
-    usual = {"format": FORMAT, "label": Path(name).stem, "epsilon": ""} | _USUAL
-    table = LedgerTable(name, usual | given if "epsilon" in given else None)
-    name = os.path.basename(name)
-    facts = table.header
-    try:
-        _fields(tuple(facts.items()), _HEADER, "its first record")
-        _total(facts)
-    except (TypeError, ValueError) as error:
-        _foreign(name, error)
-    for key, value in given.items():
-        if facts[key] != value:
-            raise ValueError(
-                f"the ledger {name!r} was made with {key} {facts[key]!r}, not {value!r}: leave "
-                f"{key}= out, or give another data set a ledger of its own."
-            )
-    return table
+def _totals(spendings: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
+    """Return the sums of epsilons and of deltas, exactly."""
+    epsilon = sum((_exact(line.epsilon) for line in spendings), Fraction(0))
+    delta = sum((_exact(line.delta) for line in spendings), Fraction(0))
+    return epsilon, delta
 
 
-def _total(facts: dict[str, str]) -> tuple[float, float, Unit]:
-    """Return epsilon, delta and unit, which were written as texts."""
-    epsilon, delta = _number(facts["epsilon"]), _number(facts["delta"])
-    return check_epsilon(epsilon), check_delta(delta), check_choice("unit", facts["unit"], Unit)
+def _covers(survey: _Survey, spendings: tuple[Spending, ...]) -> bool:
+    epsilon, delta = _totals(spendings)
+    return epsilon <= _exact(survey.epsilon) and delta <= _exact(survey.delta)
 
 
 class Ledger:
-    """A ledger of the privacy budget of one data set, without its table.
+    """A ledger of the privacy budget of one data set, in a table of SQLite.
 
     :class:`privrank.Budget` is the ledger that users hold, and says what its arguments are.
 
@@ -242,9 +221,8 @@ class Ledger:
     (sum epsilon_k, sum delta_k)-private, also when each is chosen after seeing the earlier ones.
     Sums are exact, in the decimals the caller typed. A reservation is made before the data are
     read, and it stands when the fit fails afterwards. There is one ledger: its table, in memory or
-    in a file (:class:`privrank.privacy.ledgertable.LedgerTable`), lets one reservation at a time
-    read all spendings, and add its own if the total covers it. A budget cannot be copied or
-    pickled. Two that were read from one JSON text are two, which know nothing of each other.
+    in a file, lets one reservation at a time read all spendings, and add its own if the total
+    covers it. A budget cannot be copied or pickled.
 
     `composed` is a report, which admits nothing. A release that is a-private without delta is
     a^2 / 2 zero-concentrated private, Gaussian noise of scale w for l2 sensitivity s is
@@ -253,9 +231,42 @@ class Ledger:
     epsilon at a delta of the ledger's choice. Admitting a fit whenever either account has room
     would let the results decide by which of the two the ledger stops, and where both can stop it
     their deltas would add up: that is not proved here, so fits are admitted by basic composition.
+
+    **The table.** The claim rests on three facts about reading the table, deciding and adding a
+    line. All three are what SQLite promises of a transaction.
+
+    *One at a time.* Reading and adding are one transaction that begins as IMMEDIATE: SQLite gives
+    it to one connection among all threads and processes, and takes it back when the process ends,
+    however it ends. What was decided from the lines is still true when one is added. Every
+    transaction on a file has a connection of its own, and a process does not fork while it has one.
+    A table in memory has one connection, which one thread has at a time; the copy that a forked
+    process inherits, which knows nothing of later lines, adds none.
+
+    *An added line stays.* Adding returns once the transaction is committed. With
+    ``synchronous = EXTRA`` its pages are on disk by then, and so is the removal of the journal
+    that could undo it, which FULL leaves to the file system (on macOS ``fullfsync`` sees to the
+    drive's cache). So noise is drawn only for what no later crash or power failure takes back. On
+    Windows a folder cannot be synchronised: there a power failure in the moments after a fit may
+    bring the journal back, and with it the ledger without that fit.
+
+    *What was seen stays.* The object keeps the lines that it read or added, and refuses a file
+    that does not begin with them: one that was put back to an earlier state, or in place of
+    another.
+
+    A fit that is killed before its commit leaves a journal beside the file, ``<name>-journal``,
+    from which SQLite restores the state before, at the next opening. It belongs to the file.
+    Otherwise there is one file. One that is killed while it makes the ledger leaves no ledger, and
+    nothing spent: the next to give the total makes it. Each reading begins with SQLite's
+    ``integrity_check`` of the whole file. It finds a cut or broken file, not a digit that was
+    changed: the checks are against accidents, as the analyst is trusted. Nothing is seen by an
+    object that opens the file after it was put back, nor a copy that is spent elsewhere.
+
+    The facts take the file system at its word: a lock excludes, and what was synchronised is on
+    disk. Network file systems keep that only as far as they are set up for it: a local disk is
+    safer.
     """
 
-    __slots__ = ("_delta", "_epsilon", "_label", "_table", "_unit")
+    __slots__ = ("__weakref__", "_memory", "_path", "_process", "_seen", "_survey")
 
     def __init__(
         self,
@@ -266,54 +277,74 @@ class Ledger:
         unit: Unit | None = None,
         label: str | None = None,
     ) -> None:
-        asked = {
+        if not isinstance(label, str | None):
+            raise TypeError(f"label must be text, got {type(label).__name__}.")
+        stated = {
             "label": label,
-            "epsilon": None if epsilon is None else str(check_epsilon(epsilon)),
-            "delta": None if delta is None else str(check_delta(delta)),
+            "epsilon": None if epsilon is None else check_epsilon(epsilon),
+            "delta": None if delta is None else check_delta(delta),
             "unit": None if unit is None else check_choice("unit", unit, Unit),
         }
-        given = {key: value for key, value in asked.items() if value is not None}
-        if path is not None:
-            self._table = _opened(path, given)
-        elif label is not None:
+        given: dict[str, Any] = {key: value for key, value in stated.items() if value is not None}
+        if path is None and label is not None:
             raise ValueError("label= names the data set in a ledger on disk: give its path, too.")
-        elif epsilon is None:
+        if path is None and epsilon is None:
             raise TypeError("epsilon must be given: it is the total that all fits may spend.")
-        else:
-            self._table = LedgerTable(None, {"format": FORMAT} | _USUAL | given)
-        facts = self._table.header
-        self._epsilon, self._delta, self._unit = _total(facts)
-        self._label = facts.get("label")
+        if not isinstance(path, str | os.PathLike | None):
+            raise TypeError(
+                f"path must be the file of a ledger on disk, text or os.PathLike, got "
+                f"{type(path).__name__}: the total of a ledger in memory is epsilon=."
+            )
+        self._path = None if path is None else os.path.realpath(path)
+        self._seen: tuple[Spending, ...] = ()
+        self._process = os.getpid()
+        self._memory: sqlite3.Connection | None = None
+        if self._path is None:
+            self._memory = _connection(":memory:")
+            finalize(self, self._memory.close)
+        elif epsilon is None and not os.path.exists(self._path):
+            what = f"there is no ledger {self._name!r}"
+            raise FileNotFoundError(f"{what}: give epsilon=, the total, to make one.")
+        if epsilon is not None and self._is_new():
+            stem = None if self._path is None else Path(self._path).stem
+            self._make(_Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given))
+        self._survey, _ = self._read_all()
+        for key, value in given.items():
+            if (found := getattr(self._survey, key)) != value:
+                raise ValueError(
+                    f"the ledger {self._name!r} was made with {key} {found!r}, not "
+                    f"{value!r}: leave {key}= out, or give another data set a ledger of its own."
+                )
 
     @property
     def epsilon(self) -> float:
         """Total epsilon."""
-        return self._epsilon
+        return self._survey.epsilon
 
     @property
     def delta(self) -> float:
         """Total delta."""
-        return self._delta
+        return self._survey.delta
 
     @property
     def unit(self) -> Unit:
         """What the budget protects: one row or one respondent."""
-        return self._unit
+        return self._survey.unit
 
     @property
     def path(self) -> Path | None:
         """The file of a ledger on disk."""
-        return None if self._table.path is None else Path(self._table.path)
+        return None if self._path is None else Path(self._path)
 
     @property
     def label(self) -> str | None:
         """The data set, for a ledger on disk."""
-        return self._label
+        return self._survey.label
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
         """The ledger, oldest first; one on disk is read each time."""
-        return self._read(self._table.records())
+        return self._read_all()[1]
 
     @property
     def spent(self) -> tuple[float, float]:
@@ -341,7 +372,7 @@ class Ledger:
         return self._left(self.spendings)
 
     def _spent(self, spendings: tuple[Spending, ...]) -> tuple[float, float]:
-        epsilon, delta = self._totals(spendings)
+        epsilon, delta = _totals(spendings)
         return float(epsilon), float(delta)
 
     def _composed(self, spendings: tuple[Spending, ...]) -> tuple[float, float]:
@@ -349,49 +380,18 @@ class Ledger:
 
         epsilon, _ = basic = self._spent(spendings)
         rho = math.fsum(line.rho for line in spendings if line.rho is not None)
-        others = self._totals(tuple(line for line in spendings if line.rho is None))
-        room = float(_exact(self._delta) - others[1])
+        others = _totals(tuple(line for line in spendings if line.rho is None))
+        room = float(_exact(self.delta) - others[1])
         if room <= 0:
             return basic
         together = float(others[0]) + zcdp_epsilon(rho, room)
-        return (together, self._delta) if together < epsilon else basic
+        return (together, self.delta) if together < epsilon else basic
 
     def _left(self, spendings: tuple[Spending, ...]) -> tuple[float, float]:
-        epsilon, delta = self._totals(spendings)
-        unlimited = math.isinf(self._epsilon)
-        left = math.inf if unlimited else float(_exact(self._epsilon) - epsilon)
-        return left, float(_exact(self._delta) - delta)
-
-    @staticmethod
-    def _totals(spendings: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
-        epsilon = sum((_exact(line.epsilon) for line in spendings), Fraction(0))
-        delta = sum((_exact(line.delta) for line in spendings), Fraction(0))
-        return epsilon, delta
-
-    def _covers(self, spendings: tuple[Spending, ...]) -> bool:
-        epsilon, delta = self._totals(spendings)
-        return epsilon <= _exact(self._epsilon) and delta <= _exact(self._delta)
-
-    def _read(self, records: tuple[Record, ...]) -> tuple[Spending, ...]:
-        """Return the spendings of a table, or refuse what no ledger holds.
-
-        Each spending was entered only if the total covered it. A line that a crash left counts in
-        every later reading or in none, so that it is no exception.
-        """
-        try:
-            return self._covered(
-                tuple((key, text) for key, text in line.items() if key != "label")
-                for line in records
-            )
-        except (TypeError, ValueError) as error:
-            _foreign(os.path.basename(self._table.path or ""), error)
-
-    def _covered(self, records: Iterable[object]) -> tuple[Spending, ...]:
-        """Return the spendings of records, given as tuples of pairs, if the total covers them."""
-        lines = tuple(map(Spending.read, records))
-        if not self._covers(lines):
-            raise ValueError("the spendings add up to more than the total.")
-        return lines
+        epsilon, delta = _totals(spendings)
+        unlimited = math.isinf(self.epsilon)
+        left = math.inf if unlimited else float(_exact(self.epsilon) - epsilon)
+        return left, float(_exact(self.delta) - delta)
 
     def reserve(
         self,
@@ -423,19 +423,15 @@ class Ledger:
 
         Raises
         ------
-        ValueError, TypeError
-            If `unit` is not the unit of this budget, a number is out of its range, or the file of
-            a ledger on disk is not as it was left.
-        OSError
-            If that file cannot be read, locked or written.
-        RuntimeError
-            For a ledger in memory, in another process than the one that made it.
         BudgetExceeded
             If less than `epsilon` or `delta` is left.
+        ValueError, TypeError, OSError, RuntimeError
+            If `unit` is another one, a number is out of its range, a file is not as it was left or
+            cannot be written, or a ledger in memory is another process's.
         """
-        if check_choice("unit", unit, Unit) != self._unit:
+        if check_choice("unit", unit, Unit) != self.unit:
             rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
-            if self._unit == "respondent":
+            if self.unit == "respondent":
                 remedy = (
                     "name the respondent column with respondent=, because an epsilon per row "
                     "counts once for every row of a respondent"
@@ -447,83 +443,158 @@ class Ledger:
                     f"added"
                 )
             raise ValueError(
-                f"budget protects one {self._unit} but this fit protects one {unit}: {remedy}."
+                f"budget protects one {self.unit} but this fit protects one {unit}: {remedy}."
             )
         line = Spending.checked(by, epsilon, delta, rho, released)
-        with self._table.held() as (records, add):
-            spendings = self._read(records)
-            if not self._covers((*spendings, line)):
+        if self.path is not None:
+            line = replace(line, date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"))
+        with self._held() as (spendings, add):
+            if not _covers(self._survey, (*spendings, line)):
                 left_epsilon, left_delta = self._left(spendings)
                 raise BudgetExceeded(
                     f"{by} asks for epsilon {line.epsilon:g}, delta {line.delta:g} but the budget "
                     f"has epsilon {left_epsilon:g}, delta {left_delta:g} left of "
-                    f"{self._epsilon:g}, {self._delta:g}: nothing was read or drawn."
+                    f"{self.epsilon:g}, {self.delta:g}: nothing was read or drawn."
                 )
-            if self._label is None:
-                add(line.record)
-            else:
-                now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-                add({"date": now, "label": self._label, **line.record})
-
-    def to_json(self) -> str:
-        """Return the ledger as JSON text."""
-        return json.dumps(
-            {
-                "epsilon": str(self._epsilon),
-                "delta": str(self._delta),
-                "unit": self._unit,
-                "spendings": [line.record for line in self.spendings],
-            },
-            indent=1,
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the budget that :meth:`to_json` wrote, in memory.
-
-        Whoever reads the text twice has two budgets, each with all that is left: what several
-        scripts spend belongs on disk.
-
-        Parameters
-        ----------
-        text : str
-            JSON text of a ledger.
-
-        Raises
-        ------
-        ValueError
-            If the text is not a ledger that a budget can have: what it holds is refused as
-            :class:`Ledger` and :meth:`reserve` would refuse it.
-        """
-        try:
-            read = json.loads(text, object_pairs_hook=tuple)
-        except (TypeError, ValueError, RecursionError):
-            raise ValueError("text must be JSON written by a budget's to_json().") from None
-        try:
-            record = _fields(read, _LEDGER, "the ledger")
-            epsilon, delta = _number(record["epsilon"]), _number(record["delta"])
-            budget = cls(epsilon=epsilon, delta=delta, unit=record["unit"])
-            if not isinstance(record["spendings"], list):
-                raise TypeError("spendings must be a list.")
-            lines = [line.record for line in budget._covered(record["spendings"])]
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"text must be a ledger written by to_json(), but {error}") from None
-        budget._table = LedgerTable(None, budget._table.header, lines)
-        return budget
+            add(line)
 
     def __repr__(self) -> str:
         """Show total and what is left."""
         place = "" if self.path is None else f"{self.path.name!r}, "
         left = self.left
         return (
-            f"Budget({place}epsilon={self._epsilon:g}, delta={self._delta:g}, "
-            f"unit={self._unit!r}; left {left[0]:g}, {left[1]:g})"
+            f"Budget({place}epsilon={self.epsilon:g}, delta={self.delta:g}, "
+            f"unit={self.unit!r}; left {left[0]:g}, {left[1]:g})"
         )
 
     def _refuse_copy(self, *_: object) -> NoReturn:
         raise TypeError(
             "a Budget cannot be copied or pickled, because two copies would each spend it: keep "
-            "one, store it with to_json(), or keep it on disk and open its path in each process."
+            "one, or keep it on disk and open its path in each process."
         )
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse_copy
+
+    def _is_new(self) -> bool:
+        """Return whether nothing was written yet, or only what a kill cut short."""
+        if self._path is None or not os.path.exists(self._path):
+            return True
+        with self._transaction("read") as connection:
+            connection.execute("PRAGMA page_count")  # SQLite takes back what was cut short
+            return self._size() == 0
+
+    def _make(self, survey: _Survey) -> None:
+        """Write the tables, unless another process was faster."""
+        with self._transaction("made") as connection:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+                for statement in _TABLES:
+                    connection.execute(statement)
+                facts = (FORMAT, *astuple(survey))
+                connection.execute("INSERT INTO survey VALUES (?, ?, ?, ?, ?)", facts)
+                connection.execute("COMMIT")
+
+    def _read_all(self) -> tuple[_Survey, tuple[Spending, ...]]:
+        """Return the survey and all spendings, oldest first."""
+        with self._transaction("read") as connection:
+            return self._read(connection)
+
+    @contextmanager
+    def _held(self) -> Iterator[tuple[tuple[Spending, ...], Callable[[Spending], None]]]:
+        """Keep all others from adding; yield the spendings and a function that adds one, once."""
+        if self._path is None and os.getpid() != self._process:
+            raise RuntimeError(_FORKED)
+        with self._transaction("written") as connection:
+
+            def add(line: Spending) -> None:
+                statement = f"INSERT INTO ledger ({_LINE}) VALUES (?, ?, ?, ?, ?, ?)"
+                connection.execute(statement, astuple(line))
+                connection.execute("COMMIT")
+                self._seen = (*self._seen, line)
+
+            yield self._read(connection)[1], add
+
+    def _read(self, connection: sqlite3.Connection) -> tuple[_Survey, tuple[Spending, ...]]:
+        """Return what the tables hold, or refuse it."""
+        surveys = connection.execute(f"SELECT {_FACTS} FROM survey").fetchall()
+        lines = connection.execute(f"SELECT {_LINE} FROM ledger ORDER BY number").fetchall()
+        if [row[0] for row in surveys] != [FORMAT]:
+            raise self._stranger()
+        whole = connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
+        if not whole or self._size() % connection.execute("PRAGMA page_size").fetchone()[0]:
+            raise self._refusal("was damaged or cut short", _RESTORE)
+        survey, spendings = _Survey(*surveys[0][1:]), tuple(Spending(*line) for line in lines)
+        other = getattr(self, "_survey", survey) != survey
+        if other or spendings[: len(self._seen)] != self._seen:
+            what = "lacks what was in it since it was opened, or is another one"
+            raise self._refusal(what, _RESTORE)
+        # a line is entered only if the total covers it; what a crash left counts in every later
+        # reading or in none, so that it is no exception
+        if not _covers(survey, spendings):
+            what = "holds more spendings than its total covers, which no fit wrote"
+            raise self._refusal(what, _RESTORE)
+        self._seen = spendings
+        return survey, spendings
+
+    def _size(self) -> int:
+        """Return the bytes of the file, of which SQLite reads missing ones at the end as zeros."""
+        return 0 if self._path is None else os.path.getsize(self._path)
+
+    @property
+    def _name(self) -> str:
+        return os.path.basename(self._path or "")
+
+    def _refusal(self, what: str, remedy: str) -> ValueError:
+        return ValueError(f"the ledger {self._name!r} {what}: {remedy}.")
+
+    def _stranger(self) -> ValueError:
+        what = "is not a ledger of this version of privrank, or was changed"
+        return self._refusal(what, f"{_RESTORE}, or give another path")
+
+    @contextmanager
+    def _transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
+        """Begin a transaction, which is undone unless it is committed."""
+        with _open:
+            try:
+                with self._connected(doing) as connection:
+                    connection.execute("BEGIN" if doing == "read" else "BEGIN IMMEDIATE")
+                    yield connection
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                raise self._sentence(doing, error) from None
+
+    @contextmanager
+    def _connected(self, doing: str) -> Iterator[sqlite3.Connection]:
+        if self._memory is None:
+            with closing(self._opened(doing)) as connection:
+                connection.executescript(_SETTINGS)
+                yield connection
+        elif self._memory.in_transaction:  # a signal's handler, say, in the midst of a reservation
+            raise RuntimeError(_SPENDING)
+        else:
+            try:
+                yield self._memory
+            finally:
+                self._memory.rollback()
+
+    def _opened(self, doing: str) -> sqlite3.Connection:
+        mode = "rwc" if doing == "made" else "rw"  # SQLite only reads where it may not write
+        return _connection(f"{Path(self._path or '').as_uri()}?mode={mode}")
+
+    def _sentence(self, doing: str, error: Exception) -> Exception:
+        """Return what SQLite could not do."""
+        code = getattr(error, "sqlite_errorname", "")
+        if code in {"SQLITE_NOTADB", "SQLITE_ERROR"}:  # the latter: there is no such table
+            return self._stranger()
+        if code.startswith("SQLITE_CORRUPT") or not code:  # without a code: bytes that are no text
+            return self._refusal("was damaged or cut short", _RESTORE)
+        if code.startswith("SQLITE_BUSY"):
+            return TimeoutError(
+                f"the ledger {self._name!r} has been locked by another process for {PATIENCE:g} "
+                f"seconds: end that process, or wait for it."
+            )
+        remedy = "name a file that can be read"
+        if doing != "read":
+            remedy = "name a file on a local disk, in a folder that can be written"
+        if doing == "written":
+            remedy = f"no noise was drawn, though what was asked for may stand as spent; {remedy}"
+        kind = OSError if os.path.exists(self._path or "") else FileNotFoundError
+        return kind(f"the ledger {self._name!r} cannot be {doing} ({error}): {remedy}.")

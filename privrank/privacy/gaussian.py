@@ -69,6 +69,7 @@ def _smallest(private: Callable[[float], bool], low: float) -> float:
 
     It has been checked itself: privacy is not assumed to grow with the scale in between.
     """
+    # double until it is private, then halve the interval; the end that is returned was checked
     high = 2.0 * low
     while not private(high):
         low, high = high, 2.0 * high
@@ -183,6 +184,7 @@ def integer_delta(
     """
     if scale < _least_ratio(coordinates) * sensitivity:
         raise ValueError(f"the scale must be larger for {coordinates} coordinates, got {scale}.")
+    # the threshold of the loss, in standard deviations of T, and the mass of T there
     a = fineness * sensitivity / scale
     threshold = max(epsilon / a - 0.5 * a, 0.0)
     peak = math.exp(-0.5 * threshold**2) / (scale * math.sqrt(2.0 * math.pi))
@@ -198,6 +200,7 @@ def integer_scale(
     The scale is in lattice steps. The fineness is the power of two by which the vector is to be
     multiplied: the least for which the lattice costs next to nothing against continuous noise.
     """
+    # finer until lattice sums have settled and a single lattice point weighs nothing
     continuous = gaussian_scale(epsilon, delta, sensitivity)
     least = _least_ratio(coordinates) * sensitivity
     fineness = 2 ** max(0, math.ceil(math.log2(max(least, _FINE_SCALE) / continuous)))
@@ -238,7 +241,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         spread = -(math.log(delta) + log_whole) / above
         return (1.0 + above) * rho + spread + log_order - log_whole
 
-    # the best order is near 1 + sqrt(log(1 / delta) / rho)
+    # the best order is about 1 + sqrt(log(1 / delta) / rho)
     middle = 0.5 * (math.log(max(-math.log(delta), 1.0)) - math.log(rho))
     best = min(bound(middle + step) for step in np.linspace(-4.0, 4.0, 4001).tolist())
     return max(best, 0.0) * (1.0 + 1e-12)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "SLACK",
@@ -37,7 +38,6 @@ __all__ = [
     "tree_point",
 ]
 
-IntArray = NDArray[np.int64]
 
 SLACK = 2.0**-26
 """Privacy loss per step set aside for rounding the weights of the radius."""
@@ -85,6 +85,7 @@ class Radius:
     @classmethod
     def build(cls, offset: float, dimension: int, rate: float) -> Radius:
         """Return the distribution for bodies of (k + offset)^dimension points, up to a factor."""
+        # the mode of (k + offset)^D e^(-rate k), and its spread on either side
         start = 0 if offset > 0 else 1
         mode = max(dimension / rate - offset, float(start))
         spread = (math.sqrt(dimension) + 1.0) / rate
@@ -113,6 +114,7 @@ class Radius:
         """Return a radius: exact and secure, or seeded when `rng` is given."""
         cumulated = np.cumsum(self.weights)
         total = int(cumulated[-1])
+        # one uniform whole number picks a radius of the table, or the geometric tail
         place = draw_below(total + self.tail, rng)
         if place < total:
             return self.low + int(np.searchsorted(cumulated, place, side="right"))
@@ -268,6 +270,7 @@ class PermutohedronNoise:
             raise ValueError(f"expected {self.items} totals, got shape {totals.shape}.")
         if self.radius is None:
             return self.fineness * totals
+        # a uniform tile, a uniform point of its half-open copy of radius times K, a fair sign
         m, radius = self.items, self.radius.draw(rng)
         word = draw_one_each(np.full(max(m - 2, 0), m), rng)
         steps = draw_one_each(np.full(m - 1, 2 * radius), rng) - radius

@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.privacy.gaussian import integer_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum, geometric
 from privrank.privacy.samplers import LARGEST
 from privrank.privacy.sensitivity import UnitSensitivity
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "MOST_ITEMS",
@@ -43,7 +43,6 @@ __all__ = [
     "net_noise",
 ]
 
-IntArray = NDArray[np.int64]
 
 NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 
@@ -116,6 +115,7 @@ class ZeroSumLaplace:
         """Variance of one coordinate, in squared lattice steps."""
         if self.scale == 0:
             return 0.0
+        # means over m + 2 equally spaced angles s, which are exact: see Statistic above
         angle = 2.0 * math.pi * np.arange(self.items + 2) / (self.items + 2)
         sine = np.sin(0.5 * angle) ** 2
         phi = 1.0 - sine + math.tanh(0.5 / self.scale) ** 2 * sine
@@ -248,6 +248,7 @@ def _calibrated(
         fine = _finer(sensitivity.net_l1 / epsilon)
         steps = fine * sensitivity.net_l1
         return NetNoise(name, ZeroSumLaplace.calibrate(m, steps, epsilon), fine, steps)
+    # one unit's net is half of the change, and has to be a whole number of steps
     single = sensitivity.net_permutohedra / 2
     body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single)
     steps = 2 * int(body.fineness * single)
@@ -274,6 +275,7 @@ def cell_noise(
         return NetNoise("laplace", DiscreteLaplace(0.0), 1, l1)
     if name == "laplace":
         return NetNoise(name, DiscreteLaplace.calibrate(l1, epsilon), 1, l1)
+    # Gaussian: certified for two tables' worth of cells, as a unit may change its group
     l2, cells = sensitivity.win_matrix_l2(ties=ties), sensitivity.items * (sensitivity.items - 1)
     scale, fine = integer_scale(epsilon, delta, l2, 2 * cells)
     each = (2 if ties else 1) * (1 if sensitivity.distinct else sensitivity.rows)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.privacy import samplers
+from privrank.util.arrays import FloatArray, IntArray
 
 __all__ = [
     "LARGEST_SHUFFLE",
@@ -44,8 +45,6 @@ __all__ = [
     "source_of",
 ]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 NoiseSource = Literal["secure", "seeded", "none", "respondents"]
 
@@ -231,8 +230,8 @@ class DiscreteGaussian:
         todo = np.arange(flat.size)
         while todo.size:
             k = wide.simulate(todo.size, rng)
-            away = (np.abs(k) - self.scale**2 / wide.scale) / self.scale
-            kept = rng.random(todo.size) < np.exp(-0.5 * away**2)
+            deviation = (np.abs(k) - self.scale**2 / wide.scale) / self.scale
+            kept = rng.random(todo.size) < np.exp(-0.5 * deviation**2)
             flat[todo[kept]] = k[kept]
             todo = todo[~kept]
         return out
@@ -342,6 +341,7 @@ def draw_rows(
     smaller, the rows that are kept or those that are left out; memory is needed for no others.
     Groups are independent.
     """
+    # `ends` number the rows of all kinds; `total` are the rows of each group
     last = np.flatnonzero(np.diff(group, append=-1))
     place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
     ends = np.cumsum(size)
@@ -350,6 +350,7 @@ def draw_rows(
     few = np.minimum(kept, total - kept)
     drawn, missing = np.zeros(0, dtype=np.int64), few
     while missing.any():
+        # so many more numbers for each group as are missing; repeated ones are dropped
         who = np.repeat(np.arange(len(last)), missing)
         fresh = (ends[last] - total)[who] + draw_one_each(total[who], rng)
         drawn = np.sort(np.concatenate((drawn, fresh)))
@@ -432,9 +433,10 @@ def secret_generator() -> np.random.Generator:
 
     Philox, which enciphers a counter, with its key and the counter's start, 384 bits in all, from
     the operating system. It serves distributions that take more than a shuffle of few elements;
-    whoever uses it assumes that its numbers cannot be told from independent uniform ones by what is
-    released, one rounded p-value.
+    whoever uses it assumes that by what is released, one rounded p-value, its numbers cannot be
+    distinguished from independent uniform ones.
     """
+    # 128 bits are the key, the other 256 where the counter starts
     bits = int.from_bytes(os.urandom(48), "little")
     philox = np.random.Philox(key=bits & (2**128 - 1), counter=bits >> 128)
     return np.random.Generator(philox)

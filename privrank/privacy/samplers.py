@@ -5,8 +5,8 @@ known to any number of binary digits. The digits of U are random bits. They are 
 differ from those of p, which settles the coin: 16 or 32 of them at first, in vectors, and 64 more
 at a time for the few coins that these leave open. All probabilities are 1 / (e^x + c) with a
 rational x >= 0 and c = 0 or 1. Their digits come from `digits`, whole numbers with a proved error,
-so each coin has the probability p, not one near it. What is drawn has no largest value: numbers
-beyond 2^62 are Python integers, in arrays of objects.
+so each coin has the probability p exactly. What is drawn has no largest value: numbers beyond
+2^62 are Python integers, in arrays of objects.
 
 Given random bits that are independent and fair, the distributions hold exactly. The bits are an
 argument; `noise` passes those of the operating system.
@@ -148,8 +148,8 @@ def gaussian(scale: float, size: int, bits: Bits) -> Integers:
     while todo.size:
         k = laplace(float(wide), todo.size, bits)
         words = np.frombuffer(bits(4 * todo.size), dtype="<u4")
-        away = (np.abs(k).astype(np.float64) - scale * (scale / wide)) / scale
-        gap = words * 2.0**-32 - np.exp(-0.5 * away**2)
+        deviation = (np.abs(k).astype(np.float64) - scale * (scale / wide)) / scale
+        gap = words * 2.0**-32 - np.exp(-0.5 * deviation**2)
         kept = gap < 0
         for place in np.flatnonzero(np.abs(gap) <= _SLACK):
             g = (abs(int(k[place])) - square / wide) ** 2 / (2 * square)

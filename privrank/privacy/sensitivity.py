@@ -63,7 +63,7 @@ class LossBounds:
         2 G.
     curvature : float
         kappa_2, upper bound of l''.
-    swing : float
+    asymmetry : float
         Upper bound of how far l'' grows at one t when the answer is reversed; 0 where it does not
         depend on the answer, as where the slope is F - y.
     logistic : bool
@@ -74,13 +74,13 @@ class LossBounds:
     slope: float
     reversal: float
     curvature: float
-    swing: float = 0.0
+    asymmetry: float = 0.0
     logistic: bool = False
 
     @property
     def answers_curve(self) -> bool:
         """Whether l'' depends on the answer."""
-        return self.swing > 0
+        return self.asymmetry > 0
 
 
 LOGISTIC = LossBounds("log-likelihood", 1.0, 1.0, 0.25, logistic=True)
@@ -98,7 +98,7 @@ class UnitSensitivity:
     so. They are compared with all neighbours of small surveys of 3 to 5 items: in
     ``tests/privacy/test_sensitivity.py``, those of permutohedra and win matrices in
     ``tests/privacy/test_netnoise.py``, second moments in ``tests/mechanisms/test_dependence.py``,
-    those of groups and of naming order in ``tests/doors/test_covariates.py``.
+    those of groups and of naming order in ``tests/models/test_covariates.py``.
     """
 
     items: int
@@ -280,6 +280,7 @@ class UnitSensitivity:
         if not self.distinct:
             return 2.0 * self.rows * (reversal if self.items == 2 else 2.0 * slope)
         cut, rows = self._cut, self.effective_rows
+        # no more edges are shared than the cut is too small for, as kappa <= 2 G
         shared = min(max(2 * rows - cut, 0), cut)
         single = max(min(2 * (rows - shared), cut - shared), 0)
         return 2.0 * (slope * single + reversal * shared)
@@ -379,8 +380,8 @@ def objective_loss(
 
     Outcome adjacency: where the curvature does not depend on the answers, B = B' and only the
     gradient counts. Under the log-loss of other links than the logit it does, but the units have
-    the same edges: B <= B' + C with C of the same rank and of the trace 2 c `swing`, which takes
-    the place of kappa_2.
+    the same edges: B <= B' + C with C of the same rank and of the trace 2 c `asymmetry`, which
+    takes the place of kappa_2.
     For the logistic loss the bound is also at most `rows` times the loss of one replaced
     comparison (group privacy), which is smaller than the sum of the two suprema; that a ridge of
     at least lam makes the determinant free holds there and for no other loss or unit.
@@ -391,12 +392,13 @@ def objective_loss(
     inverted and whose determinant factor is squared.
     """
     gradient = sensitivity.slope_l1(bounds.slope, bounds.reversal) / lam
-    bend = bounds.swing if sensitivity.adjacency == "outcome" else bounds.curvature
-    if bend == 0:
+    # where the edges are the same only what depends on the answers can change the determinant
+    curvature = bounds.asymmetry if sensitivity.adjacency == "outcome" else bounds.curvature
+    if curvature == 0:
         return gradient
     c = sensitivity.effective_rows
     rank = min(c, sensitivity.items - 1)
-    spent = gradient + rank * math.log1p(2.0 * c * bend / (rank * gamma))
+    spent = gradient + rank * math.log1p(2.0 * c * curvature / (rank * gamma))
     if sensitivity.adjacency == "outcome" or not bounds.logistic:
         return spent
     return min(spent, c * _row_loss(lam, gamma, sensitivity.items))

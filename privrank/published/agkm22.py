@@ -9,8 +9,8 @@ rankings that place u before v, and q the cap on queries.
 - Algorithm 1, KwikSort that asks for noisy w as it goes: ``method="kwiksort"``.
 - The exponential mechanism of Table 2: ``method="exponential"``.
 
-What is wrong in the paper, and corrected here, is told in docs/papers/agkm22.md. The cap q is that
-of :func:`privrank.plans.sorting.query_cap`.
+What is wrong in the paper, and corrected here, is listed in docs/papers/agkm22.md. The cap q is
+that of :func:`privrank.plans.sorting.query_cap`.
 
 **Privacy.** A unit has L steps on each pair. Replacing it moves each count n L w_uv by at most L
 and the score of any one order by at most L D
@@ -34,7 +34,7 @@ Reference: https://arxiv.org/abs/2112.14652.
 **Yan, Li and Liu (2020)**, LDP-KwikSort, compare with a central DP-KwikSort. Corrected it is
 ``method="kwiksort-hay"``: KwikSort with a noisy count C_uv for each comparison, at most q of them;
 lists that are not divided when q is used up are left in the random order of the pivots (Hay,
-Elagina and Miklau, 2017). What is wrong in the paper is told in docs/papers/yll20.md.
+Elagina and Miklau, 2017). What is wrong in the paper is listed in docs/papers/yll20.md.
 
 *Privacy.* As for Algorithm 1: at most q counts are asked for on any data, each moved by at most L
 when a unit is replaced, so discrete Laplace noise of scale q L / epsilon makes the transcript
@@ -63,11 +63,9 @@ from privrank.privacy.noise import draw_below
 from privrank.release.names import ORDER
 from privrank.release.plan import Plan
 from privrank.release.release import Release
+from privrank.util.arrays import FloatArray, IntArray
 
 __all__ = ["NoisySort", "exponential_order", "noisy_kwiksort", "release"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +99,7 @@ def noisy_kwiksort(
         if queries + end - start - 1 > q:
             finished = False
             break
+        # one noisy count for each member of the list against its pivot
         pivot, others = order[start], order[start + 1 : end].copy()
         answers = np.asarray(noisy(counts[others, pivot]))
         queries += len(others)
@@ -125,7 +124,7 @@ def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) ->
     cost(i, A - i)). So drawing the last item in proportion to these, then the last of the others,
     and so on, gives each order its exact probability.
     """
-    from privrank.kernels.subsets import last_terms, split_costs, subset_values
+    from privrank.kernels.search import last_terms, split_costs, subset_values
 
     block = rate * np.array(pairs, dtype=np.float64)
     np.fill_diagonal(block, 0.0)

@@ -6,7 +6,7 @@ reached by ``method=`` alone. ``"paninski"`` is the statistic of Algorithm 4 wit
 (identity), 2 (closeness) and 3 (two categories). Notation: M_x counts, S total variation distance
 of the shares, sigma(x) = 1 / (1 + e^-x); their alpha is the `tolerance` here, a distance.
 
-What is wrong in the paper, and corrected here, is told in docs/papers/asz18.md.
+What is wrong in the paper, and corrected here, is listed in docs/papers/asz18.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import math
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.hypotheses.interval import least_mean
 from privrank.hypotheses.nullmodel import multinomial, uniform
@@ -25,6 +24,7 @@ from privrank.mechanisms.categories import excess
 from privrank.privacy.noise import draw_bit, draw_uniforms
 from privrank.release.names import DECISION
 from privrank.release.plan import Plan
+from privrank.util.arrays import FloatArray, IntArray
 
 __all__ = [
     "COINS",
@@ -37,8 +37,6 @@ __all__ = [
     "sigmoid_bit",
 ]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 COINS = 4
 """Random numbers per choice in the reduction to uniformity."""

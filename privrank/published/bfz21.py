@@ -7,8 +7,8 @@ Algorithm 4, ``"mallows"`` the MA of their experiments made two-sided, and ``"tr
 disjoint random pairs of items, S_p the sum of the n signs of pair p, Y = sum_p S_p^2 / n; their
 delta is the level `alpha`, and mu = tanh(m theta / 16) the bias of a pair m / 8 places apart.
 
-What is wrong in the paper, and corrected here, is told in docs/papers/bfz21.md. The proofs of what
-is released here stand beside each statistic and each bit.
+What is wrong in the paper, and corrected here, is listed in docs/papers/bfz21.md. The proofs of
+what is released here stand beside each statistic and each bit.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privrank.hypotheses import exact
-from privrank.hypotheses.nulls import Null, Order
-from privrank.hypotheses.nulltables import FULL
+from privrank.hypotheses import nullmodel
+from privrank.hypotheses.nulls import FULL, Null, Order
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.ranknorms import pair_sums
 from privrank.privacy.noise import DiscreteLaplace
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "Buckets",
@@ -34,8 +33,6 @@ __all__ = [
     "pair_squares",
     "two_rankings",
 ]
-
-IntArray = NDArray[np.int64]
 
 
 def pair_squares(n: int, m: int) -> Statistic:
@@ -72,7 +69,7 @@ def _squares(ranks: IntArray, order: Order, odd: int, unit: int) -> int:
 
 
 def _squares_null(n: int, d: int, unit: int, draws: int) -> Null:
-    found = exact.pair_squares_null(n, d, draws)
+    found = nullmodel.pair_squares_null(n, d, draws)
     return found.mapped(lambda squares: (squares - d * (n % 2)) // unit)
 
 
@@ -90,13 +87,13 @@ def two_rankings(m: int) -> Statistic:
     is reversed, so its sensitivity is m (m - 1) / 2; floored, that over h, rounded up:
     floor(x + t) <= floor(x) + ceil(t).
     """
-    cell = exact.distance_step(1, m)
+    cell = nullmodel.distance_step(1, m)
     return Statistic(
         name="concordant pairs of two rankings",
         step=float(cell),
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_concordant, cell=cell),
-        null=partial(exact.concordant_pairs, m, cell),
+        null=partial(nullmodel.concordant_pairs, m, cell),
     )
 
 
@@ -123,13 +120,13 @@ def central_distance(n: int, m: int) -> Statistic:
 
     It presumes that the order of the items is the centre, or its reversal.
     """
-    cell = exact.distance_step(n, m)
+    cell = nullmodel.distance_step(n, m)
     return Statistic(
         name="distance to the order of the items",
         step=2.0 * cell,
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_off_centre, cell=cell),
-        null=partial(exact.central_distance, n, m, cell),
+        null=partial(nullmodel.central_distance, n, m, cell),
     )
 
 
@@ -192,6 +189,7 @@ class Ramp:
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
         """Return the probability to reject, coin included, given ranks (n, m) and item order."""
         d, sums = self.m // 2, pair_sums(ranks, order)
+        # Y - d = excess / n, times 16 / (2 d mu^2 (n - 1)), cut to [0, 1]
         slope = 16 / (2 * d * self.mu**2 * (self.n - 1))
         excess = (int(sums @ sums) - self.n * d) / self.n
         return self.alpha / 2 + (1 - self.alpha) * min(max(slope * excess, 0.0), 1.0)

@@ -1,13 +1,71 @@
-"""Archives: JSON texts that end with a check of what they say, so that a changed one is seen."""
+"""Archives: JSON texts with a check, and releases among them that no fit can have made.
+
+Two things are refused. A text that was changed does not fit its check (`read_archive`). Numbers
+that do not belong together, in a text with a new check, are no release (`verify`). Public facts
+must be of their types and ranges. Noise must have the scale that sensitivity and epsilon ask for.
+Values must be of the number and the kind of their part.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from hashlib import sha256
-from typing import Any, NoReturn
+from types import UnionType
+from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
-__all__ = ["archive", "read_archive"]
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.gaussian import gaussian_delta
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.netnoise import ZeroSumLaplace, cell_noise, count_noise, net_noise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
+from privrank.release.names import (
+    CONCERNED,
+    COVARIANCE,
+    DECISION,
+    DEPENDENCE,
+    DETAILS,
+    NET,
+    ORDER,
+    PAIR_COUNTS,
+    PAIRS,
+    PVALUE,
+    QUERIES,
+    SCORE,
+    SCORES,
+    TOTALS,
+    WINS,
+    WORTHS,
+)
+from privrank.release.plan import Noise, PartPlan, Plan
+from privrank.release.survey import Covariates, Design, Sample
+from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
+
+__all__ = ["archive", "read_archive", "verify"]
+
+Values = NDArray[np.int64]
+
+_ROOM = 1e-6
+"""Relative room for other versions of the numerics that calibrated the noise."""
+
+_LARGEST_WHOLE = 2**53
+"""Up to which whole numbers are those of other software's JSON, too."""
+
+_FALLBACK = "fallback"
+_OWN_RANDOMNESS = (PVALUE, DECISION)
+"""Parts that are random by themselves and get no noise besides."""
+
+_DISTRIBUTIONS: dict[type, Any] = {
+    DiscreteLaplace: "laplace",
+    DiscreteGaussian: "gaussian",
+    ZeroSumLaplace: "zero-sum-laplace",
+    PermutohedronNoise: "permutohedron",
+}
 
 
 def archive(record: Mapping[str, Any]) -> str:
@@ -28,10 +86,10 @@ def read_archive(text: object, writer: str) -> dict[str, Any]:
     """
     try:
         record = json.loads(text, parse_constant=_refuse)  # type: ignore[arg-type]
-        check, found = record.pop("check"), _check(record)
+        stated, computed = record.pop("check"), _check(record)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
         raise ValueError(f"text must be JSON written by {writer}.") from None
-    if check != found:
+    if stated != computed:
         raise ValueError(
             f"text must be JSON as {writer} wrote it, and this one was changed: take the text as "
             f"it was written."
@@ -51,7 +109,290 @@ def _check(record: object) -> str:
 def _plain(value: Any) -> Any:
     """Return a value in which whole numbers are written alike, as 1 and 1.0 are one number."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(entry) for entry in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def verify(
+    plan: Plan,
+    survey: Design | Sample,
+    source: str,
+    values: Mapping[str, Values],
+    tie_break: tuple[Any, ...],
+    found: Mapping[str, Any],
+) -> None:
+    """Refuse a release that no fit makes, in one sentence.
+
+    That is no signature: somebody who draws numbers from the noise of another data set, or of none,
+    writes an archive that passes, and whether noise was secret cannot be read from it.
+
+    Raises
+    ------
+    ValueError
+        If the numbers cannot belong together.
+    """
+    try:
+        _check_survey(survey, source)
+        _check_guarantee(plan, source)
+        for name, drawn in values.items():
+            part = plan.parts[name]
+            _check_part(name, part, plan, survey, source)
+            _check_values(name, part, drawn, survey, source)
+        if source == "respondents" and ORDER in values:
+            _check_reports(plan, survey, values)
+        _require(sorted(tie_break) == list(range(len(survey.items))), "an order of all items")
+        numbers = [value for value in found.values() if not math.isnan(value)]
+        _require(all(_finite(number) and number >= 0 for number in numbers), "numbers found in it")
+    except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
+        reason = str(error) if isinstance(error, _Unfit) else "numbers of the right kind"
+        raise ValueError(
+            f"text is no release that a fit can make, which has {reason}: take the text as it was "
+            f"written."
+        ) from None
+
+
+class _Unfit(ValueError):
+    """What a release has to have, in a few words."""
+
+
+def _require(fine: object, what: str) -> None:
+    if not fine:
+        raise _Unfit(what)
+
+
+def _whole(value: object, low: int) -> bool:
+    return type(value) is int and low <= value < _LARGEST_WHOLE
+
+
+def _finite(value: object) -> bool:
+    return is_number(value) and math.isfinite(value)
+
+
+def _close(value: float, other: float) -> bool:
+    return math.isclose(value, other, rel_tol=_ROOM)
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type that a field of public facts declares; numbers are finite."""
+    kind, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        return type(value) is hint and all(_is_of(getattr(value, n), hints[n]) for n in hints)
+    if kind is Literal:
+        return isinstance(value, str) and value in arguments
+    if kind is UnionType:
+        return any(_is_of(value, option) for option in arguments)
+    if kind is np.ndarray:
+        return isinstance(value, np.ndarray) and bool(np.isfinite(value).all())
+    if kind is tuple and arguments[-1] is Ellipsis:
+        return isinstance(value, tuple) and all(_is_of(entry, arguments[0]) for entry in value)
+    if kind is tuple:
+        return len(value) == len(arguments) and all(map(_is_of, value, arguments))
+    return _finite(value) if hint is float else type(value) is hint
+
+
+def _check_survey(survey: Design | Sample, source: str) -> None:
+    """Check the public facts by themselves."""
+    _require(_is_of(survey, type(survey)), "public facts of their types")
+    _require(check_items(list(survey.items)), "items")
+    least = 0 if source == "respondents" else 1  # of those who are asked, none may have answered
+    _require(_whole(survey.nobs, least) and _whole(survey.max_rows, 1), "whole numbers of units")
+    _require(survey.unit == "respondent" or survey.max_rows == 1, "one row where rows are units")
+    if isinstance(survey, Sample):
+        known = survey.sizes
+        _require(all(size >= 0 for size in known), "sizes of groups")
+        _require(len(known) in (0, len(survey.groups)), "sizes of all groups or of none")
+        _require(not survey.paired or len(survey.groups) == 2, "two groups where they are paired")
+        total = {survey.nobs} == set(known) if survey.paired else sum(known) == survey.nobs
+        _require(not known or total, "groups that add up to the number of units")
+        return
+    patterns = 1
+    if survey.covariates is not None:
+        _check_covariates(survey.covariates, len(survey.items))
+        patterns = max(1, survey.covariates.patterns)
+    if (pairs := survey.pairs) is not None:
+        ordered = (pairs.first >= 0) & (pairs.first < pairs.second)
+        within = (pairs.second < len(survey.items) * patterns) & (pairs.count >= 0)
+        _require((ordered & within).all(), "counts of pairs of its items")
+
+
+def _check_covariates(facts: Covariates, m: int) -> None:
+    """Check that the columns and patterns of a linear predictor belong together."""
+    _require(all(low < high for _, low, high in facts.bounds), "bounds of numbers")
+    ends = [0, *(stop for _, _, stop in facts.terms)]
+    starts = [start for _, start, _ in facts.terms]
+    _require(starts == ends[:-1] and ends[-1] == len(facts.columns), "terms of its columns")
+    _require(facts.weights.shape == (facts.rows, len(facts.columns)), "weights of its columns")
+    _require(facts.item_matrix.shape == (m, len(facts.item_columns)), "covariates of all items")
+    cells_exist = ((facts.cell >= 0) & (facts.cell < facts.cells)).all()
+    alike = len(facts.cell) == len(facts.position) == len(facts.first)
+    _require(cells_exist and alike, "patterns of its covariates")
+
+
+def _check_guarantee(plan: Plan, source: str) -> None:
+    """Check the guarantee, and that the parts make it up."""
+    _require(check_epsilon(plan.epsilon) and check_delta(plan.delta) >= 0, "a guarantee")
+    _require(_is_of(source, NoiseSource), "a known source of noise")
+    _require((source == "none") == math.isinf(plan.epsilon), "noise where epsilon is finite")
+    _require(isinstance(plan.mechanism, str) and isinstance(plan.method, str), "a named mechanism")
+    for name, value in plan.settings.items():
+        _require(isinstance(value, str | bool) or is_number(value), "settings that are plain")
+        _require(value == value, "settings that are numbers")
+        share = name in ("score share", "threshold level", "level")
+        _require(not share or (_finite(value) and 0 < float(value) < 1), "levels below 1")
+    if source in ("none", "respondents"):
+        return
+    # groups share the epsilon of their totals, and an order of queries that of the queries
+    spent = {DETAILS if name.startswith(DETAILS) else name: p for name, p in plan.parts.items()}
+    if ORDER in spent and not {PAIRS, TOTALS} & spent.keys():
+        spent = {ORDER: spent[ORDER]}
+    total = math.fsum(part.epsilon for part in spent.values())
+    most = pure_epsilon(plan.epsilon, plan.delta)
+    _require(
+        plan.epsilon * (1.0 - _ROOM) <= total <= most * (1.0 + _ROOM),
+        "parts whose epsilons add up to the total",
+    )
+
+
+def _check_part(
+    name: str, part: PartPlan, plan: Plan, survey: Design | Sample, source: str
+) -> None:
+    """Check the noise of a part against its sensitivity and epsilon."""
+    noise, epsilon = part.noise, part.epsilon
+    _require(_whole(part.sensitivity, 0) and part.step > 0 and _finite(part.step), "a lattice")
+    _require(is_number(epsilon) and epsilon >= 0, "an epsilon of every part")
+    _require(source != "respondents" or epsilon == 0, "noise of the respondents alone")
+    if noise is None:
+        _require(epsilon == 0 or name == ORDER, "noise in every part that spends")
+        _require(part.sensitivity == 0, "a sensitivity where there is noise")
+        if "rate" in plan.settings:
+            _check_rate(part, plan, len(survey.items))
+        return
+    if name.startswith(DETAILS):
+        body = isinstance(noise, PermutohedronNoise)
+        own_step = 1.0 / part.sensitivity if body else 1.0
+        _require(_close(part.step, own_step), "totals in their steps")
+    silent = math.isinf(_loss_per_step(noise))
+    if source in ("none", "respondents") or name in _OWN_RANDOMNESS:
+        _require(silent, "noise in private releases only")
+        _require(name not in _OWN_RANDOMNESS or part.sensitivity == 1, "one step of a decision")
+        return
+    _require(not silent and epsilon > 0, "noise in every part of a private release")
+    if name in (PAIRS, SCORE):
+        _require(_close(part.step * plan.number("steps"), 1.0), "pairs on their lattice")
+    if name == DEPENDENCE:
+        form = plan.settings[DEPENDENCE]
+        _require(form in ("worst", "pairs"), "a known form of dependence")
+    _require(getattr(noise, "items", len(survey.items)) == len(survey.items), "noise of all items")
+    if isinstance(survey, Design):
+        again = _is_calibrated(name, part, noise, survey, plan.delta)
+        _require(again, "noise of the scale that sensitivity and epsilon ask for")
+    if isinstance(noise, DiscreteGaussian):
+        _check_gaussian(noise, part, plan)
+        return
+    spent = _loss_per_step(noise) * _steps_of_a_unit(name, part, plan, len(survey.items))
+    # the worths of a perturbed objective have noise of their own besides, at the rest of epsilon
+    fits = 0 < spent < epsilon if name == WORTHS else _close(spent, epsilon)
+    _require(fits, "noise of the scale that sensitivity and epsilon ask for")
+
+
+def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
+    """Return how far one unit moves a part, as its noise counts it."""
+    if name == QUERIES:
+        return part.sensitivity * int(plan.number("cap"))
+    # pair counts with noise in l1: a ranking may move all of them
+    every = name == _FALLBACK or (name == PAIRS and isinstance(part.noise, DiscreteLaplace))
+    return part.sensitivity * (m * (m - 1) // 2 if every else 1)
+
+
+def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, delta: float) -> bool:
+    """Whether a part of comparisons has the noise that calibration gives it; True of other parts.
+
+    The sensitivity is worked out from the public facts here, not taken from the archive.
+    """
+    unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(noise), "")
+    numeric = design.covariates is not None and design.covariates.bounds
+    if name == NET and not numeric:
+        again: Any = net_noise(unit, distribution, part.epsilon, delta)
+    elif name == WINS:
+        again = cell_noise(unit, distribution, part.epsilon, delta, ties=design.ties)
+    elif name == PAIR_COUNTS:
+        again = count_noise(unit, part.epsilon)
+    else:
+        return True
+    same = type(again.distribution) is type(noise) and again.sensitivity == part.sensitivity
+    return same and _close(_loss_per_step(again.distribution), _loss_per_step(noise))
+
+
+def _loss_per_step(noise: Noise) -> float:
+    """Return the privacy loss of one lattice step; infinity where there is no noise."""
+    if isinstance(noise, CubeNoise | PermutohedronNoise):
+        return noise.rate
+    return 1.0 / noise.scale if noise.scale else math.inf
+
+
+def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
+    """Check the rate of the exponential mechanism, whose order is the part."""
+    # an order's score moves by the pairs times the steps of a ranking, and counts twice: once in
+    # the probability, once in what it is divided by
+    moved = plan.number("rate") * m * (m - 1) * plan.number("steps")
+    _require(_close(moved, part.epsilon), "the rate that its epsilon asks for")
+
+
+def _check_gaussian(noise: DiscreteGaussian, part: PartPlan, plan: Plan) -> None:
+    """Check Gaussian noise by the concentrated privacy that its release states."""
+    others = sum(0.5 * p.epsilon**2 for p in plan.parts.values() if p is not part)
+    rho = -1.0 if plan.rho is None else plan.rho - others
+    _require(rho > 0, "Gaussian noise with its rho")
+    # the delta of this noise for the l2 distance that rho and its scale imply
+    # rho = distance^2 / (2 scale^2) of Gaussian noise
+    moved = math.sqrt(2.0 * rho) * noise.scale
+    most = gaussian_delta(noise.scale, part.epsilon, moved)
+    least = gaussian_delta(noise.scale, part.epsilon * (1 + 1e-3), moved)
+    _require(moved >= part.sensitivity * (1.0 - _ROOM), "Gaussian noise for its sensitivity")
+    _require(
+        least * (1 - 1e-3) <= plan.delta and plan.delta * 0.98 <= most,
+        "Gaussian noise of the scale that rho, epsilon and delta ask for",
+    )
+
+
+def _check_values(
+    name: str, part: PartPlan, values: Values, survey: Design | Sample, source: str
+) -> None:
+    """Check that values are on the lattice of their part, and as many as it has."""
+    m = len(survey.items)
+    sizes = {WINS: m * (m - 1), PAIRS: m * (m - 1) // 2, TOTALS: m, PVALUE: 1, DECISION: 1}
+    if source in ("none", "respondents") and isinstance(survey, Design) and survey.pairs:
+        sizes[WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
+    _require(values.size == sizes.get(name, values.size) > 0, "as many values as its parts have")
+    dimension = getattr(part.noise, "dimension", values.size)
+    _require(dimension == values.size, "noise of as many values")
+    if name == ORDER:
+        _require(sorted(values.tolist()) == list(range(m)), "an order of all items")
+    if name in _OWN_RANDOMNESS:
+        _require(0 <= values.min() and values.max() * part.step <= 1.0, "p-values from 0 to 1")
+    if name == NET:
+        _require(values.size % m == 0, "net wins of all items")
+        centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
+        sums = values.reshape(-1, m).sum(axis=1)
+        _require(not (centred and sums.any()), "net wins that add up to 0")
+
+
+def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Values]) -> None:
+    """Check the numbers and moments of reports of the local model."""
+    m = len(survey.items)
+    if SCORES in values:  # which adaptive protocols do not have
+        about, sizes = values[CONCERNED], [values[k].size for k in (SCORES, COVARIANCE, CONCERNED)]
+        _require(sizes == [m, m * m, m * m], "scores of all items with their covariance")
+        _require((values[COVARIANCE][:: m + 1] >= 0).all(), "variances that are not negative")
+        inside = (about >= 0) & (about <= survey.nobs)
+        _require(inside.all(), "reports about items, of all reports")
+    _require(_finite(plan.settings["gain"]) and plan.number("gain") > 0, "a gain")
+    square = plan.settings["square"]
+    _require(_finite(square) and 0 < float(square) <= 1, "votes of a mean square up to 1")
+    if PAIRS in values:
+        counts, net = values[PAIR_COUNTS], values[PAIRS] * plan.parts[PAIRS].step
+        _require(counts.size == net.size and (counts >= 0).all(), "numbers of reports by pair")
+        _require((np.abs(net) <= counts * (1.0 + _ROOM)).all(), "no more votes than reports")

@@ -2,43 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ACTIVITY",
-    "BOUNDARY",
-    "CEILING",
-    "CONCERNED",
-    "COVARIANCE",
-    "DECISION",
-    "DEPENDENCE",
-    "DETAILS",
-    "EFFECT",
-    "FIRST",
-    "GAIN",
-    "GROUP_ANSWERS",
-    "IMPOSSIBLE",
-    "LARGEST",
-    "MOMENTS",
-    "NET",
-    "ORDER",
-    "ORDER_EFFECT",
-    "PAIRS",
-    "PAIR_COUNTS",
-    "PVALUE",
-    "QUERIES",
-    "REJECTED",
-    "RESIDUAL",
-    "RIVAL",
-    "SCORE",
-    "SCORES",
-    "SETTLED",
-    "SORTED",
-    "STATISTIC",
-    "TOTALS",
-    "UNEVEN",
-    "WINS",
-    "WORTHS",
-]
-
 NET = "net wins"
 WINS = "win matrix"
 WORTHS = "worths"
@@ -53,14 +16,10 @@ EFFECT, BOUNDARY = "effect", "boundary"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
 SCORES, COVARIANCE = "Borda scores", "covariance of Borda scores"
 CONCERNED = "reports about items"
-QUERIES, FIRST, SORTED, SETTLED = "queries", "first items", "order of the sort", "order of answers"
+QUERIES = "queries"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments, and the count of impossible observations, exist in
-non-private runs only, and scores, their covariance and reports about items in the local model;
-queries, answers for the first item and the two orders in adaptive protocols."""
-
-RIVAL = "difference variance of CapBorda"
-"""In the local model, a setting: the variance that as many reports of CapBorda would have."""
+non-private runs only, and scores, their covariance and reports about items in the local model."""
 
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""
@@ -68,5 +27,10 @@ REJECTED = "rejected, "
 UNEVEN = "uneven assignments"
 """In the local model, the setting that is there if one assignment has improbably many reports."""
 
+UNPLACED = "unplaced"
+"""In an adaptive protocol, the setting that counts items whose place the sort has not found."""
+
 GAIN = "gain"
 """The setting that makes a win matrix one of randomised responses: the mean of a report of 1."""
+
+__all__ = [name for name in dir() if name.isupper()]

@@ -27,6 +27,7 @@ def equivalent_variance(distribution: Noise, items: int) -> float:
     their variance.
     """
     if isinstance(distribution, PermutohedronNoise | ZeroSumLaplace):
+        # entries have covariance -variance / (m - 1), so a difference varies by 2 m / (m - 1) of it
         return distribution.variance * items / (items - 1)
     return distribution.variance
 
@@ -41,9 +42,9 @@ class PartPlan:
         Distribution of the noise, in lattice steps; None for values that have none of their own,
         such as an order found in noisy numbers.
     sensitivity : int
-        How far one unit moves the statistic, in lattice steps and as the noise measures it: in l1
-        for discrete and zero-sum Laplace noise, in each coordinate for discrete Gaussian and cube
-        noise, in permutohedra of rank differences.
+        How far one unit moves the statistic, in lattice steps and as the noise measures it.
+        Discrete and zero-sum Laplace noise measure in l1, discrete Gaussian and cube noise in each
+        coordinate, and permutohedron noise in permutohedra of rank differences.
     epsilon : float
         What this part spends.
     step : float
@@ -126,6 +127,7 @@ class Perturbation:
     @classmethod
     def of(cls, plan: Plan) -> Perturbation:
         """Read the numbers back from a plan."""
+        # the settings hold the objective, the part the noise of the output
         names, part = ("gamma", "lambda", "cell", "tolerance"), plan.parts[WORTHS]
         assert isinstance(part.noise, DiscreteLaplace)
         gamma, scale, cell, tolerance = (plan.number(name) for name in names)

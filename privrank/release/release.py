@@ -17,11 +17,10 @@ from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
-from privrank.release.archived import archive, read_archive
+from privrank.release.archived import archive, read_archive, verify
 from privrank.release.names import REJECTED
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample
-from privrank.release.verified import verify
 from privrank.util.arrays import own
 
 __all__ = [
@@ -147,8 +146,8 @@ class Release:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        kept = {name: own(values, np.int64) for name, values in self.values.items()}
-        object.__setattr__(self, "values", kept)
+        copies = {name: own(values, np.int64) for name, values in self.values.items()}
+        object.__setattr__(self, "values", copies)
 
     @property
     def local(self) -> bool:
@@ -238,6 +237,7 @@ class Release:
         """Rebuild from :meth:`to_record`; `link` is one of the user's own that the record names."""
         if not isinstance(record, Mapping) or record.get("schema") != SCHEMA:
             raise ValueError(f"record must be of the form {SCHEMA!r}.")
+        # who spent is the ledger's matter; all else of the plan is in the record
         plan = Plan(
             by="an archive",
             mechanism=record["mechanism"],
@@ -259,7 +259,7 @@ class Release:
         )
 
     def verify(self) -> None:
-        """Refuse what no fit can have made (:func:`privrank.release.verified.verify`)."""
+        """Refuse what no fit can have made (:func:`privrank.release.archived.verify`)."""
         verify(self.plan, self.survey, self.source, self.values, self.tie_break, self.found)
 
     def to_json(self) -> str:
@@ -294,6 +294,7 @@ def check_release(release: object) -> None:
 def archived_link(record: object, link: Link | None) -> Link:
     """Return the link of an archived release: the built-in one it names, or the user's own."""
     name = record.get("link", LOGIT.name) if isinstance(record, Mapping) else LOGIT.name
+    # a built-in link is its name; of the user's own only the name is known, so it comes again
     if link is None:
         if name not in (known.name for known in BUILT_IN):
             raise ValueError(
@@ -324,6 +325,7 @@ def distribution_name(noise: Noise | None) -> str:
 
 def _whole(record: object) -> IntArray:
     """Return archived values, which are whole numbers, though other software may write 1.0."""
+    # beyond 2^53 floats skip whole numbers, and what other software wrote may be another one
     values = np.asarray(record)
     if values.dtype.kind not in "if" or not (values == np.rint(values)).all():
         raise ValueError("values must be whole numbers")

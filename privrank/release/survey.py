@@ -6,23 +6,36 @@ by their bounds, enter as *monomials* u_1^e_1 u_2^e_2 ... with exponents 0 or 1.
 released statistic are the cells times the monomials: row (c, e) is the sum over the units of cell c
 of the monomial times the unit's net wins. Every column of the model matrix is a linear combination
 of rows, so that all models with these covariates can be fitted to the same statistic.
+
+**Whether comparisons hang together.** Of released counts it is asked whether they exceed their
+noise. Items on two sides of a cut whose released comparisons, added up, do not exceed `FEW`
+standard deviations of their noise count as not compared with each other; by such cuts items fall
+into *parts*. A difference of worths is identified within a part. Nothing but the release and the
+distribution of its noise decides.
+
+Where nobody compared the two sides of a cut it is detected unless the noise of the sum exceeds
+`FEW` standard deviations. The probability of that is at most .002 for one pair, .0015 for two and
+.001 for more (``tests/release/test_connected.py``). As the noise is symmetric, a cut with at least
+twice as many comparisons is taken for one without any as rarely.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import product
 from math import prod
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from privrank.privacy.budget import Unit
 from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
 from privrank.util.arrays import own
+from privrank.util.solvers import spectrum
 
 __all__ = [
     "FEWEST_UNITS",
@@ -35,17 +48,42 @@ __all__ = [
     "PairCounts",
     "Sample",
     "SampleKind",
+    "check_connected",
+    "groups_of",
+    "parts_of",
+    "powers_of",
     "scaled_position",
 ]
 
 IntArray = NDArray[np.int64]
-
-
 FloatArray = NDArray[np.float64]
 
+DesignKind = Literal["public", "private"]
+Excess = Literal["refuse", "sample"]
+Origin = Literal["observed", "declared", "equal", "released"]
+SampleKind = Literal["rankings", "choices"]
 
 FINENESS = 2**20
 """Lattice steps per unit of a scaled numeric covariate."""
+
+FEWEST_UNITS = 2
+"""Units of a sample below which nothing can be tested or estimated."""
+
+MOST_PAIRED_ITEMS = 200
+"""Items up to which the design effects of all differences are compared: about a second."""
+
+MOST_NUMBERS = 2**23
+"""Weights up to which they are, too."""
+
+FEW = 4.0
+"""Standard deviations of their noise that released comparisons have to exceed to count as any."""
+
+_MOST_EVERY, _MOST_ORDERED, _MOST_SPECTRAL = 10, 100, 500
+"""Items up to which every cut is tried; up to which the weakest of single items and of cuts along
+eigenvectors comes first; and up to which such cuts are tried once no single item is left alone."""
+
+_VECTORS = 8
+"""Eigenvectors along which cuts are tried."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,9 +176,10 @@ class Covariates:
     @property
     def basis(self) -> IntArray:
         """Weight of each pattern in each row of the statistic, in lattice steps, shape (S, R)."""
+        # a pattern has the monomials of its values in the rows of its own cell, 0 in all others
         table = np.zeros((self.patterns, self.cells, len(self.monomials)), dtype=np.int64)
         here = np.arange(self.patterns)
-        table[here, self.cell] = _powers(self.position, self.monomials)
+        table[here, self.cell] = powers_of(self.position, self.monomials)
         return table.reshape(self.patterns, self.rows)
 
     @property
@@ -158,84 +197,30 @@ class Covariates:
         return np.asarray((self.step * self.basis) @ self.weights)
 
     @property
-    def item_lengths(self) -> FloatArray:
-        """Length of each column of the item matrix."""
-        return np.asarray(np.linalg.norm(self.item_matrix, axis=0))
-
-    @property
     def cell_labels(self) -> tuple[dict[str, str], ...]:
         """The levels that each cell stands for, the last factor running fastest."""
         names = [name for name, _ in self.factors]
         levels = [levels for _, levels in self.factors]
         return tuple(dict(zip(names, each, strict=True)) for each in product(*levels))
 
-    def rows_at(self, table: Mapping[str, Sequence[Any]], size: int) -> FloatArray:
-        """Return model matrix rows at given levels and numbers, shape (size, K).
-
-        Parameters
-        ----------
-        table : mapping of str to sequence
-            Values of the covariates; a numeric one that is left out is in the middle of its bounds.
-        size : int
-            Length of the sequences.
-
-        Raises
-        ------
-        ValueError
-            If a level is not declared, or a number is out of its bounds.
-        """
-        cell = np.zeros(size, dtype=np.int64)
-        for name, declared in self.factors:
-            number = {level: place for place, level in enumerate(declared)}
-            place = np.array([number.get(str(v), -1) for v in table.get(name, [None] * size)])
-            if size and (place < 0).any():
-                raise ValueError(
-                    f"covariate {name!r} must be given as one of {', '.join(map(repr, declared))}."
-                )
-            cell = cell * len(declared) + place
-        position = np.zeros((size, len(self.bounds)), dtype=np.int64)
-        for column, (name, low, high) in enumerate(self.bounds):
-            middle = [0.5 * (low + high)] * size
-            given = list(table.get(name, middle))
-            numbers = np.array([v if isinstance(v, Real) else np.nan for v in given], dtype=float)
-            if not ((numbers >= low) & (numbers <= high)).all():
-                raise ValueError(
-                    f"covariate {name!r} must be a number in its bounds, {low:g} to {high:g}."
-                )
-            position[:, column] = scaled_position(numbers, low, high)
-        powers = self.step * _powers(position, self.monomials)
-        weights = self.weights.reshape(self.cells, len(self.monomials), -1)
-        return np.asarray(np.einsum("sp,spk->sk", powers, weights[cell]))
-
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""
-        record = asdict(self)
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in record.items()
-        }
+        return _record_of(self)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Covariates:
         """Rebuild from :meth:`to_record`."""
-        facts = dict(record)
-        facts["factors"] = tuple((name, tuple(levels)) for name, levels in record["factors"])
-        for name in ("bounds", "monomials", "terms"):
-            facts[name] = tuple(tuple(entry) for entry in record[name])
-        for name in ("columns", "item_columns"):
-            facts[name] = tuple(record[name])
-        rows = len(facts["columns"])
-        facts["weights"] = np.reshape(record["weights"], (-1, rows))
-        return cls(**{part.name: facts[part.name] for part in fields(cls)})
+        return cls(**_facts_of(record))
 
 
 def scaled_position(values: FloatArray, low: float, high: float) -> IntArray:
     """Return numbers within bounds, scaled to [-1, 1], in lattice steps."""
+    # as a difference of differences, which is exactly -1 and 1 at the bounds
     scaled = ((values - low) - (high - values)) / (high - low)
     return np.rint(FINENESS * np.clip(scaled, -1.0, 1.0)).astype(np.int64)
 
 
-def _powers(position: IntArray, monomials: Sequence[tuple[int, ...]]) -> IntArray:
+def powers_of(position: IntArray, monomials: Sequence[tuple[int, ...]]) -> IntArray:
     """Return the monomials of scaled values, in lattice steps, shape (patterns, monomials).
 
     A product is rounded to the lattice after each factor, so that it never leaves [-1, 1].
@@ -245,33 +230,10 @@ def _powers(position: IntArray, monomials: Sequence[tuple[int, ...]]) -> IntArra
     for column, exponents in enumerate(monomials):
         for name, exponent in enumerate(exponents):
             if exponent:
+                # both are at most 2^20 in size, so that the product is exact
                 exact = table[:, column] * position[:, name]
                 table[:, column] = np.rint(exact / FINENESS)
     return table
-
-
-DesignKind = Literal["public", "private"]
-
-
-Excess = Literal["refuse", "sample"]
-
-
-SampleKind = Literal["rankings", "choices"]
-
-
-Origin = Literal["observed", "declared", "equal", "released"]
-
-
-FEWEST_UNITS = 2
-"""Units of a sample below which nothing can be tested or estimated."""
-
-
-MOST_PAIRED_ITEMS = 200
-"""Items up to which the design effects of all differences are compared: about a second."""
-
-
-MOST_NUMBERS = 2**23
-"""Weights up to which they are, too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -327,19 +289,14 @@ class PairCounts:
         """Return a JSON-ready mapping; equal counts shrink to their number."""
         if self.origin == "equal":
             return {"origin": "equal", "each": float(self.count[0])}
-        return {
-            "origin": self.origin,
-            "first": self.first.tolist(),
-            "second": self.second.tolist(),
-            "count": self.count.tolist(),
-        }
+        return _record_of(self)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], items: int) -> PairCounts:
         """Rebuild from :meth:`to_record`."""
         if record["origin"] == "equal":
             return cls.equal(items, record["each"])
-        return cls(record["first"], record["second"], record["count"], record["origin"])
+        return cls(**record)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -428,28 +385,20 @@ class Design:
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""
-        record = {
-            "items": list(self.items),
-            "nobs": self.nobs,
-            "unit": self.unit,
-            "max_rows": self.max_rows,
-            "distinct_pairs": self.distinct_pairs,
-            "ties": self.ties,
-            "kind": self.kind,
-            "pairs": None if self.pairs is None else self.pairs.to_record(),
-            "excess": self.excess,
-        }
-        if self.covariates is not None:
+        record = _record_of(self)
+        record["pairs"] = None if self.pairs is None else self.pairs.to_record()
+        if self.covariates is None:
+            del record["covariates"]
+        else:
             record["covariates"] = self.covariates.to_record()
         return record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Design:
         """Rebuild from :meth:`to_record`."""
-        facts = dict(record)
-        facts["items"] = tuple(record["items"])
+        facts = _facts_of(record)
         if record["pairs"] is not None:
-            facts["pairs"] = PairCounts.from_record(record["pairs"], len(facts["items"]))
+            facts["pairs"] = PairCounts.from_record(record["pairs"], len(record["items"]))
         if "covariates" in record:
             facts["covariates"] = Covariates.from_record(record["covariates"])
         return cls(**facts)
@@ -505,14 +454,125 @@ class Sample:
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""
-        groups = [list(group) for group in self.groups]
-        return {**asdict(self), "items": list(self.items), "groups": groups}
+        return _record_of(self)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Sample:
         """Rebuild from :meth:`to_record`."""
-        groups = tuple(
-            (str(name), None if size is None else int(size))
-            for name, size in record.get("groups", ())
+        return cls(**_facts_of(record))
+
+
+def _record_of(facts: Any) -> dict[str, Any]:
+    """Return public facts by name, arrays and tuples as the lists that JSON has."""
+    return {part.name: _listed(getattr(facts, part.name)) for part in fields(facts)}
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_listed(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+def _facts_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the archived facts by name, lists as tuples."""
+    return {name: _tupled(value) for name, value in record.items()}
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value
+
+
+def groups_of(pairs: PairCounts, items: int) -> tuple[int, NDArray[np.int32]]:
+    """Return how many groups of items are not compared with each other, and the group of each."""
+    # with covariates item i with pattern s has the number s m + i
+    edges = (pairs.first % items, pairs.second % items)
+    graph = coo_array((np.ones(len(pairs.first)), edges), shape=(items, items))
+    groups, member = connected_components(graph, directed=False)
+    if (member[edges[0]] != member[edges[1]]).any():
+        raise RuntimeError(
+            "scipy's connected_components put two items that are compared into two groups: "
+            "install another version of scipy."
         )
-        return cls(**{**record, "items": tuple(record["items"]), "groups": groups})
+    return int(groups), member
+
+
+def check_connected(pairs: PairCounts, items: tuple[str, ...], *, reports: bool = False) -> None:
+    """Refuse a public comparison graph that falls apart: worths across groups mean nothing.
+
+    Named is what lies outside the largest group; `reports` are what is counted, where they are.
+    """
+    groups, member = groups_of(pairs, len(items))
+    if groups == 1:
+        return
+    outside = [items[k] for k in np.flatnonzero(member != np.bincount(member).argmax())]
+    shown = ", ".join(outside[:5]) + (", ..." if len(outside) > 5 else "")
+    isolated = f"{shown} {'is' if len(outside) == 1 else 'are'} never compared with the others"
+    if reports:
+        raise ValueError(
+            f"tally must hold reports that connect all items, and in its few {isolated}: collect "
+            f"more reports."
+        )
+    raise ValueError(
+        f"comparisons must connect all items, but {isolated}, so differences between the {groups} "
+        f"groups are not identified: add comparisons, leave items without any out of items=, or "
+        f"analyse each group by itself."
+    )
+
+
+def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
+    """Return the part of each item, numbered from 0; None where all items are in one.
+
+    Given released counts of all pairs, in the order of ``numpy.triu_indices(items, 1)``, and the
+    variance of their noise, which is uncorrelated.
+    """
+    table = np.zeros((items, items))
+    table[np.triu_indices(items, 1)] = noisy
+    table += table.T
+    queue, parts = [np.arange(items)], list[IntArray]()
+    while queue:
+        inside = queue.pop()
+        # split by the weakest cut until all cuts of what is left exceed their noise
+        within = table[np.ix_(inside, inside)]
+        if len(inside) > _MOST_ORDERED:
+            alone = within.sum(axis=1) <= FEW * np.sqrt(variance * (len(inside) - 1))
+            if alone.any():  # all at once: where nothing is identified, that is all of them
+                parts += np.split(inside[alone], alone.sum())
+                if not alone.all():
+                    queue.append(inside[~alone])
+                continue
+        cut = _weakest(within, variance) if 1 < len(inside) <= _MOST_SPECTRAL else None
+        if cut is None:
+            parts.append(inside)
+        else:
+            queue += [inside[cut], inside[~cut]]
+    if len(parts) == 1:
+        return None
+    member = np.empty(items, dtype=np.int64)
+    for number, part in enumerate(sorted(parts, key=lambda part: int(part[0]))):
+        member[part] = number
+    return own(member, np.int64)
+
+
+def _weakest(table: FloatArray, variance: float) -> NDArray[np.bool_] | None:
+    """Return one side of the cut whose counts exceed their noise least; None if all exceed it."""
+    sides = _sides(table)
+    # the released comparisons across a cut, and the noise of their sum over its k (m - k) pairs
+    crossing = np.einsum("ci,ci->c", sides @ table, ~sides)
+    size = sides.sum(axis=1)
+    noise = np.sqrt(variance * size * (len(table) - size))
+    least = int(np.argmin(crossing / np.maximum(noise, 1e-150)))
+    side: NDArray[np.bool_] = sides[least]
+    return None if crossing[least] > FEW * noise[least] else side
+
+
+def _sides(table: FloatArray) -> NDArray[np.bool_]:
+    """Return the sides of the cuts that are tried, one by row."""
+    m = len(table)
+    if m <= _MOST_EVERY:  # the bits of 1 to 2^(m-1) - 1: the last item is never on the side
+        return np.asarray((np.arange(1, 2 ** (m - 1))[:, None] >> np.arange(m)) % 2 == 1)
+    # a part that is hardly compared with the rest is nearly constant along a low eigenvector
+    _, vectors = spectrum(np.diag(table.sum(axis=1)) - table)
+    order = np.argsort(vectors[:, : min(_VECTORS, m)], axis=0)
+    place = np.argsort(order, axis=0)
+    sweeps = place.T[:, None, :] < np.arange(1, m)[None, :, None]
+    return np.concatenate((np.eye(m, dtype=bool), sweeps.reshape(-1, m)))

@@ -1,18 +1,125 @@
-"""The command line of the report."""
+"""A report on the example surveys: what they prefer, and what epsilon buys."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
-from privrank.reporting.contents import chapter_html, index, overview, save_table
-from privrank.reporting.examples import examples_html
-from privrank.reporting.spending import CHAPTERS, TOP, investigate, stop, write
-from privrank.results.guarantee import format_pvalue
+from privrank import datasets
+from privrank.aggregation import PrivateRankAggregation
+from privrank.archive import from_json
+from privrank.btl import PrivateBTL
+from privrank.reporting.document import report, write
+from privrank.results.aggregation import AggregationResult
+from privrank.results.btl import BTLResult
+from privrank.results.columns import summary_col
+from privrank.results.ledger import Budget
+from privrank.results.tables import Table
+from privrank.topk import PrivateTopK
+from privrank.util.checks import PrivrankWarning
 
-__all__ = ["main"]
+__all__ = ["investigate", "main"]
+
+# Size of the top set; fixed before any release was seen, as its p-value needs.
+TOP = 2
+
+# Each survey is fitted at these multiples of the main epsilon.
+MULTIPLES = (0.5, 1.0, 2.0)
+
+Fit = Callable[[datasets.Survey, float, Budget], BTLResult | AggregationResult]
+
+
+def _worths(survey: datasets.Survey, epsilon: float, budget: Budget) -> BTLResult:
+    m = len(survey.items)
+    model = PrivateBTL(
+        survey.comparisons,
+        items=survey.items,
+        respondent="respondent",
+        max_rows=m * (m - 1) // 2,
+        ties=True,
+        design="public",
+    )
+    return model.fit(epsilon=epsilon, budget=budget)
+
+
+def _consensus(survey: datasets.Survey, epsilon: float, budget: Budget) -> AggregationResult:
+    model = PrivateRankAggregation(
+        survey.rankings(ties="shared"), respondent="respondent", ties=True
+    )
+    return model.fit(epsilon=epsilon, releases="pairs", budget=budget)
+
+
+def _stop(sentence: str) -> NoReturn:
+    raise SystemExit(f"privrank.reporting: {sentence}")
+
+
+def _ledger(path: Path, survey: datasets.Survey) -> Budget:
+    """Return the survey's ledger, which keeps account and sets no limit."""
+    if not path.exists() and any(path.parent.glob(f"{survey.name}-*.json")):
+        _stop(
+            f"{path.parent} holds releases but not their ledger {path.name}: restore it, "
+            f"or choose another --out."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return Budget(path, epsilon=math.inf, unit="respondent", label=survey.name)
+    except (ValueError, OSError) as error:
+        _stop(str(error).removesuffix(".") + ", or choose another --out.")
+
+
+def _read(path: Path, survey: datasets.Survey, epsilon: float) -> Any:
+    """Return an archived result, which must be what the name of its file says."""
+    try:
+        result: Any = from_json(path.read_text(encoding="utf-8"))
+    except (ValueError, KeyError, TypeError):
+        _stop(f"{path} is not a release any more: restore it, or spend anew with --fresh.")
+    kind = BTLResult if "-worths-" in path.name else AggregationResult
+    shown = (type(result), result.items, result.nobs, result.epsilon, result.release.source)
+    if shown != (kind, survey.items, len(survey.students), epsilon, "secure"):
+        _stop(
+            f"{path} holds another release than its name says: restore it, or spend anew with "
+            f"--fresh."
+        )
+    return result
+
+
+def investigate(
+    survey: datasets.Survey, store: Path, epsilon: float, fresh: bool
+) -> dict[str, Any]:
+    """Return results of a survey by heading: what the archive lacks is spent, and written there.
+
+    **Privacy.** The ledger is on disk: what a release costs is in the file before its noise is
+    drawn. When a run is cut short the ledger may overstate what was released, but never
+    understates it.
+    """
+    name, budget = survey.name.capitalize(), _ledger(store / f"{survey.name}.ledger", survey)
+    wanted: list[tuple[str, Fit, float]] = [
+        ("worths", _worths, epsilon * multiple) for multiple in MULTIPLES
+    ]
+    wanted.append(("consensus", _consensus, epsilon))
+    results = []
+    for what, fit, share in wanted:
+        path = store / f"{survey.name}-{what}-epsilon-{repr(share).removesuffix('.0')}.json"
+        # paid for first, written whole, then read back: what is shown is what is archived
+        if fresh or not path.exists():
+            print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {share:g} ...")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivrankWarning)  # the summary says it too
+                write(path, fit(survey, share, budget).to_json())
+        results.append(_read(path, survey, share))
+    *worths, consensus = results
+    main_fit = worths[MULTIPLES.index(1.0)]
+    return {
+        f"{name}: worths": main_fit,
+        f"{name}: the top {TOP}": PrivateTopK.from_release(main_fit.release, k=TOP),
+        f"{name}: a consensus without a model": consensus,
+        f"{name}: what epsilon buys": summary_col(worths),
+        f"{name}: all that was spent": budget,
+    }
 
 
 def _positive(text: str) -> float:
@@ -25,74 +132,42 @@ def _positive(text: str) -> float:
     return value
 
 
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the report, given command line arguments other than those of the process."""
     parser = argparse.ArgumentParser(
         prog="python -m privrank.reporting",
-        description="Analyse the example surveys under differential privacy; write tables, "
-        "figures and one HTML page. Noise is always secure. Releases are archived in the output "
-        "folder and used again, so that a second run spends nothing.",
+        description="Analyse the example surveys under differential privacy, with secure noise, "
+        "and write one HTML page. Releases are archived in the output folder and used again, so "
+        "that a second run spends nothing.",
     )
     parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("report"),
-        metavar="DIR",
-        help="output folder (default: report)",
+        "--out", type=Path, default=Path("report"), help="output folder (default: report)"
     )
     parser.add_argument(
         "--epsilon",
         type=_positive,
         default=1.0,
-        help="epsilon of each survey's main fit, per respondent; half and twice as "
-        "much are spent besides, to show what epsilon buys (default: 1)",
+        help="epsilon of each survey's main fit, per respondent; half and twice as much are spent "
+        "besides, to show what epsilon buys (default: 1)",
     )
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="draw new releases and spend again, although the archive has some; "
-        "the ledger keeps what was spent before",
+        help="draw new releases and spend again; the ledger keeps what was spent before",
     )
-    examples = parser.add_mutually_exclusive_group()
-    examples.add_argument(
-        "--vignettes",
-        type=Path,
-        metavar="DIR",
-        help="worked examples to include (default: those of the checkout that "
-        "the package runs from, if it does)",
-    )
-    examples.add_argument("--no-vignettes", action="store_true", help="leave them out")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write the report, given command line arguments other than those of the process."""
-    arguments = _arguments(argv)
+    arguments = parser.parse_args(argv)
     out: Path = arguments.out
-    folder = arguments.vignettes or Path(__file__).resolve().parents[2] / "vignettes"
+    chapters: dict[str, Any] = {}
     try:
-        findings = [
-            investigate(chapter, out / "releases", arguments.epsilon, arguments.fresh)
-            for chapter in CHAPTERS
-        ]
-        print("Writing tables and figures ...")
-        summary = save_table(overview(findings), out, "overview")
-        chapters = "".join(chapter_html(found, out) for found in findings)
-        examples, failures = examples_html(None if arguments.no_vignettes else folder, out)
-        write(out / "index.html", index(findings, summary, chapters, examples))
+        for load in (datasets.load_university, datasets.load_immigration):
+            chapters |= investigate(load(), out / "releases", arguments.epsilon, arguments.fresh)
+        title = "Two preference surveys under differential privacy"
+        page = report(chapters, out / "index.html", title=title)
     except OSError as error:
-        stop(f"cannot write to {str(out)!r}: {str(error.strerror or error).removesuffix('.')}.")
-    for found in findings:
-        print(f"\n{found.survey.name.capitalize()}\n\n{found.main.summary()}")
-        print(
-            f"\nTop {TOP}: {', '.join(found.top.selected)} (separation "
-            f"{format_pvalue(found.top.pvalue)}); epsilon spent in all: {found.budget.spent[0]:g}"
-        )
-    print(
-        f"\nReport: {out / 'index.html'}\nTables, figures, releases: {out / 'tables'}, "
-        f"{out / 'figures'}, {out / 'releases'}"
-    )
-    if failures:
-        raise SystemExit("\n".join(f"Worked example not built: {line}" for line in failures))
+        _stop(f"cannot write to {str(out)!r}: {str(error.strerror or error).removesuffix('.')}.")
+    for heading, entry in chapters.items():
+        print(f"\n{heading}\n\n{entry if isinstance(entry, Table) else entry.summary()}")
+    print(f"\nReport: {page}\nReleases and ledgers: {out / 'releases'}")
 
 
 if __name__ == "__main__":

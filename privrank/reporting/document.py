@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from privrank import __version__
 from privrank.privacy.budget import Ledger
-from privrank.reporting.contents import pair_table
-from privrank.reporting.figures import draw
-from privrank.reporting.pages import page
-from privrank.reporting.spending import write
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.columns import label_all
-from privrank.results.tables import Table
+from privrank.results.guarantee import column_heads, pvalue_cell
+from privrank.results.tables import Table, interval_heads, printed, render
 from privrank.util.checks import check_names
 
-__all__ = ["report"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["pair_table", "report", "write"]
 
 _PLOTS = ("plot", "plot_pairwise", "plot_details")
 
+# Pairs of items of which a page has a table.
 _MOST_PAIRS = 300
-"""Pairs of items of which a page has a table."""
 
+# Bytes of a file's name, of which systems allow 255; writing takes five more.
 _LONGEST = 250
-"""Bytes of a file's name, of which systems allow 255; writing takes five more."""
-
-_SEEDED = """<p class="banner"><strong>Not for publication.</strong> The noise of some results on
-this page came from a generator with a seed: who knows the seed can take it off again. They are for
-studies, examples and tests; leave out <code>rng=</code> for results to publish.</p>"""
-
-_BARE = """<p class="banner"><strong>Not private.</strong> Some results on this page were fitted
-without noise (epsilon = inf) and protect nobody.</p>"""
-
-_READING = """<h2 id="protected">What is protected</h2>
-<ul>
-<li><strong>Whom.</strong> Each table names its unit, a row or a respondent with all their rows. Two
-data sets are neighbours if one unit of the one is replaced in the other.</li>
-<li><strong>How far.</strong> At epsilon e, exchanging one unit's answers for any others changes the
-probability of any result by a factor of at most exp(e); where delta is not 0, up to a probability
-of delta.</li>
-<li><strong>In all.</strong> Epsilons and deltas of results about the same people add up. Results
-that were computed from one release, such as worths and the leading items, cost it once.</li>
-<li><strong>What is public.</strong> The number of units, the items, the bounds on what a unit may
-contribute and the noise's distribution; each table says what else was taken as public.</li>
-</ul>"""
 
 
 def report(
@@ -113,19 +95,20 @@ def report(
     if labels is not None:
         own = [name for name, entry in entries.items() if isinstance(entry, Result)]
         entries |= zip(own, label_all([entries[name] for name in own], labels), strict=True)
-    heading = title or "Results under differential privacy"
-    chapters = [_chapter(name, entry, n) for n, (name, entry) in enumerate(entries.items(), 1)]
-    body = [f"<h1>{escape(heading)}</h1>", *_opening(entries), *chapters, _READING]
-    if budget is not None:
-        body += [
-            "<h2>Ledger</h2>",
-            f"<p>What was spent on these data, oldest first: {budget.spent[0]:g} of epsilon "
-            f"{budget.epsilon:g}.</p>",
-            _summary("budget", budget).as_html(),
-        ]
-    body.append(f"<p>Made with privrank {__version__}.</p>")
+    public = {
+        name: dict(entry._public()) for name, entry in entries.items() if isinstance(entry, Result)
+    }
+    page = render(
+        "report.html",
+        title=title or "Results under differential privacy",
+        sources=" ".join(facts["noise source"] for facts in public.values()),
+        overview=_overview(public).as_html() if len(public) > 1 else None,
+        chapters=[_chapter(name, entry) for name, entry in entries.items()],
+        budget=budget,
+        version=__version__,
+    )
     try:
-        write(target, page(heading, "\n".join(body)))
+        write(target, page)
     except OSError as error:
         raise OSError(
             f"path must be a file that can be written, and {str(target)!r} is not: "
@@ -134,27 +117,61 @@ def report(
     return target
 
 
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all, so that a run that was cut short leaves no half of one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # a rename is atomic, on one file system
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(partial, path)
+
+
+def pair_table(fit: BTLResult) -> Table:
+    """Return every pair's difference of worths, probability, interval and p-value."""
+    frame = fit.pairwise()
+    frame.index = pd.Index(frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str))
+    formats: dict[str, Any] = dict.fromkeys(frame.columns, "{:.3f}")
+    formats["pvalue"] = pvalue_cell
+    probability = "P(first)"
+    note = "The interval is that of P(first), the probability that the first is preferred."
+    if fit.release.design.ties:
+        probability = "P(first) + P(tie) / 2"
+        note = f"The interval is that of {probability}: preferred, and half of the ties."
+    notes = [note]
+    if fit.release.design.covariates is not None:
+        notes.append("In the reference group: first levels, numbers in the middle of their bounds.")
+    heads = ("difference", "std err", probability, *interval_heads(fit.alpha))
+    return Table(
+        title="Pairwise comparisons",
+        header=(),
+        columns=("first : second", *heads, column_heads(fit.release)[-1]),
+        rows=printed(frame, formats),
+        notes=tuple(notes),
+    )
+
+
 def _entries(results: Any) -> dict[str, Any]:
     """Return results by heading, that of their table where none is given."""
     if isinstance(results, Mapping):
         headings = check_names("results", list(results))
         if len(set(headings)) < len(headings):
             raise ValueError("results must have different headings: the same one is there twice.")
-        found = dict(zip(headings, results.values(), strict=True))
+        entries = dict(zip(headings, results.values(), strict=True))
     else:
+        # headings of tables may repeat: the second gets a number
         several = isinstance(results, Sequence) and not isinstance(results, str)
-        found = {}
+        entries = {}
         for entry in results if several else [results]:
             name = heading = _summary("results", entry).title
-            while name in found:
-                number = sum(known.startswith(heading) for known in found) + 1
+            while name in entries:
+                number = sum(other.startswith(heading) for other in entries) + 1
                 name = f"{heading} ({number})"
-            found[name] = entry
-    if not found:
+            entries[name] = entry
+    if not entries:
         raise ValueError("results must hold at least one result.")
-    for name, entry in found.items():
+    for name, entry in entries.items():
         _summary(f"results[{name!r}]", entry)
-    return found
+    return entries
 
 
 def _summary(name: str, entry: Any) -> Table:
@@ -170,6 +187,7 @@ def _summary(name: str, entry: Any) -> Table:
 
 
 def _target(path: object) -> Path:
+    """Return the file to write, and refuse what can be none."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise TypeError(f"path must name a file, as 'report.html', got {type(path).__name__}.")
     target = Path(os.fspath(path))
@@ -181,28 +199,46 @@ def _target(path: object) -> Path:
     return target
 
 
-def _opening(entries: Mapping[str, Any]) -> list[str]:
-    """Return what comes first: what to be warned of, and a line on each result."""
-    fits = {name: dict(one._public()) for name, one in entries.items() if isinstance(one, Result)}
-    sources = " ".join(public["noise source"] for public in fits.values())
-    found = [_SEEDED] * ("seeded" in sources) + [_BARE] * ("none" in sources)
-    if len(fits) < 2:
-        return found
+def _overview(public: Mapping[str, Mapping[str, str]]) -> Table:
+    """Return a line on each result: what is public of it."""
     heads = ("N", "unit", "epsilon", "delta", "noise source")
-    rows = tuple((name, *(public[head] for head in heads)) for name, public in fits.items())
-    return [*found, Table("Results on this page", (), ("result", *heads), rows).as_html()]
+    rows = tuple((name, *(facts[head] for head in heads)) for name, facts in public.items())
+    return Table("Results on this page", (), ("result", *heads), rows)
 
 
-def _chapter(name: str, entry: Any, number: int) -> str:
-    """Return the heading, table and figures of one entry."""
-    parts = [f'<h2 id="result-{number}">{escape(name)}</h2>', _summary(name, entry).as_html()]
-    for method in _PLOTS:
-        if not isinstance(entry, Table) and (drawing := draw(entry, method)) is not None:
-            parts.append(drawing.as_html())
+def _chapter(heading: str, entry: Any) -> dict[str, Any]:
+    """Return what the page shows of one entry: its table, figures, and pairs of not too many."""
+    plots = [getattr(entry, name, None) for name in _PLOTS]
+    pairs = None
     if (
         isinstance(entry, BTLResult)
-        and len(entry.items) * (len(entry.items) - 1) // 2 <= _MOST_PAIRS
+        and len(entry.items) * (len(entry.items) - 1) <= 2 * _MOST_PAIRS
     ):
-        table = pair_table(entry).as_html()
-        parts.append(f"<details><summary>All pairs of items</summary>{table}</details>")
-    return "\n".join(parts)
+        pairs = pair_table(entry).as_html()
+    return {
+        "heading": heading,
+        "table": _summary(heading, entry).as_html(),
+        "figures": [shown for plot in plots if plot and (shown := _figure(plot))],
+        "pairs": pairs,
+    }
+
+
+def _figure(plot: Any) -> dict[str, Any] | None:
+    """Return the picture that a method draws, its width on the page, and its words for the blind.
+
+    None where there is nothing to draw, such as of a decision, or of pairs that were not released.
+    """
+    from privrank.results import plots
+
+    try:
+        figure: Figure = plot()
+    except ValueError:
+        return None
+    axes = figure.axes[0]
+    words = " ".join(f"{axes.get_title()}. {axes.get_xlabel()}".split())
+    width = round(105 * figure.get_size_inches()[0])  # CSS has 96 to the inch; a bit larger
+    return {
+        "data": base64.b64encode(plots.png(figure)).decode("ascii"),
+        "width": width,
+        "alt": words,
+    }

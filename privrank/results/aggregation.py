@@ -1,7 +1,8 @@
-"""The result of a private rank aggregation."""
+"""The result of a private rank aggregation, and its summary."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,15 +13,18 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.contrasts import rank_sets
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
-from privrank.hypotheses.publicnoise import half_width
+from privrank.hypotheses.tails import half_width
+from privrank.plans.aggregation import cautions, remedy
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import ORDER, PAIRS, SCORE
-from privrank.release.release import Part
-from privrank.results import tables
+from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
+from privrank.release.release import Part, Release
+from privrank.results import guarantee
+from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
-from privrank.results.guarantee import caption
+from privrank.results.tables import RANK_OF, Table, interval_heads, printed
 from privrank.util.arrays import own
-from privrank.util.checks import check_alpha
+from privrank.util.checks import check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +34,21 @@ __all__ = ["AggregationResult"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+_DISTRIBUTIONS: dict[type, str] = {
+    CubeNoise: "cube noise",
+    DiscreteGaussian: "discrete Gaussian",
+    DiscreteLaplace: "discrete Laplace",
+    PermutohedronNoise: "K-norm noise",
+}
+
+
+# How ties and missing items were declared to be read, by the constant that says so.
+_READINGS = {
+    "ties": "A shared rank counts as half a vote for each order of the two items.",
+    "missing bottom": "An item left out counts as below all listed ones, and tied with others.",
+    "missing half": "An item left out counts as half a vote for each order of a pair.",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -124,7 +143,7 @@ class AggregationResult(Result):
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
             (``all_lower``, ``all_upper``), and ``separated``, whether the latter excludes 1/2.
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
+        level = self._level(alpha)
         stated, (first, second) = self._about_pairs(), np.triu_indices(len(self.places), 1)
         assert stated.fractions is not None
         low, high = stated.fraction_bounds(level, self.target, False)
@@ -165,7 +184,7 @@ class AggregationResult(Result):
         DataFrame
             Columns ``lower`` and ``upper``, one row per item, in the declared order.
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
+        level = self._level(alpha)
         stated, m = self._scores(), len(self.items)
         # equal scores may differ by the rounding of a sum
         gaps = stated.certain_gaps(level, self.target) + m * 2.0**-40
@@ -174,12 +193,22 @@ class AggregationResult(Result):
 
     def _scores(self) -> Statements:
         """Return what is stated about Borda scores."""
-        if self.stated is None:
+        if self.stated is None or not self._scored:
+            remedy = (
+                "use a protocol that asks everybody for a random part"
+                if self.release.local
+                else "fit with method='auto'"
+            )
             raise ValueError(
-                f"{self.release.mechanism} releases an order alone: fit with method='auto' for "
-                f"Borda scores and intervals of ranks."
+                f"{self.release.mechanism} releases no Borda scores: {remedy} for these and for "
+                f"intervals of ranks."
             )
         return self.stated
+
+    @property
+    def _scored(self) -> bool:
+        """Whether there are Borda scores: not of an order alone, nor of an adaptive protocol."""
+        return self.stated is not None and not np.isnan(self.stated.scores).any()
 
     def borda(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the Borda scores: the mean number of items that an item is placed before.
@@ -194,11 +223,11 @@ class AggregationResult(Result):
         DataFrame
             Best first: score, standard error, interval and mean rank, which is m minus the score.
             For the population the standard error is a bound: its sampling part is the largest that
-            such a mean can have, so that intervals are wide, too; in the local model it is that of
+            such a mean can have, so that intervals are wide, too. In the local model it is that of
             the reports, and intervals are approximate as those of :meth:`rank_conf_int` are. A
             score of reports is unbiased and may lie outside of 0 to m - 1; its interval does not.
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
+        level = self._level(alpha)
         stated, places = self._scores(), self.places
         low, high = stated.score_bounds(level, self.target)
         score = stated.scores[places]
@@ -240,7 +269,7 @@ class AggregationResult(Result):
         -------
         lower, upper : float
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
+        level = self._level(alpha)
         part, m = self._score(), len(self.items)
         assert isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian)
         noise = half_width(part.distribution, level) * part.step / self.nobs
@@ -259,18 +288,17 @@ class AggregationResult(Result):
             released also the fraction that places the item before the next one.
         """
         frame = self.consensus.to_frame()
-        if set(self.release.parts) == {ORDER}:
-            return frame
-        frame[["borda", "std_err", "lower", "upper"]] = self.borda()[
-            ["score", "std_err", "lower", "upper"]
-        ]
-        ranks = self.rank_conf_int().loc[list(self.order)]
-        frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
+        if self._scored:
+            frame[["borda", "std_err", "lower", "upper"]] = self.borda()[
+                ["score", "std_err", "lower", "upper"]
+            ]
+            ranks = self.rank_conf_int().loc[list(self.order)]
+            frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
         if PAIRS in self.release.parts:
             frame["over_next"] = [*np.diagonal(self.fraction_frame(), 1), np.nan]
         return frame
 
-    def summary(self, details: bool = False) -> tables.Table:
+    def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: consensus, intervals of ranks, the guarantee.
 
         Parameters
@@ -283,9 +311,29 @@ class AggregationResult(Result):
         -------
         Table
         """
-        from privrank.results.consensustable import consensus_table
-
-        return consensus_table(self, details)
+        check_flag("details", details)
+        release, frame = self.release, self.to_frame()
+        # how far the order may be from the best one of the released numbers; None of other rules
+        gap, rule = release.found.get("gap"), release.plan.method
+        if gap is not None:
+            rule += ", solved exactly" if gap == 0 else ", not proven best"
+        mechanism, scale = _noise(self)
+        columns, rows = _rows(frame, self.alpha)
+        return Table(
+            title=guarantee.title("Rank Aggregation", release),
+            header=(
+                ("Items:", str(len(self.items))),
+                *guarantee.units(release),
+                ("Consensus:", rule),
+                ("Mechanism:", mechanism),
+                *([("Response:" if release.local else "Noise scale:", scale)] if details else []),
+                ("Noise source:", guarantee.noise_source(release)),
+                *guarantee.spent(release),
+            ),
+            columns=columns,
+            rows=rows,
+            notes=tuple(_notes(self, frame, details)),
+        )
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the consensus; see :meth:`plot_consensus`."""
@@ -295,7 +343,7 @@ class AggregationResult(Result):
         """Draw the consensus with Borda scores and, beside it, the intervals of the ranks."""
         from privrank.results import plots
 
-        return plots.consensus(self.to_frame(), self.alpha, caption(self.release), ax=ax)
+        return plots.consensus(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
 
     def plot_pairwise(self, ax: Axes | None = None) -> Figure:
         """Draw the pair fractions, items in the consensus order, as a heat map."""
@@ -303,7 +351,11 @@ class AggregationResult(Result):
 
         frame = self.fraction_frame().clip(0.0, 1.0)
         return plots.pairwise(
-            frame, caption(self.release), "Pair fractions", "fraction with row before column", ax=ax
+            frame,
+            guarantee.caption(self.release),
+            "Pair fractions",
+            "fraction with row before column",
+            ax=ax,
         )
 
     def _settings(self) -> dict[str, Any]:
@@ -315,12 +367,132 @@ class AggregationResult(Result):
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
         ranks = self.consensus.loc[list(self.items)]
         params = errors = pd.Series(np.empty(0))
-        if len(self.release.parts) > 1:
+        if self._scored:
             frame = self.borda().loc[list(self.items)]
             params, errors = frame["score"].rename("Borda score"), frame["std_err"]
-        facts: list[tuple[str, Any]] = [
-            (f"{tables.RANK_OF}{item}", rank) for item, rank in ranks.items()
-        ]
+        facts: list[tuple[str, Any]] = [(f"{RANK_OF}{item}", rank) for item, rank in ranks.items()]
         if SCORE in self.release.parts:
             facts.append(("Kemeny score", self.kemeny_score))
         return params, errors, tuple(facts)
+
+
+def _noise(result: AggregationResult) -> tuple[str, str]:
+    """Return what was released with which noise, and the scale of that noise."""
+    parts, private = result.release.parts, result.release.source != "none"
+    if result.release.local:
+        return result.release.mechanism, f"gain {result.release.plan.number('gain'):.4g}"
+    name = PAIRS if PAIRS in parts else TOTALS
+    if name not in parts:
+        return result.release.mechanism if private else "no noise", "none, an order"
+    counts, unit = ("pair counts", "fraction") if name == PAIRS else ("Borda totals", "mean rank")
+    scale = f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}"
+    if not private:
+        return "no noise", scale
+    return f"{counts}, {_DISTRIBUTIONS[type(parts[name].distribution)]}", scale
+
+
+def _rows(frame: pd.DataFrame, alpha: float) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return the headings and cells of the summary, given ``to_frame()``."""
+    low, high = interval_heads(alpha)
+    heads = {"rank": "place", "borda": "Borda", "std_err": "std err", "lower": low, "upper": high}
+    heads |= {"ranks": "ranks", "over_next": "over next"}
+    if "rank_lower" in frame:
+        limits = zip(frame["rank_lower"], frame["rank_upper"], strict=True)
+        ranges = [guarantee.rank_range(int(first), int(last)) for first, last in limits]
+        frame = frame.assign(ranks=ranges)
+    whole = {"rank": "{}", "ranks": "{}"}
+    formats = {name: whole.get(name, "{:.3f}") for name in heads if name in frame}
+    return ("", *(heads[name] for name in formats)), printed(frame, formats)
+
+
+def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:
+    release, m = result.release, len(frame)
+    level, of_sample = f"{100 * (1 - result.alpha):g} %", result.target == "sample"
+    settings, notes = release.plan.settings, []
+    if "borda" in frame:
+        about = " for the sample" if of_sample else ""
+        bound = "" if of_sample or release.local else "; std err is a bound"
+        # every pair that is separated takes one rank off the upper end of one item
+        known = round((m - frame["rank_upper"]).sum())
+        notes += [
+            f"Borda: items below on average; {level} intervals{about}, one at a time{bound}.",
+            f"Ranks: by Borda score, all at once; they order {known} of {m * (m - 1) // 2} pairs "
+            f"of items.",
+        ]
+    notes += [text for name, text in _READINGS.items() if name in settings]
+    if "over_next" in frame:
+        notes.append("Over next: fraction of the rankings that place an item before the next one.")
+    notes += _contradiction(frame, release.plan.method)
+    if release.local:
+        notes += _local_notes(release, frame)
+    if TOTALS in release.parts:
+        short = "Pairs: nothing is said of them; releases='pairs' would release them."
+        notes.append(remedy(release) if details else short)
+    if SCORE in release.parts:
+        low, high = result.score_conf_int()
+        notes.append(
+            f"Kemeny score: a ranking differs from the consensus on {result.kemeny_score:.3f} of "
+            f"{m * (m - 1) // 2} pairs on average ({level} interval {low:.3f} to {high:.3f})."
+        )
+    if release.plan.method == "exponential mechanism" and release.source != "none":
+        notes.append("The privacy of this mechanism assumes idealised arithmetic.")
+    if gap := release.found.get("gap"):
+        notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
+    notes += [f"Warning: {caution}" for caution in cautions(release)]
+    notes.append(holds_if(["sample"] if of_sample else assumptions(release)))
+    notes += [
+        guarantee.promise(release, "the rankings"),
+        *guarantee.level_notes(release, "ranking"),
+    ]
+    if details and "score share" in settings:
+        share = release.plan.number("score share")
+        notes.append(f"Epsilon includes {share:.0%} for the Kemeny score.")
+    return notes + guarantee.seed_notes([release]) if details else notes
+
+
+def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
+    """Return what is said of the errors of reports, and of pairs that nobody was asked about."""
+    notes = [
+        "Standard errors hold sampling and random responses together, by how reports vary; no "
+        "noise was added to them."
+    ]
+    largest = {"borda": len(frame) - 1, "over_next": 1}
+    shown = [name for name in largest if name in frame]
+    if any(((frame[name] < 0) | (frame[name] > largest[name])).any() for name in shown):
+        notes.append(
+            "Estimates are unbiased, so that they may lie outside of what a fraction or a Borda "
+            "score can be; intervals do not."
+        )
+    if PAIR_COUNTS not in release.parts:
+        return [*notes, "Reports are of whole rankings, and say nothing about single pairs."]
+    counts = release.parts[PAIR_COUNTS].values
+    unasked = int((counts == 0).sum())
+    scored = ", and Borda scores take them from the other pairs, with a standard error of 1/2"
+    if unasked:
+        notes.append(
+            f"{unasked} of {len(counts)} pairs were asked of nobody: nothing is said of them"
+            f"{scored if SCORES in release.parts else ''}."
+        )
+    if unplaced := release.plan.settings.get(UNPLACED):
+        notes.append(
+            f"Warning: the sort is not finished. It has not come to the end with {unplaced} items, "
+            f"whose places rest on few comparisons."
+        )
+    return notes
+
+
+def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:
+    """Return why the order contradicts a printed majority, or Borda scores, where it does."""
+    minority = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
+    if minority and rule == "EB-Kemeny":
+        return [
+            "Where over next is below 1/2, the other pairs say that this majority is due to noise."
+        ]
+    if minority and rule in ("Borda", "Copeland"):
+        return [f"Where over next is below 1/2: {rule}'s order need not follow every majority."]
+    if "borda" in frame and rule in ("Kemeny", "EB-Kemeny") and np.any(np.diff(frame["borda"]) > 0):
+        return [
+            "Where Borda scores rise, the majorities of pairs, which this order follows, are not "
+            "those of mean ranks."
+        ]
+    return []

@@ -13,6 +13,7 @@ from privrank.release.survey import Design
 
 __all__ = ["CATALOGUE", "assumptions", "holds_if"]
 
+# What a statement may rest on, by a word for it, in the order in which they are said.
 CATALOGUE = {
     "respondents": "respondents are independent of each other (else respondent= names their class)",
     "rows": "rows are independent of each other (else respondent= names their person or class)",
@@ -27,7 +28,6 @@ CATALOGUE = {
     "drawn": "surveys are independent of each other and nobody answered in two",
     "sample": "it is read as said of these rankings alone",
 }
-"""What a statement may rest on, by a word for it, in the order in which they are said."""
 
 
 def assumptions(release: Release, *more: str) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -14,16 +14,32 @@ import pandas as pd
 from privrank import __version__
 from privrank.release.archived import archive
 from privrank.release.release import Release
-from privrank.results import broom
+from privrank.release.survey import Sample
 from privrank.results.guarantee import column_name, release_facts
-from privrank.results.labels import codes, labelled
 from privrank.results.tables import Column, Table
+from privrank.util.checks import check_alpha, check_names, seen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Result", "once"]
+__all__ = ["Result", "check_labels", "once"]
+
+# The words of ``tidy()`` for the columns of frames.
+_WORDS = {
+    **dict.fromkeys(("worth", "coef", "win_rate", "borda", "effect"), "estimate"),
+    "std_err": "std_error",
+    **dict.fromkeys(("statistic", "z"), "statistic"),
+    "pvalue": "p_value",
+    "lower": "conf_low",
+    "upper": "conf_high",
+}
+
+# The column of a model matrix whose coefficients bear the names of the items alone.
+_REST = "Intercept"
+
+# What ``glance()`` says of a result that has it.
+_HEADLINES = ("k", "statistic", "threshold", "pvalue", "reject", "effect", "proven")
 
 Kind = TypeVar("Kind", bound="Result")
 Value = TypeVar("Value")
@@ -34,13 +50,14 @@ def once(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
     name = compute.__qualname__
 
     @wraps(compute)
-    def kept(result: Kind) -> Value:
+    def stored(result: Kind) -> Value:
+        # results are frozen, but for this store of what they compute from their release
         if name not in result._kept:
             result._kept[name] = compute(result)
         value: Value = result._kept[name]
         return value
 
-    return kept
+    return stored
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -87,6 +104,11 @@ class Result(ABC):
         """Name by which an archive is rebuilt."""
         return type(self).__name__
 
+    def __dir__(self) -> list[str]:
+        """Name what a reader of results uses; what the constructor alone needs is left out."""
+        internal = {part.name for part in fields(self) if not part.repr}
+        return [name for name in object.__dir__(self) if name not in internal]
+
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
         shape = (*self._shape(), f"epsilon = {self.epsilon:g}")
@@ -131,12 +153,54 @@ class Result(ABC):
             }
         )
 
-    tidy = broom.tidy
-    glance = broom.glance
+    def tidy(self: Any) -> pd.DataFrame:
+        """Return a row per term in the words of R's broom, the same columns for all results.
+
+        Returns
+        -------
+        DataFrame
+            ``term``, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and
+            ``conf_high``, missing where there is none; the order and numbers of ``to_frame()``. The
+            estimate of a test is the effect it measures.
+        """
+        frame: pd.DataFrame = self.to_frame().rename(columns=_WORDS)
+        frame = frame.reindex(columns=list(dict.fromkeys(_WORDS.values()))).astype(np.float64)
+        frame.insert(0, "term", frame.index.astype(str))
+        return frame.reset_index(drop=True)
+
+    def glance(self: Any) -> pd.DataFrame:
+        """Return one row on the whole result in the words of R's broom.
+
+        Returns
+        -------
+        DataFrame
+            What was analysed, under which guarantee: ``model``, ``nobs``, ``items``, ``unit``,
+            ``epsilon``, ``delta``, ``mechanism``, ``noise_source`` and ``alpha``; of tests, and of
+            results with one, ``statistic``, ``p_value`` and what else they have.
+        """
+        # as a table of several results states them: of pooled ones, of all releases together
+        public = dict(self._public())
+        facts = {
+            "model": self.model,
+            "nobs": self.nobs,
+            "items": len(self.items),
+            "unit": public["unit"],
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "mechanism": public["mechanism"],
+            "noise_source": public["noise source"],
+            "alpha": self.alpha,
+        }
+        return pd.DataFrame({**facts, **self._glance()}, index=[0])
 
     def _glance(self) -> dict[str, Any]:
         """Return what `glance` says beyond what is public."""
-        return broom.headlines(self)
+        known = [name for name in _HEADLINES if hasattr(type(self), name)]
+        return {name.replace("pvalue", "p_value"): getattr(self, name) for name in known}
+
+    def _level(self, alpha: float | None) -> float:
+        """Return a level that was given, or the result's own."""
+        return self.alpha if alpha is None else check_alpha(alpha)
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
         """Return the same result with labels in the place of codes, wherever these are shown.
@@ -155,7 +219,7 @@ class Result(ABC):
         TypeError, ValueError
             If it is no mapping to texts, a code is unknown, or two codes would have one label.
         """
-        return replace(self, release=labelled(self.release, labels))
+        return replace(self, release=_labelled(self.release, labels))
 
     def _column(self) -> Column:
         """Return the result as a column of a table of several."""
@@ -167,7 +231,7 @@ class Result(ABC):
 
     def _codes(self) -> tuple[str, ...]:
         """Return what can be labelled."""
-        return codes(self.release)
+        return _codes(self.release)
 
     @abstractmethod
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
@@ -178,3 +242,69 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
+
+
+def _codes(release: Release) -> tuple[str, ...]:
+    """Return what can be labelled: items, columns of covariates, groups."""
+    survey = release.survey
+    more: tuple[str, ...] = ()
+    if isinstance(survey, Sample):
+        more = tuple(name for name, _ in survey.groups)
+    elif survey.covariates is not None:
+        columns = (name for name in survey.covariates.columns if name != _REST)
+        more = (*survey.covariates.item_columns, *columns)
+    return (*survey.items, *more)
+
+
+def check_labels(labels: object, known: Sequence[str]) -> dict[str, str]:
+    """Return labels by code, and refuse codes that are unknown.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no mapping to texts, a text is empty, or a code is unknown.
+    """
+    if not isinstance(labels, Mapping) or not all(isinstance(v, str) for v in labels.values()):
+        raise TypeError('labels must map codes to texts, as {"crimRate": "Crime rate"} does.')
+    check_names("labels", list(labels))
+    if empty := [str(code) for code, label in labels.items() if not label.strip()]:
+        raise ValueError(f"labels must not be empty, and that of {empty[0]!r} is.")
+    if unknown := [str(code) for code in labels if str(code) not in known]:
+        raise ValueError(
+            f"labels must be for {', '.join(known)}, and {unknown[0]!r} is none of them."
+        )
+    return {str(code): seen(label) for code, label in labels.items()}
+
+
+def _labelled(release: Release, labels: object) -> Release:
+    """Return a release whose items, columns of covariates and groups bear labels.
+
+    The names are public facts, and nothing else changes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no mapping to texts, a code is unknown, or two codes would have one label.
+    """
+    known = check_labels(labels, _codes(release))
+
+    def named(names: Sequence[str]) -> tuple[str, ...]:
+        changed = tuple(known.get(name, name) for name in names)
+        shown = [seen(name) for name in changed]
+        if twice := [name for name in shown if shown.count(name) > 1]:
+            raise ValueError(
+                f"labels must differ from each other, and {twice[0]!r} is there twice."
+            )
+        return changed
+
+    survey = release.survey
+    if isinstance(survey, Sample):
+        names = named([name for name, _ in survey.groups])
+        groups = tuple(zip(names, (size for _, size in survey.groups), strict=True))
+        return replace(release, survey=replace(survey, items=named(survey.items), groups=groups))
+    # a coefficient is named by its column and its item, so that these are all names there are
+    facts = survey.covariates
+    if facts is not None:
+        item_columns, columns = named(facts.item_columns), named(facts.columns)
+        facts = replace(facts, item_columns=item_columns, columns=columns)
+    return replace(release, survey=replace(survey, items=named(survey.items), covariates=facts))

@@ -11,22 +11,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry import contrasts, inversion
-from privrank.bradley_terry.contrasts import HomogeneityResult
+from privrank.bradley_terry.contrasts import HomogeneityResult, Worths, standard_errors
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.bradley_terry.worths import Worths, standard_errors
 from privrank.distributions.links import LOGIT, Link
-from privrank.results import loglikelihood, tables
+from privrank.results import loglikelihood
 from privrank.results.base import Result, once
-from privrank.results.guarantee import caption, column_heads, format_pvalue
+from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
+from privrank.results.tables import Table
 from privrank.results.worthtable import fit_table
-from privrank.util.checks import check_alpha, check_flag
+from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class BTLResult(Result):
     """A private Bradley-Terry fit: worths or coefficients, errors, ranks, tables and plots.
 
     With covariates, methods about items (:meth:`ranks`, :meth:`pairwise`, ...) take ``at=``, levels
-    and values of the covariates; without it they are asked at the reference profile: the first
+    and values of the covariates. Without it they are about the reference profile: the first
     level of each factor, numeric covariates in the middle of their bounds.
 
     Parameters
@@ -107,10 +107,11 @@ class BTLResult(Result):
     def _named(self, values: Any, name: str) -> pd.Series[Any]:
         """Return numbers by shown coefficient, missing where these are not identified."""
         index = pd.Index(self._names, name="item" if self._plain else "term")
-        found = pd.Series(np.array(values), index=index, name=name)
+        series = pd.Series(np.array(values), index=index, name=name)
         if self._equations().member is not None:
-            found = found.where(np.asarray(self._display().any(axis=1)), np.nan)
-        return found
+            # a row of zeros shows a coefficient that the released comparisons do not identify
+            series = series.where(np.asarray(self._display().any(axis=1)), np.nan)
+        return series
 
     @property
     def components(self) -> tuple[tuple[str, ...], ...]:
@@ -122,9 +123,6 @@ class BTLResult(Result):
 
     def _errors(self, covariance: FloatArray, name: str) -> pd.Series[float]:
         return self._named(standard_errors(self._display(), covariance), name)
-
-    def _level(self, alpha: float | None) -> float:
-        return self.alpha if alpha is None else check_alpha(alpha)
 
     def _map(self, at: At, *, every: bool = False) -> FloatArray:
         design = self.release.design
@@ -172,7 +170,6 @@ class BTLResult(Result):
     df_resid = property(loglikelihood.df_resid)
     aic = property(loglikelihood.aic)
     bic = property(loglikelihood.bic)
-    compare_lr_test = loglikelihood.compare_lr_test
     _glance = loglikelihood.glance
 
     @property
@@ -240,6 +237,7 @@ class BTLResult(Result):
             Cover all estimates at once (Bonferroni).
         """
         shown = self._display()
+        # Bonferroni: each of p intervals at level alpha / p
         level = self._level(alpha) / (len(shown) ** check_flag("simultaneous", simultaneous))
         limits = inversion.intervals(self._inference(), shown, level)
         return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
@@ -273,17 +271,19 @@ class BTLResult(Result):
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
         worths = self._values(at)
-        found = np.full(len(worths), np.nan)
+        shares = np.full(len(worths), np.nan)
         for part in self._several(worths):
+            # less the largest, so that no exponential overflows
             weight = np.exp(worths[part] - worths[part].max())
-            found[part] = weight / weight.sum()
-        return self._series(found, "worth")
+            shares[part] = weight / weight.sum()
+        return self._series(shares, "worth")
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
         """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin.
 
         Where comparisons do not connect all items, ranks are those in one of :attr:`components`.
         """
+        # the place of each item in the released permutation orders equal worths
         coin, worths = np.argsort(self.release.tie_break), self._values(at)
         ranks = np.full(len(worths), np.nan)
         for part in self._several(worths):
@@ -358,10 +358,12 @@ class BTLResult(Result):
         With ties each is the probability of being preferred plus half that of a tie.
         """
         worths, names = self._values(at), list(self.items)
-        away = worths[:, None] - worths
+        difference = worths[:, None] - worths
         if (facts := self._equations()).member is not None:
-            away = np.where(facts.together | np.eye(len(names), dtype=bool), away, np.nan)
-        return pd.DataFrame(self.link.probability(away), names, names)
+            difference = np.where(
+                facts.together | np.eye(len(names), dtype=bool), difference, np.nan
+            )
+        return pd.DataFrame(self.link.probability(difference), names, names)
 
     def quasi_se(self, at: At = None) -> pd.DataFrame:
         """Return quasi standard errors, from which readers compute the error of any difference.
@@ -381,7 +383,7 @@ class BTLResult(Result):
 
         Without covariates by the score form of the Wald test, whose errors are those under the
         hypothesis. :meth:`wald_test` has those at the fit, which grow faster than worths that noise
-        drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969): it
+        drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969). It
         keeps its level, and sees less. With covariates it is the Wald test of the worths.
         """
         return contrasts.homogeneity(self._inference(), self._map(at))
@@ -460,41 +462,14 @@ class BTLResult(Result):
         if not self._plain:
             return frame
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
+        # ranks hold within a component: the largest comes first, each in the order of its ranks
         parts = sorted(self._equations().components, key=len, reverse=True)
         inside = [frame.iloc[part].sort_values("rank") for part in parts]
         return pd.concat(inside) if len(parts) > 1 else inside[0]
 
-    def summary(self, details: bool = False) -> tables.Table:
+    def summary(self, details: bool = False) -> Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""
-        size = f"{self.penalty:.4g}" if self._plain else f"{self.requested}"
-        return fit_table(
-            self.release,
-            self.to_frame(),
-            self.test_homogeneity() if self._plain else self.wald_test_terms(),
-            alpha=self.alpha,
-            parts=self.components,
-            estimator=self.estimator,
-            effect=self.design_effect,
-            fit_of_items=self._fit_of_items(),
-            likelihood=loglikelihood.likelihood_lines(self),
-            penalty=size + (", bias-corrected" if self.corrected else ""),
-            warnings=self.warnings,
-            details=details,
-        )
-
-    def _fit_of_items(self) -> list[str]:
-        """Return what is said of how far items are from where their covariates put them."""
-        facts = self.release.design.covariates
-        if facts is None or (free := self._inference().free) is None:
-            return []
-        found = np.sqrt(free.scatter)
-        each = ", ".join(f"{name} {sd:.2f}" for name, sd in zip(facts.columns, found, strict=True))
-        return [
-            f"Lack of fit of the item covariates (Monte Carlo): "
-            f"{format_pvalue(self.test_lack_of_fit()['pvalue'])}; estimated scatter of the items "
-            f"about them: {each}. It is part of the standard errors, and t quantiles have the "
-            f"{self.release.design.item_freedom} degrees of freedom that items leave for it."
-        ]
+        return fit_table(self, details)
 
     def plot_worth(self, ax: Axes | None = None) -> Figure:
         """Draw worths with sampling-only and full intervals; with covariates, of every group."""

@@ -8,37 +8,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.interval import zero_rule
+from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
+from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
 from privrank.hypotheses.statistic import Comparison
-from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
-from privrank.planning.effects import DetectableEffect, check_power, detectable_between
 from privrank.plans.distances import DISTANCES
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part
-from privrank.results import tables
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.details import (
-    clear_differences,
     detail_frame,
     detail_words,
     hypotheses_of,
     plot_details,
 )
-from privrank.results.guarantee import (
-    caption,
-    format_pvalue,
-    noise_source,
-    promise,
-    seed_notes,
-    spent,
-    title,
-    units,
-)
 from privrank.results.rejections import comparison_rejects
-from privrank.results.testnotes import between_groups
-from privrank.results.testwords import redrawn
-from privrank.util.checks import check_alpha, check_count, check_flag
+from privrank.results.tables import Table, interval_heads
+from privrank.results.testnotes import between_groups, redrawn
+from privrank.util.checks import check_count, check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,8 +37,16 @@ __all__ = ["ClosenessResult"]
 
 _COMPLETED = (
     "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "
-    "come about alike in all groups.",
+    "come about alike in all groups."
 )
+
+_IDEAL_ARITHMETIC = (
+    "The privacy of this mechanism assumes idealised arithmetic in one step: the noise is exact "
+    "but for a rounding that alters the p-value with a probability below 2e-10."
+)
+
+# What is released, by the form of a decision.
+_MECHANISMS = {None: "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -75,7 +71,7 @@ class ClosenessResult(Result):
     asked: Comparison = field(repr=False)
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (guarantee.format_pvalue(self.pvalue),)
         groups = f"{len(self.release.sample.groups)} groups"
         return groups, *super(ClosenessResult, self)._shape(), *shown
 
@@ -169,8 +165,9 @@ class ClosenessResult(Result):
             raise ValueError(
                 "chi-square estimates no distance, so it has no interval: use method='tv'."
             )
-        level = self.alpha if alpha is None else check_alpha(alpha)
+        level = self._level(alpha)
         rejects = self._rejects(level)
+        # the second number bounds what sampling adds, at a level of its own
         if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
             second = None
         low, high = distance.ends(noisy, second, part.laplace.scale * part.step, level)
@@ -256,7 +253,7 @@ class ClosenessResult(Result):
             raise ValueError(
                 "no totals by group were released: fit with details_epsilon=... for what differs."
             )
-        level = self.alpha if alpha is None else check_alpha(alpha)
+        level = self._level(alpha)
         return detail_frame(self.release, level)
 
     @once
@@ -287,72 +284,58 @@ class ClosenessResult(Result):
             index=pd.Index([f"ClosenessTest, {self.asked.name}"], name="test"),
         )
 
-    def summary(self, details: bool = False) -> tables.Table:
+    def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: groups, noise, p-value, decision, effect.
 
         With `details` it has the scale of the noise.
         """
         check_flag("details", details)
-        sample = self.release.sample
-        rankings = sample.kind == "rankings"
-        decision = "reject H0" if self.reject else "do not reject"
-        columns, row = ["", "p-value", "decision"], [self.asked.name, "", decision]
+        release, sample, interval = self.release, self.release.sample, self._interval()
+        cells = {"p-value": "", "decision": "reject H0" if self.reject else "do not reject"}
         if self.pvalue is not None:
-            row[1] = "<=0.0001" if self.pvalue <= 1e-4 else f"{self.pvalue:.4f}"
-        if self.effect is not None:
-            columns.append("effect")
-            row.append(f"{self.effect:.4f}")
-        if self.corrected_effect is not None:
-            columns.append("corrected")
-            row.append(f"{self.corrected_effect:.4f}")
-        interval = self._interval()
+            cells["p-value"] = "<=0.0001" if self.pvalue <= 1e-4 else f"{self.pvalue:.4f}"
+        for name, value in (("effect", self.effect), ("corrected", self.corrected_effect)):
+            if value is not None:
+                cells[name] = f"{value:.4f}"
         if interval is not None:
-            columns += [f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]"]
-            row += [_lower(interval[0]), f"{interval[1]:.4f}"]
-        return tables.Table(
-            title=title("Test of Closeness", self.release),
+            low, high = interval
+            limits = (">0" if 0 < low < 5e-5 else f"{low:.4f}", f"{high:.4f}")
+            cells |= zip(interval_heads(self.alpha), limits, strict=True)
+        arithmetic = self.pvalue is not None and release.source != "none"
+        rankings = sample.kind == "rankings"
+        return Table(
+            title=guarantee.title("Test of Closeness", release),
             header=(
                 ("Items:" if rankings else "Categories:", str(len(sample.items))),
-                *units(self.release),
+                *guarantee.units(release),
                 ("Groups:", str(len(sample.groups))),
-                ("Permutations:", f"{self.release.plan.number('permutations'):.0f}"),
+                ("Permutations:", f"{release.plan.number('permutations'):.0f}"),
                 ("Level:", f"{self.alpha:g}"),
                 ("Mechanism:", self._mechanism()),
                 *([("Noise scale:", self._scale())] if details else []),
-                ("Noise source:", noise_source(self.release)),
-                *spent(self.release),
+                ("Noise source:", guarantee.noise_source(release)),
+                *guarantee.spent(release),
             ),
-            columns=tuple(columns),
-            rows=(tuple(row),),
+            columns=("", *cells),
+            rows=((self.asked.name, *cells.values()),),
             notes=(
                 hypotheses_of(sample),
                 self._verdict(),
                 *between_groups(self.asked, sample),
                 *self._effect_words(interval),
-                *detail_words(self.release, self._details(), self.alpha),
-                *(_COMPLETED if sample.completed else ()),
-                holds_if(assumptions(self.release)),
-                promise(self.release, self._protected()),
-                *self._arithmetic(),
-                *(seed_notes([self.release]) if details else []),
+                *detail_words(release, self._details(), self.alpha),
+                *([_COMPLETED] if sample.completed else []),
+                holds_if(assumptions(release)),
+                guarantee.promise(release, self._protected()),
+                *([_IDEAL_ARITHMETIC] if arithmetic else []),
+                *(guarantee.seed_notes([release]) if details else []),
             ),
         )
 
     def _mechanism(self) -> str:
         if self.release.source == "none":
             return "permutation test"
-        return {None: "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}[
-            self._form
-        ]
-
-    def _arithmetic(self) -> tuple[str, ...]:
-        """Return what the proof of a smoothed p-value takes as ideal."""
-        if self.pvalue is None or self.release.source == "none":
-            return ()
-        return (
-            "The privacy of this mechanism assumes idealised arithmetic in one step: the noise is "
-            "exact but for a rounding that alters the p-value with a probability below 2e-10.",
-        )
+        return _MECHANISMS[self._form]
 
     @property
     def _form(self) -> str | None:
@@ -364,31 +347,29 @@ class ClosenessResult(Result):
         return f"{self.release.plan.number('scale'):.4g} (sensitivity {self.asked.sensitivity:.4g})"
 
     def _protected(self) -> str:
-        what = "rankings" if self.release.sample.kind == "rankings" else "choices"
-        if self.release.sample.private_labels:
-            return f"the {what} and who is in which group"
-        if self.release.sample.paired:
-            return f"both {what} of a respondent"
-        return f"the {what}, not who is in which group"
+        sample = self.release.sample
+        if sample.private_labels:
+            return f"the {sample.kind} and who is in which group"
+        if sample.paired:
+            return f"both {sample.kind} of a respondent"
+        return f"the {sample.kind}, not who is in which group"
 
     def _verdict(self) -> str:
-        verb = "is" if self.reject else "is not"
+        verdict = f"H0 {'is' if self.reject else 'is not'} rejected at level {self.alpha:g}"
         if self.pvalue is not None:
             return (
-                f"H0 {verb} rejected at level {self.alpha:g}: {format_pvalue(self.pvalue)}."
-                f"{redrawn(self.release)}{self._power_words()}"
+                f"{verdict}: {guarantee.format_pvalue(self.pvalue)}.{redrawn(self.release)}"
+                f"{self._power_words()}"
             )
         if self._form == "decision":
             return (
-                f"H0 {verb} rejected at level {self.alpha:g}, fixed beforehand. This method "
-                f"releases the decision alone, so there is no p-value; another draw of the noise "
-                f"may decide otherwise."
+                f"{verdict}, fixed beforehand. This method releases the decision alone, so there "
+                f"is no p-value; another draw of the noise may decide otherwise."
             )
         return (
             f"The bit says that the distributions {'differ' if self.reject else 'do not differ'}. "
-            f"It is no "
-            f"test of a stated level: how often it errs depends on the numbers of units and "
-            f"categories."
+            f"It is no test of a stated level: how often it errs depends on the numbers of units "
+            f"and categories."
         )
 
     def _power_words(self) -> str:
@@ -411,27 +392,25 @@ class ClosenessResult(Result):
         if part is None:
             return ()
         name = "chi-square statistic" if distance is None else DISTANCES[self.asked.statistic]
-        words = f"The effect is the {name} of the samples with noise of its own"
-        if self.release.source == "none":
-            words = f"The effect is the {name} of the samples"
-        else:
-            words += f", for epsilon {part.epsilon:.4g} of the total"
+        words = f"The effect is the {name} of the samples"
+        if self.release.source != "none":
+            words += f" with noise of its own, for epsilon {part.epsilon:.4g} of the total"
         if interval is None or distance is None:
             return (words + ".",)
         low, high = interval
         between = f"between {low:.3f} and {high:.3f}"
         if distance.exact and low < part.step:
             between = f"{'above 0 and ' if low > 0 else ''}at most {high:.3f}"
-        words = (
-            f"{words}; with {100 * (1 - self.alpha):g} % confidence the distance of the "
-            f"distributions is {between}."
+        words += (
+            f"; with {100 * (1 - self.alpha):g} % confidence the distance of the distributions is "
+            f"{between}."
         )
-        if not distance.exact:
-            return (words,)
-        return (
-            f"{words} The interval contains 0 if and only if the test does not reject; the "
-            f"corrected effect leaves out what sampling adds to a distance.",
-        )
+        if distance.exact:
+            words += (
+                " The interval contains 0 if and only if the test does not reject; the corrected "
+                "effect leaves out what sampling adds to a distance."
+            )
+        return (words,)
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the effect with its interval.
@@ -448,7 +427,7 @@ class ClosenessResult(Result):
             self.effect or 0.0,
             (low, high),
             label=self.asked.name,
-            caption=f"Closeness, {caption(self.release)}",
+            caption=f"Closeness, {guarantee.caption(self.release)}",
             level=1 - self.alpha,
             ax=ax,
         )
@@ -457,9 +436,14 @@ class ClosenessResult(Result):
         return {}
 
     def _estimates(self) -> dict[str, Any]:
-        details = clear_differences(self._details())
-        found = {"pvalue": self.pvalue, "reject": self.reject, "effect": self.effect}
-        return found if details is None else {**found, "details": details}
+        shown: dict[str, Any] = {
+            "pvalue": self.pvalue,
+            "reject": self.reject,
+            "effect": self.effect,
+        }
+        if (details := self._details()) is not None:
+            shown["details"] = details[details["clear"]].to_dict("records")
+        return shown
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
         facts = (
@@ -469,7 +453,3 @@ class ClosenessResult(Result):
         )
         nothing = pd.Series(np.empty(0))
         return nothing, nothing, facts
-
-
-def _lower(low: float) -> str:
-    return ">0" if 0 < low < 5e-5 else f"{low:.4f}"

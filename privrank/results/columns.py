@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from privrank.results.base import Result
+from privrank.results.base import Result, check_labels
 from privrank.results.guarantee import SEEDED, UNIDENTIFIED
-from privrank.results.labels import check_labels
 from privrank.results.tables import RANK_OF, Column, Table
 from privrank.util.checks import check_count, check_names
 
@@ -80,22 +79,24 @@ def summary_col(
     headings = [c.name for c in columns] if names is None else check_names("names", names)
     if len(headings) != len(results):
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
-    spans = () if groups is None else _spans(groups, len(results))
-    families = list(dict.fromkeys(result.family for result in results))
-    terms = None if rows is None else check_names("rows", rows)
-    asked = terms and _asked(columns, [_label(term, labels or {}) for term in terms])
-    estimates = _estimate_rows(columns, asked, digits)
-    facts = _fact_rows(columns, asked, digits)
-    errors = "Standard errors in parentheses, sampling and privacy noise together."
-    notes = [errors] * any(len(column.bse) for column in columns)
-    notes += [SEEDED] * any("seeded" in dict(column.public)["noise source"] for column in columns)
+    terms = list(dict.fromkeys(chain.from_iterable(column.terms for column in columns)))
+    if rows is not None:
+        terms = _chosen(terms, [_label(row, labels or {}) for row in check_names("rows", rows)])
+    # ranks are facts, too: below the rule, under the estimates of the same terms
+    estimates = _estimate_rows(columns, terms, digits)
+    families = {result.family for result in results}
+    notes = []
+    if any(len(column.bse) for column in columns):
+        notes.append("Standard errors in parentheses, sampling and privacy noise together.")
+    if any("seeded" in dict(column.public)["noise source"] for column in columns):
+        notes.append(SEEDED)
     return Table(
-        title=title or (families[0] if len(families) == 1 else "Results side by side"),
+        title=title or (families.pop() if len(families) == 1 else "Results side by side"),
         header=(),
         columns=("", *headings),
-        rows=(*estimates, *facts),
+        rows=(*estimates, *_fact_rows(columns, terms, digits)),
         notes=tuple(notes),
-        spans=spans,
+        spans=() if groups is None else _spans(groups, len(results)),
         rule=len(estimates),
     )
 
@@ -113,11 +114,12 @@ def label_all(
     """
     own = [result._codes() for result in results]
     known = check_labels(labels, list(dict.fromkeys(chain.from_iterable(own))))
-    found = []
+    labelled = []
     for result, theirs in zip(results, own, strict=True):
+        # a code that another result has is no error here
         given = {code: known[code] for code in theirs if code in known}
-        found.append(result.with_labels(given) if given else result)
-    return found
+        labelled.append(result.with_labels(given) if given else result)
+    return labelled
 
 
 def _label(term: str, labels: Mapping[str, str]) -> str:
@@ -152,27 +154,28 @@ def _spans(groups: object, count: int) -> tuple[tuple[str, int], ...]:
     return spans
 
 
-def _asked(columns: Sequence[Column], rows: Sequence[str]) -> list[str]:
-    """Return the terms that were asked for, all of which must be there."""
-    known = list(dict.fromkeys(chain.from_iterable(column.terms for column in columns)))
+def _chosen(known: Sequence[str], rows: list[str]) -> list[str]:
+    """Return the terms that are wanted, all of which must be there."""
     if unknown := [row for row in rows if row not in known]:
         raise ValueError(f"rows must be among {', '.join(known)}, and {unknown[0]!r} is not.")
-    return list(rows)
+    return rows
 
 
 def _estimate_rows(
-    columns: Sequence[Column], asked: Sequence[str] | None, digits: int
+    columns: Sequence[Column], terms: Sequence[str], digits: int
 ) -> list[tuple[str, ...]]:
     """Return a row of estimates and one of their standard errors for each term."""
     kinds = [str(column.params.name or "") for column in columns]
     rows = [(_ESTIMATE, *kinds)] if len({*kinds} - {""}) > 1 else []
-    every = dict.fromkeys(chain.from_iterable(map(str, c.params.index) for c in columns))
-    for term in every if asked is None else [row for row in asked if row in every]:
-        known = [column if term in column.params.index else None for column in columns]
-        found = ["" if c is None else _number(c.params[term], digits) for c in known]
-        errors = ["" if c is None else f"({_number(c.bse[term], digits)})" for c in known]
-        rows.append((term, *found))
-        rows.append(("", *("" if UNIDENTIFIED in error else error for error in errors)))
+    for term in terms:
+        estimates, errors = [term], [""]
+        for column in columns:
+            value = column.params.get(term)
+            estimates.append("" if value is None else _number(value, digits))
+            error = "" if value is None else f"({_number(column.bse[term], digits)})"
+            errors.append("" if UNIDENTIFIED in error else error)
+        if any(term in column.params.index for column in columns):
+            rows += [tuple(estimates), tuple(errors)]
     return rows
 
 
@@ -181,24 +184,21 @@ def _number(value: float, digits: int) -> str:
 
 
 def _fact_rows(
-    columns: Sequence[Column],
-    asked: Sequence[str] | None,
-    digits: int,
+    columns: Sequence[Column], terms: Sequence[str], digits: int
 ) -> list[tuple[str, ...]]:
     """Return what else is stated of each result, then what is public about its release."""
-    facts = [{**dict(column.facts), **dict(column.public)} for column in columns]
-    labels = dict.fromkeys(chain.from_iterable(facts))
-    public = dict.fromkeys(label for column in columns for label, _ in column.public)
-    if asked is not None:
-        left_out = {f"{RANK_OF}{term}" for column in columns for term in column.terms} - {
-            f"{RANK_OF}{term}" for term in asked
-        }
-        labels = dict.fromkeys(label for label in labels if label not in left_out)
-    return [
-        (label, *(_printed(label, fact.get(label), digits) for fact in facts))
-        for label in (*(label for label in labels if label not in public), *public)
-        if any(fact.get(label) is not None for fact in facts)
+    stated, public = [dict(c.facts) for c in columns], [dict(c.public) for c in columns]
+    labels = [
+        label
+        for label in dict.fromkeys(chain(*stated))
+        if not label.startswith(RANK_OF) or label.removeprefix(RANK_OF) in terms
     ]
+    rows = []
+    for label in (*labels, *dict.fromkeys(chain(*public))):
+        values = [{**own, **more}.get(label) for own, more in zip(stated, public, strict=True)]
+        if any(value is not None for value in values):
+            rows.append((label, *(_printed(label, value, digits) for value in values)))
+    return rows
 
 
 def _printed(label: str, value: Any, digits: int) -> str:
@@ -207,8 +207,5 @@ def _printed(label: str, value: Any, digits: int) -> str:
     if not isinstance(value, float):
         return str(value)
     least = 10.0**-digits
-    return (
-        f"<{least:.{digits}f}"
-        if label.startswith("p-value") and value < least
-        else f"{value:.{digits}f}"
-    )
+    small = label.startswith("p-value") and value < least
+    return f"<{least:.{digits}f}" if small else f"{value:.{digits}f}"

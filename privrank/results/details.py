@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.hypotheses.details import contrasts, half_widths
-from privrank.hypotheses.tails import DetailDistribution
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
@@ -24,38 +22,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REST",
-    "clear_differences",
     "detail_frame",
     "detail_words",
     "hypotheses_of",
     "plot_details",
 ]
 
-FloatArray = NDArray[np.float64]
-
 REST = "the others"
 
+# Clear differences that a summary spells out.
 _MOST_WORDS = 4
-"""Clear differences that a summary spells out."""
-
-
-def detail_items(release: Release) -> list[int]:
-    """Return the places of the items that were asked for."""
-    return [int(place) for place in str(release.plan.settings[DETAILS]).split()]
-
-
-def _means(release: Release) -> tuple[FloatArray, FloatArray, DetailDistribution, float]:
-    """Return noisy totals of scores by group and item, sizes, and the noise with its step."""
-    sample, items = release.sample, detail_items(release)
-    parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
-    distribution = parts[0].distribution
-    assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
-    largest = len(sample.items) - 1 if sample.kind == "rankings" else 1
-    step = parts[0].step / largest
-    totals = np.array([part.values for part in parts]) * step
-    if totals.shape[1] > len(items):
-        totals = totals[:, items]
-    return totals, np.array(sample.sizes, dtype=np.float64), distribution, step
 
 
 def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
@@ -63,20 +39,29 @@ def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
 
     Differences of shares for choices, of mean ranks for rankings.
     """
-    totals, sizes, distribution, step = _means(release)
-    sample, chosen = release.sample, detail_items(release)
+    sample = release.sample
+    items = [int(place) for place in str(release.plan.settings[DETAILS]).split()]
+    # scores lie between 0 and 1: mean ranks are (m - 1) times the mean of theirs, plus 1
     largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
+    parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
+    distribution, step = parts[0].distribution, parts[0].step / largest
+    assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
+    totals = np.array([part.values for part in parts]) * step
+    if totals.shape[1] > len(items):
+        totals = totals[:, items]
+    sizes = np.array(sample.sizes, dtype=np.float64)
+    compared = contrasts(len(sizes))
+    difference = np.array([contrast.weights(sizes) @ totals for contrast in compared])
+    # no difference of mean scores is beyond 1, so that neither are the ends of an interval
     widths = half_widths(totals, sizes, distribution, step, alpha)
-    names = [name for name, _ in sample.groups]
-    asked, k = contrasts(len(sizes)), len(chosen)
-    difference = np.array([contrast.weights(sizes) @ totals for contrast in asked])
     low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-widths, widths))
-    others = [names[c.second[0]] if len(c.second) == 1 else REST for c in asked]
+    names = [name for name, _ in sample.groups]
+    others = [names[c.second[0]] if len(c.second) == 1 else REST for c in compared]
     return pd.DataFrame(
         {
-            "item": [sample.items[place] for place in chosen] * len(asked),
-            "group": np.repeat([names[contrast.first[0]] for contrast in asked], k),
-            "other": np.repeat(others, k),
+            "item": [sample.items[place] for place in items] * len(compared),
+            "group": np.repeat([names[contrast.first[0]] for contrast in compared], len(items)),
+            "other": np.repeat(others, len(items)),
             "difference": largest * np.clip(difference, -1.0, 1.0).ravel(),
             "lower": largest * low.ravel(),
             "upper": largest * high.ravel(),
@@ -85,21 +70,14 @@ def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     )
 
 
-def clear_differences(frame: pd.DataFrame | None) -> list[dict[Any, Any]] | None:
-    """Return the clear differences as records, for archives; None without totals."""
-    return None if frame is None else frame[frame["clear"]].to_dict("records")
-
-
 def hypotheses_of(sample: Sample) -> str:
     """Return H0 and H1 of a comparison of samples in words, and the groups."""
     sizes = ", ".join(name if size is None else f"{name} {size}" for name, size in sample.groups)
-    by = f" by {sample.group_column}" * bool(sample.group_column)
-    hypotheses = (
-        f"H0: the {sample.kind} of all groups have the same distribution. H1: they have not"
-    )
+    by = f" by {sample.group_column}" if sample.group_column else ""
+    hypotheses = f"the {sample.kind} of all groups have the same distribution. H1: they have not"
     if sample.paired:
-        hypotheses = f"H0: the two {sample.kind} of a respondent are exchangeable. H1: they are not"
-    return f"{hypotheses}. Groups{by}: {sizes}."
+        hypotheses = f"the two {sample.kind} of a respondent are exchangeable. H1: they are not"
+    return f"H0: {hypotheses}. Groups{by}: {sizes}."
 
 
 def detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> tuple[str, ...]:
@@ -118,13 +96,14 @@ def detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> 
     clear = frame[frame["clear"]]
     if clear.empty:
         return (f"{head}: no difference is clear.",)
+    # the clearest first: the largest in units of the half width of its interval
     half = 0.5 * (clear["upper"] - clear["lower"])
     order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
     column = release.sample.group_column or "group"
     rows = clear.loc[order].head(_MOST_WORDS).itertuples()
     said = [_statement(row, column, rankings) for row in rows]
     left = len(clear) - len(said)
-    more = f" {left} more are clear: see details()." * (left > 0)
+    more = f" {left} more are clear: see details()." if left > 0 else ""
     return (f"{head}. {'. '.join(said)}.{more}",)
 
 

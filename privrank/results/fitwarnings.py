@@ -25,21 +25,31 @@ BEYOND = (
     "Warning: noise has carried the counts beyond what any answers can give, so the most extreme "
     "worths and their errors are driven by noise: use a larger epsilon or more comparisons."
 )
+# In the local model unanimous answers to a pair are at the limit at every epsilon.
 UNANIMOUS = (
     "Warning: the answers, or the noise of the responses, have carried the counts as far as any "
     "answers can, so the most extreme worths and their errors rest on the penalty: use more "
     "comparisons, and a larger epsilon if it is small."
 )
-"""In the local model unanimous answers to a pair are at the limit at every epsilon."""
 
+BY_COVARIATES = (
+    "Warning: the released comparisons do not connect all items, so that some worths and ranks "
+    "rest on the item covariates alone."
+)
+
+# Standard error of a group's released answers, over these, beyond which they are too rough.
 ROUGH = 1 / 4
-"""Standard error of a group's released answers, over these, beyond which they are too rough."""
 
 
 def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) -> tuple[str, ...]:
     """Return the warnings that go with a fit."""
     plain = equations.covariates is None
-    messages = _part_notes(release, equations)
+    messages = part_notes(release.design.items, equations.components)
+    facts = equations.covariates
+    by_items = facts is not None and bool(facts.item_columns)
+    whole = len(equations.components) == 1
+    if whole and by_items and pair_counts(release).get("member") is not None:
+        messages.append(BY_COVARIATES)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *delta_notes(release))
     if fitted.infinite:
@@ -61,6 +71,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         # what is not identified is not shown
         known = equations.linear.identity if equations.known is None else equations.known
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
+        # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
         if most > 1.0:
             amount = "exceeds" if math.isinf(most) else f"is {most:.2g} times"
@@ -70,6 +81,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
                 f"a larger epsilon, fewer covariates or more respondents."
             )
         return tuple(messages)
+    # of worths the ridge is one number, and so is the information at equal worths and counts
     nominal = nominal_information(equations.items, equations.total, equations.fitted)
     if ridge > nominal:
         messages.append(
@@ -95,34 +107,21 @@ def part_notes(items: Sequence[str], parts: Sequence[IntArray]) -> list[str]:
             "Warning: nothing is identified, as the released comparisons do not exceed their "
             "noise: use a larger epsilon or more comparisons."
         ]
-    found = []
+    notes = []
     if alone:
-        found.append(
+        notes.append(
             f"Warning: not identified: {', '.join(alone)}, whose released comparisons with the "
             f"other items do not exceed their noise. Worths, win rates and ranks are those among "
             f"the others."
         )
     if len(several) > 1:
         names = " and ".join("{" + ", ".join(items[k] for k in part) + "}" for part in several)
-        found.append(
+        notes.append(
             f"Warning: the released comparisons fall into components, {names}, as those between "
             f"them do not exceed their noise: worths, win rates and ranks hold in each, and how "
             f"items of two of them compare is not identified."
         )
-    return found
-
-
-def _part_notes(release: Release, equations: ScoreEquations) -> list[str]:
-    """Return the same, and that worths rest on item covariates where these connect the items."""
-    items, parts, facts = release.design.items, equations.components, equations.covariates
-    found = part_notes(items, parts)
-    whole = len(parts) == 1 and facts is not None and facts.item_columns
-    if whole and pair_counts(release).member is not None:
-        found.append(
-            "Warning: the released comparisons do not connect all items, so that some worths and "
-            "ranks rest on the item covariates alone."
-        )
-    return found
+    return notes
 
 
 def _group_notes(equations: ScoreEquations) -> list[str]:

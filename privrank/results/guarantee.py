@@ -12,20 +12,7 @@ from privrank.plans.choice import deviation, noise_choices
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import (
-    CEILING,
-    DEPENDENCE,
-    GAIN,
-    GROUP_ANSWERS,
-    LARGEST,
-    MOMENTS,
-    NET,
-    ORDER_EFFECT,
-    PAIR_COUNTS,
-    UNEVEN,
-    WINS,
-    WORTHS,
-)
+from privrank.release import names
 from privrank.release.release import Part, Release, distribution_name
 from privrank.release.survey import Design
 
@@ -41,7 +28,7 @@ __all__ = [
     "count_notes",
     "delta_notes",
     "format_pvalue",
-    "guarantee",
+    "comparison_header",
     "level_notes",
     "loss_notes",
     "noise_source",
@@ -68,31 +55,29 @@ UNCERTAIN = (
     "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
 )
 
+# What is printed in place of a number that a release does not identify.
 UNIDENTIFIED = "not identified"
-"""What is printed in place of a number that a release does not identify."""
 
 SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
 
 _SIDE_RELEASES = (
-    (DEPENDENCE, "dependence of answers"),
-    (PAIR_COUNTS, "pair counts"),
-    (GROUP_ANSWERS, "answers of each group"),
-    (ORDER_EFFECT, "order effect"),
+    (names.DEPENDENCE, "dependence of answers"),
+    (names.PAIR_COUNTS, "pair counts"),
+    (names.GROUP_ANSWERS, "answers of each group"),
+    (names.ORDER_EFFECT, "order effect"),
 )
 
 
-def guarantee(release: Release, effect: float, details: bool) -> tuple[tuple[str, str], ...]:
+def comparison_header(
+    release: Release, effect: float, details: bool
+) -> tuple[tuple[str, str], ...]:
     """Return the header lines every summary of comparisons shares: data, unit, noise, budget.
 
     The scale of the noise is among its `details`.
     """
     design = release.design
-    counts = {
-        "observed": "observed",
-        "declared": "declared",
-        "equal": "assumed equal",
-        "released": "released",
-    }["released" if design.pairs is None else design.pairs.origin]
+    origin = "released" if design.pairs is None else design.pairs.origin
+    counts = "assumed equal" if origin == "equal" else origin
     return (
         ("Items:", str(len(design.items))),
         *units(release, "comparison"),
@@ -130,19 +115,16 @@ def noise_source(release: Release) -> str:
 def spent(release: Release) -> tuple[tuple[str, str], ...]:
     """Return the header lines of epsilon and delta."""
     if release.local:
-        rejected = ", ".join(
-            f"{number} {reason}" for reason, number in release.rejected.items() if number
-        )
-        return (
+        counts = [f"{number} {reason}" for reason, number in release.rejected.items() if number]
+        lines = [
             ("Epsilon:", f"{release.epsilon:g} per respondent and report"),
-            ("Rejected reports:", rejected or "none"),
-            *[("Assignments:", "not uniform, see the tally")] * (UNEVEN in release.plan.settings),
-        )
-    private = not math.isinf(release.epsilon)
-    return (
-        ("Epsilon:", f"{release.epsilon:g}" if private else "inf (non-private)"),
-        ("Delta:", f"{release.delta:g}"),
-    )
+            ("Rejected reports:", ", ".join(counts) or "none"),
+        ]
+        if names.UNEVEN in release.plan.settings:
+            lines.append(("Assignments:", "not uniform, see the tally"))
+        return tuple(lines)
+    epsilon = "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"
+    return ("Epsilon:", epsilon), ("Delta:", f"{release.delta:g}")
 
 
 def _mechanism(release: Release) -> str:
@@ -157,38 +139,38 @@ def _mechanism(release: Release) -> str:
 
 def _counts(release: Release) -> Part | None:
     """Return the net wins or the win matrix; None for objective perturbation."""
-    return release.parts.get(NET) or release.parts.get(WINS)
+    return release.parts.get(names.NET) or release.parts.get(names.WINS)
 
 
 def _scales(release: Release) -> str:
+    """Return the scale of the noise, and the sensitivity that it is calibrated to."""
     part, sensitivity = _counts(release), release.design.sensitivity
     if part is None:
         return f"{release.plan.number('lambda'):.4g}, ridge {release.plan.number('gamma'):.4g}"
     if release.local:
-        return f"gain {release.plan.number(GAIN):.4g} of a response"
-    distribution, moved = part.distribution, f"sensitivity {part.step * part.sensitivity:g}"
+        return f"gain {release.plan.number(names.GAIN):.4g} of a response"
+    distribution = part.distribution
     if isinstance(distribution, PermutohedronNoise):
-        scale = 1.0 / distribution.rate
-        moved = f"sensitivity {float(sensitivity.net_permutohedra):.4g} permutohedra"
-    else:
-        assert isinstance(distribution, DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace)
-        scale = distribution.scale
-        if isinstance(distribution, DiscreteGaussian):
-            cells = WINS in release.parts
-            l2 = sensitivity.win_matrix_l2(ties=False) if cells else sensitivity.net_l2
-            moved = f"l2 sensitivity {l2:.4g}"
-    return f"{part.step * scale:.4g} ({moved})"
+        permutohedra = float(sensitivity.net_permutohedra)
+        return f"{part.step / distribution.rate:.4g} (sensitivity {permutohedra:.4g} permutohedra)"
+    assert isinstance(distribution, DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace)
+    moved = f"sensitivity {part.step * part.sensitivity:g}"
+    if isinstance(distribution, DiscreteGaussian):
+        l2 = sensitivity.net_l2
+        if names.WINS in release.parts:
+            l2 = sensitivity.win_matrix_l2(ties=False)
+        moved = f"l2 sensitivity {l2:.4g}"
+    return f"{part.step * distribution.scale:.4g} ({moved})"
 
 
 def _choice_notes(release: Release) -> list[str]:
     """Return how far the noise of net wins moves an item, beside the best other distribution."""
-    part, facts = release.parts.get(NET), release.design.covariates
+    part, facts = release.parts.get(names.NET), release.design.covariates
     if part is None or release.source == "none" or (facts is not None and facts.bounds):
         return []
-    m, share = (
-        len(release.design.items),
-        part.epsilon / math.fsum(each.epsilon for each in release.parts.values()),
-    )
+    m, total = len(release.design.items), math.fsum(p.epsilon for p in release.parts.values())
+    share = part.epsilon / total
+    # the distributions that a fit chooses from at these shares, and what they would have done
     noises = noise_choices(release.design.sensitivity, release.epsilon, release.delta, share)
     others = {distribution_name(noise.distribution): deviation(noise, m) for noise in noises}
     name = distribution_name(part.distribution)
@@ -208,12 +190,13 @@ def _choice_notes(release: Release) -> list[str]:
 
 
 def _errors(release: Release, effect: float) -> str:
-    if MOMENTS[0] in release.parts:
+    if names.MOMENTS[0] in release.parts:
         return "cluster-robust"
-    if DEPENDENCE not in release.parts:
+    if names.DEPENDENCE not in release.parts:
         return "independent answers"
-    if LARGEST in release.found:
-        return f"design effect {effect:.2f}" + " (least)" * (effect == 1.0)
+    if names.LARGEST in release.found:
+        least = " (least)" if effect == 1.0 else ""
+        return f"design effect {effect:.2f}{least}"
     return "second moments of pairs"
 
 
@@ -221,17 +204,16 @@ def allowance(release: Release) -> str:
     """Return what the errors of a fit of comparisons allow for."""
     if release.local:
         return "allowing for sampling and the noise of the responses (the curator adds none)"
-    if MOMENTS[0] in release.parts:
+    if names.MOMENTS[0] in release.parts:
         return "allowing for sampling and the dependence of respondents' answers"
-    noisy = "sampling" if release.source == "none" else "sampling, privacy noise"
-    if DEPENDENCE in release.parts:
-        where = (
-            "the strongest dependence of any"
-            if LARGEST in release.found
-            else "the dependence found in each"
-        )
-        return f"allowing for {noisy} and {where} difference"
-    noisy = noisy.replace(", ", " and ")
+    private = release.source != "none"
+    if names.DEPENDENCE in release.parts:
+        noisy = "sampling, privacy noise" if private else "sampling"
+        which = "dependence in each"
+        if names.LARGEST in release.found:
+            which = "largest dependence of any"
+        return f"allowing for {noisy} and the {which} difference"
+    noisy = "sampling and privacy noise" if private else "sampling"
     if release.survey.unit == "row":
         return f"allowing for {noisy}"
     return f"allowing for {noisy}, as if a respondent's answers were independent"
@@ -244,7 +226,7 @@ def column_heads(release: Release) -> tuple[str, ...]:
     """
     if by_scores(release) or release.source != "none":
         return ("p-value",)
-    return ("t", "P>|t|") if MOMENTS[0] in release.parts else ("z", "P>|z|")
+    return ("t", "P>|t|") if names.MOMENTS[0] in release.parts else ("z", "P>|z|")
 
 
 def reading(release: Release) -> str:
@@ -272,13 +254,15 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
     """
     if release.link == LOGIT:
         return []
-    perturbed = WORTHS in release.parts and release.source != "none"
-    notes = [f"Estimator: {estimator}{', perturbed' * perturbed}."]
+    perturbed, named = names.WORTHS in release.parts and release.source != "none", estimator
+    if perturbed:
+        named += ", perturbed"
     if estimator == "matching loss":
-        notes = [
-            f"{notes[0][:-1]}: it needs net wins only and estimates the same worths as maximum "
-            f"likelihood, with slightly larger errors."
-        ]
+        named += (
+            ": it needs net wins only and estimates the same worths as maximum likelihood, with "
+            "slightly larger errors"
+        )
+    notes = [f"Estimator: {named}."]
     if perturbed and release.link not in BUILT_IN:
         notes.append(
             f"The guarantee takes the declared bounds of link {release.link.name!r}, kappa1 = "
@@ -294,11 +278,9 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     seeded noise, as the header has one.
     """
     design = release.design
-    what = (
-        "the answers, not who answered which pairs"
-        if design.kind == "public"
-        else "the answers and who compared which pairs"
-    )
+    what = "the answers and who compared which pairs"
+    if design.kind == "public":
+        what = "the answers, not who answered which pairs"
     notes = [promise(release, what, "comparison"), *level_notes(release, "comparison")]
     notes += bound_notes(design)
     if not details:
@@ -310,11 +292,11 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     ]
     if shares:
         notes.append(f"Epsilon includes {' and '.join(shares)}.")
-    if LARGEST in release.found:
+    if names.LARGEST in release.found:
         notes.append(
             f"The design effect was released with noise of standard error "
             f"{effect_error(release):.2g}; it is taken to be at most "
-            f"{release.found[CEILING]:.2f}, the most that any answers bring about."
+            f"{release.found[names.CEILING]:.2f}, the most that any answers bring about."
         )
     return notes + _choice_notes(release) + seed_notes([release])
 
@@ -323,10 +305,11 @@ def bound_notes(design: Design) -> list[str]:
     """Return what is said of rows that were left out so that respondents keep the bounds."""
     if design.excess == "refuse":
         return []
-    pairs = ", one of each pair" * design.distinct_pairs
+    answers = "1 answer" if design.max_rows == 1 else f"{design.max_rows} answers"
+    pairs = ", one of each pair" if design.distinct_pairs else ""
     return [
-        f"Of every respondent a secret random draw kept at most {design.max_rows} "
-        f"answer{'s' * (design.max_rows > 1)}{pairs}; how many it left out is not told."
+        f"Of every respondent a secret random draw kept at most {answers}{pairs}; how many it left "
+        f"out is not said."
     ]
 
 
@@ -343,9 +326,9 @@ def level_notes(release: Release, row: str) -> list[str]:
     whole, several = "r times that", "r"
     if most > 1:
         whole, several = f"{release.epsilon * most:g}", f"up to {most}"
+    delta = ", whose delta is larger" if release.delta else ""
     return [
-        f"Epsilon {release.epsilon:g} is per {row}, {whole} for a respondent with {several}"
-        f"{', whose delta is larger' * bool(release.delta)}."
+        f"Epsilon {release.epsilon:g} is per {row}, {whole} for a respondent with {several}{delta}."
     ]
 
 
@@ -385,9 +368,7 @@ def delta_notes(release: Release) -> list[str]:
 
 def seed_notes(releases: Sequence[Release]) -> list[str]:
     """Return the warning that goes with seeded noise, if any of the releases has it."""
-    if any(release.source == "seeded" for release in releases):
-        return [SEEDED]
-    return []
+    return [SEEDED] if any(release.source == "seeded" for release in releases) else []
 
 
 def release_facts(release: Release) -> tuple[tuple[str, str], ...]:

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.errors import NoisyErrors
-from privrank.results import tables
 from privrank.results.guarantee import pvalue_cell
+from privrank.results.tables import Table, interval_heads, printed
 from privrank.util.checks import check_alpha
 from privrank.util.formula import constraint
 from privrank.util.solvers import pseudo_inverse, rank
@@ -23,8 +23,8 @@ __all__ = ["ContrastTests", "t_test", "wald_test"]
 
 FloatArray = NDArray[np.float64]
 
+# Letters of the name of a contrast that are shown.
 _LONGEST = 60
-"""Letters of the name of a contrast that are shown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -42,7 +42,7 @@ class ContrastTests:
     tvalue : ndarray, shape (rows,)
         Distances of the estimates from the hypotheses, over their standard errors.
     pvalue : ndarray, shape (rows,), or a number where there is one row
-        How probable so large a distance is, by the distribution of the errors: under noise this is
+        How probable so large a distance is, by the distribution of the errors. Under noise this is
         not the p-value of a normal `tvalue`, which is then not printed.
     weights : ndarray, shape (rows, p)
         The contrasts as weights of the coefficients.
@@ -83,28 +83,18 @@ class ContrastTests:
             return ()
         return ("z",) if math.isinf(self.errors.df) else ("t",)
 
-    def summary(self, alpha: float = 0.05) -> tables.Table:
+    def summary(self, alpha: float = 0.05) -> Table:
         """Return the tests as a table; `alpha` is one minus the level of its intervals."""
         frame, named = self.summary_frame(alpha), self._statistic
-        numbers = [*frame.columns[: 2 + len(named)]]
-        rows = tuple(
-            (
-                str(name),
-                *(f"{row[number]:.4f}" for number in numbers[:1]),
-                *(f"{row[number]:.3f}" for number in numbers[1:]),
-                pvalue_cell(row["pvalue"]),
-                *(f"{row[end]:.3f}" for end in ("lower", "upper")),
-            )
-            for name, row in zip(frame.index, frame.to_dict("records"), strict=True)
-        )
+        numbers = dict.fromkeys(("std_err", *named), "{:.3f}")
+        limits = dict.fromkeys(("lower", "upper"), "{:.3f}")
         heads = (*named, *(f"P>|{name}|" for name in named)) or ("p-value",)
-        limits = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]")
         note = "P-values and intervals are by the distribution of sampling error plus noise."
-        return tables.Table(
+        return Table(
             title="Tests of Contrasts",
             header=(),
-            columns=("", "coef", "std err", *heads, *limits),
-            rows=rows,
+            columns=("", "coef", "std err", *heads, *interval_heads(alpha)),
+            rows=printed(frame, {"coef": "{:.4f}", **numbers, "pvalue": pvalue_cell, **limits}),
             notes=() if named else (note,),
         )
 
@@ -137,15 +127,16 @@ def t_test(
     known = [str(name) for name in params.index]
     weights, constants = constraint(hypothesis, known)
     constants, effect = constants.ravel(), weights @ params.to_numpy()
+    # w'Cw for every row w: the variance of the contrast
     variance = np.einsum("rp,pq,rq->r", weights, covariance.to_numpy(), weights, optimize=True)
     sd = np.sqrt(np.maximum(variance, 0.0))
-    away = effect - constants
+    deviation = effect - constants
     return ContrastTests(
         tuple(_contrast_name(*row, known) for row in zip(weights, constants, strict=True)),
         effect,
         sd,
-        np.divide(away, sd, np.full_like(away, np.nan), where=sd > 0),
-        np.squeeze(errors.pvalues(weights, away)),
+        np.divide(deviation, sd, np.full_like(deviation, np.nan), where=sd > 0),
+        np.squeeze(errors.pvalues(weights, deviation)),
         weights,
         errors,
     )
@@ -162,11 +153,18 @@ def wald_test(
     weights, constants = constraint(hypothesis, [str(name) for name in params.index])
     value = weights @ params.to_numpy() - np.ravel(constants)
     middle = weights @ covariance.to_numpy() @ weights.T
+    # hypotheses that repeat each other make the covariance singular: its rank is the df
     inverse = pseudo_inverse(middle)
     statistic = float(value @ inverse @ value)
-    result = tables.chi_squared(statistic, rank(middle))
+    # imported here, as it takes a while
+    from statsmodels.stats.contrast import ContrastResults
+
+    df = rank(middle)
+    result = ContrastResults(
+        chi2=statistic, statistic=statistic, df_denom=df, distribution="chi2", distargs=(df,)
+    )
     if not errors.normal_alone:
-        pvalue = errors.wald_pvalue(weights, inverse, statistic, rank(middle))
+        pvalue = errors.wald_pvalue(weights, inverse, statistic, df)
         result.pvalue = np.asarray(pvalue)
         result.distribution = "Monte Carlo"
     return result

@@ -54,7 +54,7 @@ class Budget(Ledger):
     >>> budget.left
     (1.0, 0.0)
 
-    On disk, here in a folder that is thrown away:
+    On disk, here in a temporary folder:
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.contrasts import quasi_variances
+from privrank.bradley_terry.contrasts import Worths, quasi_variances, standard_errors
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.inversion import intervals
 from privrank.bradley_terry.linear import pair_predictors
-from privrank.bradley_terry.worths import Worths, standard_errors
 from privrank.distributions.links import Link
 from privrank.release.release import Release
 from privrank.release.survey import Design
@@ -55,6 +54,7 @@ def pair_table(
     together = worths.together
     difference = np.where(together, worths.values[first] - worths.values[second], np.nan)
     count = max(int(together.sum()), 1) if check_flag("simultaneous", simultaneous) else 1
+    # limits of probabilities are those of differences, as the link's function rises
     lower, upper = worths.intervals(alpha / count)
     return {
         "item1": names[first],
@@ -124,6 +124,7 @@ def worth_table(
     """Return the worths of groups with their errors, by the map from coefficients to them."""
     inside = inference.equations.within(shown)
     lower, upper = intervals(inference, inside, alpha)
+    # a worth that no released comparison identifies has a row of zeros and no limits
     known = np.where(np.isnan(lower) & ~inside.any(axis=1), np.nan, 1.0)
     rows = [group | {"item": item} for group in groups for item in inference.release.design.items]
     return pd.DataFrame(rows).assign(
@@ -145,6 +146,7 @@ def quasi_table(worths: Worths, items: tuple[str, ...]) -> pd.DataFrame:
             table[part, 0] = worths.values[part]
             table[part, 1] = np.sqrt(np.maximum(np.diag(inside), 0.0))
         if len(part) > 2:
+            # q_i + q_j fits the variance of every difference; a negative q has no root
             q, off = quasi_variances(inside)
             table[part, 2] = np.sqrt(np.where(q > 0, q, np.nan))
             table[part, 3] = np.abs(off).max(axis=1)

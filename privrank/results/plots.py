@@ -2,14 +2,16 @@
 
 Released numbers only. Every function is given a table or numbers of a result (`frame` is that of
 its ``to_frame()`` unless it says otherwise), the significance level `alpha` of its bars, and a
-`caption`, the guarantee, which becomes the title; it draws into ``ax=`` and returns the figure.
+`caption`, the guarantee, which becomes the title. It draws into ``ax=`` and returns the figure.
 Titles and labels are broken where the axes end. The title is the one that ``ax.set_title`` sets: a
 user's takes its place, and axes that have one keep it.
 """
 
 from __future__ import annotations
 
+import io
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,19 +27,16 @@ __all__ = [
     "differences",
     "effect",
     "group_worths",
-    "neighbours",
     "null_distribution",
     "pairwise",
     "planned",
-    "power",
+    "png",
     "win_rates",
     "worth",
 ]
 
 FloatArray = NDArray[np.float64]
-
-_MOST_NAMED = 15
-"""Comparisons of one item that a figure names."""
+IntArray = NDArray[np.int64]
 
 _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 
@@ -56,9 +55,30 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     return pyplot.subplots(figsize=size, layout="constrained")
 
 
-def _rows(m: int) -> tuple[tuple[float, float], int]:
-    """Return the size of a figure with a row for each of `m` items, and that of its dots."""
-    return ((6.4, 0.42 * m + 1.5), 32) if m <= 20 else ((6.4, 0.24 * m + 1.5), 16)
+def png(figure: Figure) -> bytes:
+    """Return a figure as a picture, and close it."""
+    from matplotlib import pyplot
+
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=160)
+    pyplot.close(figure)
+    return picture.getvalue()
+
+
+def _item_axes(
+    ax: Axes | None, labels: Sequence[str], height: float = 0.0
+) -> tuple[Figure, Axes, IntArray, int]:
+    """Return a figure with a row for each label, the first on top, their places, and a dot's size.
+
+    A row is as high as 20 of them allow, or of that `height` in inches.
+    """
+    m = len(labels)
+    height, dots = (height or 0.42, 32) if m <= 20 else (height or 0.24, 16)
+    figure, ax = _axes(ax, (6.4, height * m + 1.5))
+    rows = np.arange(m)[::-1]
+    ax.set_yticks(rows, labels, parse_math=False)
+    ax.set_ylim(-0.6, m - 0.4)
+    return figure, ax, rows, dots
 
 
 def _broken(ax: Any, text: str) -> str:
@@ -81,6 +101,7 @@ def _finish(
 def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) -> None:
     """Draw intervals; one that has no end on a side has an arrow there, beyond all that have."""
     sides = np.array(frame[["lower", "upper"]], dtype=np.float64)
+    # arrows stand a tenth of the range beyond all finite ends and estimates
     known = np.append(sides[np.isfinite(sides)], frame[estimate])
     known = known[np.isfinite(known)] if np.isfinite(known).any() else np.zeros(1)
     room = 0.1 * (float(np.ptp(known)) or 1.0)
@@ -94,23 +115,21 @@ def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) 
 
 
 def _caterpillar(
-    ax: Any, frame: pd.DataFrame, estimate: str, colours: list[str], reference: float
-) -> None:
+    ax: Axes | None, frame: pd.DataFrame, estimate: str, colours: list[str], reference: float
+) -> tuple[Figure, Axes, IntArray]:
     """Draw one row per item, best on top, with its rank set at the right edge."""
-    rows = np.arange(len(frame))[::-1]
+    figure, ax, rows, dots = _item_axes(ax, [str(item) for item in frame.index])
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     _bars(ax, rows, frame, estimate, color=_FULL, lw=2.5, zorder=1)
-    ax.scatter(frame[estimate], rows, color=colours, s=_rows(len(frame))[1], zorder=3)
-    ax.set_yticks(rows, [str(item) for item in frame.index], parse_math=False)
-    ax.set_ylim(-0.6, len(frame) - 0.4)
-    words = [
-        "not identified" if np.isnan(low) else f"{low:.0f}" + f"–{high:.0f}" * (low < high)
-        for low, high in zip(frame["rank_lower"], frame["rank_upper"], strict=True)
-    ]
-    margin = {"xycoords": ("axes fraction", "data"), "color": "0.35", "annotation_clip": False}
-    for row, ranks in zip(rows, words, strict=True):
-        ax.annotate(ranks, (1.02, row), va="center", **margin)
-    ax.annotate("rank", (1.02, len(frame) - 0.4), va="bottom", **margin)
+    ax.scatter(frame[estimate], rows, color=colours, s=dots, zorder=3)
+    margin: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
+    for row, low, high in zip(rows, frame["rank_lower"], frame["rank_upper"], strict=True):
+        ranks = "not identified" if np.isnan(low) else f"{low:.0f}"
+        if low < high:
+            ranks += f"–{high:.0f}"
+        ax.annotate(ranks, (1.02, row), va="center", color="0.35", **margin)
+    ax.annotate("rank", (1.02, len(frame) - 0.4), va="bottom", color="0.35", **margin)
+    return figure, ax, rows
 
 
 def worth(
@@ -119,13 +138,10 @@ def worth(
     """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included."""
     from scipy.stats import norm
 
-    figure, ax = _axes(ax, _rows(len(frame))[0])
-    _caterpillar(ax, frame, "worth", [_INK] * len(frame), 0.0)
-    rows = np.arange(len(frame))[::-1]
+    figure, ax, rows = _caterpillar(ax, frame, "worth", [_INK] * len(frame), 0.0)
     half = norm.isf(alpha / 2) * frame["sampling"]
-    ax.hlines(
-        rows, frame["worth"] - half, frame["worth"] + half, color=_INK, lw=5, alpha=0.55, zorder=2
-    )
+    ends = frame["worth"] - half, frame["worth"] + half
+    ax.hlines(rows, *ends, color=_INK, lw=5, alpha=0.55, zorder=2)
     label = (
         f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals: dark, sampling error "
         f"alone; light, privacy noise included"
@@ -150,19 +166,16 @@ def group_worths(
     items = list(dict.fromkeys(frame["item"]))
     groups = [", ".join(str(row[name]) for name in factors) for row in frame.to_dict("records")]
     labels = list(dict.fromkeys(groups))
-    figure, ax = _axes(ax, (6.4, max(0.22 * len(labels), 0.42) * len(items) + 1.5))
+    figure, ax, rows, _ = _item_axes(ax, items, max(0.22 * len(labels), 0.42))
     from matplotlib import colormaps
 
     colours = colormaps["cividis"](np.linspace(0.0, 0.9, len(labels)))
     ax.axvline(0.0, color="0.75", lw=0.8, zorder=0)
-    rows = np.arange(len(items))[::-1]
     for place, label in enumerate(labels):
         part = frame[[group == label for group in groups]]
         at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
         _bars(ax, at, part, "worth", color=colours[place], lw=2.0, alpha=0.6)
         ax.scatter(part["worth"], at, color=colours[place], s=26, zorder=3, label=label or "all")
-    ax.set_yticks(rows, items, parse_math=False)
-    ax.set_ylim(-0.6, len(items) - 0.4)
     if factors:
         ax.legend(
             title=", ".join(factors), frameon=False, bbox_to_anchor=(1.0, 1.0), loc="upper left"
@@ -173,9 +186,8 @@ def group_worths(
 
 def win_rates(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
     """Draw win rates with intervals; the selected items in another colour."""
-    figure, ax = _axes(ax, _rows(len(frame))[0])
     colours = [_CHOSEN if chosen else _INK for chosen in frame["selected"]]
-    _caterpillar(ax, frame, "win_rate", colours, 0.5)
+    figure, ax, _ = _caterpillar(ax, frame, "win_rate", colours, 0.5)
     label = f"win rate; {100 * (1 - alpha):g} % intervals, privacy noise included"
     _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}", label)
     return figure
@@ -215,12 +227,8 @@ def pairwise(
 def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
     """Draw a consensus order, best on top: the ranks each item can have, and its own place."""
     m = len(frame)
-    size, dots = _rows(m)
-    figure, ax = _axes(ax, size)
-    rows = np.arange(m)[::-1]
     places = [f"{rank}  {item}" for item, rank in frame["rank"].items()]
-    ax.set_yticks(rows, places, parse_math=False)
-    ax.set_ylim(-0.6, m - 0.4)
+    figure, ax, rows, dots = _item_axes(ax, places)
     ax.set_xlim(0.4, m + 0.6)
     ax.scatter(frame["rank"], rows, color=_INK, s=dots, zorder=3)
     if "rank_lower" in frame:
@@ -231,33 +239,9 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
             f"{100 * (1 - alpha):g} % for all items at once, privacy noise included"
         )
     else:
-        label = "place in the consensus; the order alone was released"
+        label = "place in the consensus"
     ax.locator_params(axis="x", integer=True)
     _finish(ax, f"Consensus, {caption}", label)
-    return figure
-
-
-def neighbours(
-    frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None
-) -> Figure:
-    """Draw an order, best on top: between two items the fraction that places them so."""
-    m = len(frame)
-    size, dots = _rows(m)
-    figure, ax = _axes(ax, size)
-    rows = np.arange(m)[::-1]
-    places = [f"{place}  {item}" for item, place in frame["place"].items()]
-    ax.set_yticks(rows, places, parse_math=False)
-    ax.set_ylim(-0.6, m - 0.4)
-    ax.axvline(0.5, color="0.75", lw=0.8, zorder=0)
-    known = frame["over_next"].notna().to_numpy()
-    shown, between = frame[known], rows[known] - 0.5
-    _bars(ax, between, shown, "over_next", color=_FULL, lw=2.5, zorder=1)
-    ax.scatter(shown["over_next"], between, color=_INK, s=dots, zorder=3)
-    label = (
-        f"fraction that places an item before the one below it, where they were compared; "
-        f"{100 * (1 - alpha):g} % intervals that hold at once"
-    )
-    _finish(ax, f"Order, {caption}", label)
     return figure
 
 
@@ -287,36 +271,21 @@ def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | Non
 
     `frame` has ``item``, ``group``, ``other``, ``difference``, ``lower``, ``upper`` and ``clear``.
     """
-    items = list(dict.fromkeys(frame["item"]))
     versus = [f"{row.group} v {row.other}" for row in frame.itertuples()]
-    comparisons = list(dict.fromkeys(versus))
-    each = len(comparisons)
-    figure, ax = _axes(ax, (6.4, max(0.2 * each, 0.34) * len(items) + 1.5))
-    # a band for each item, within it one row for each comparison
-    place = np.array([items.index(item) for item in frame["item"]])
-    within = np.array([comparisons.index(name) for name in versus])
-    rows = len(items) - 1 - place + (0.5 * (each - 1) - within) * 0.8 / each
+    heading, labels = versus[0], [str(item) for item in frame["item"]]
+    if len(set(versus)) > 1:
+        # the comparisons of an item stand below each other, each with its name
+        by_item = np.argsort(pd.factorize(frame["item"])[0], kind="stable")
+        frame = frame.assign(versus=versus).iloc[by_item]
+        heading = f"{len(set(versus))} comparisons"
+        labels = [f"{row.item}: {row.versus}" for row in frame.itertuples()]
+    figure, ax, rows, dots = _item_axes(ax, labels)
     ax.axvline(0.0, color="0.75", lw=0.8, zorder=0)
-    for chosen, bar, dot in ((False, _FULL, _INK), (True, _CHOSEN, _CHOSEN)):
-        part = frame["clear"].to_numpy() == chosen
+    for clear, bar, dot in ((False, _FULL, _INK), (True, _CHOSEN, _CHOSEN)):
+        part = frame["clear"].to_numpy() == clear
         ends = frame.loc[part, "lower"], frame.loc[part, "upper"]
         ax.hlines(rows[part], *ends, color=bar, lw=2.5, alpha=0.6, zorder=1)
-        ax.scatter(frame.loc[part, "difference"], rows[part], color=dot, s=24, zorder=3)
-    ax.set_yticks(len(items) - 1 - np.arange(len(items)), items, parse_math=False)
-    ax.set_ylim(-0.6, len(items) - 0.4)
-    if 1 < each <= _MOST_NAMED:
-        for row, name in zip(rows, versus, strict=True):
-            ax.annotate(
-                name,
-                (1.01, row),
-                xycoords=("axes fraction", "data"),
-                va="center",
-                color="0.35",
-                fontsize="x-small",
-                annotation_clip=False,
-                parse_math=False,
-            )
-    heading = comparisons[0] if each == 1 else f"{each} comparisons"
+        ax.scatter(frame.loc[part, "difference"], rows[part], color=dot, s=dots, zorder=3)
     _finish(ax, f"{heading}, {caption}", label)
     return figure
 
@@ -344,27 +313,6 @@ def null_distribution(
     ax.set_ylabel("density under H0")
     ax.set_ylim(bottom=0.0)
     ax.legend(frameon=False, fontsize="small")
-    _finish(ax, caption, label)
-    return figure
-
-
-def power(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
-    """Draw power against effect, two standard errors of the simulation as a band.
-
-    `frame` has ``total_variation``, ``power`` and ``std err``, and ``phi`` for rankings.
-    """
-    figure, ax = _axes(ax, (6.4, 3.4))
-    rankings = "phi" in frame
-    effect = 1.0 - frame["phi"] if rankings else frame["total_variation"]
-    low = np.clip(frame["power"] - 2 * frame["std err"], 0, 1)
-    high = np.clip(frame["power"] + 2 * frame["std err"], 0, 1)
-    ax.fill_between(effect, low, high, color=_FULL, alpha=0.5, lw=0)
-    ax.plot(effect, frame["power"], color=_INK, marker="o", ms=4)
-    ax.axhline(alpha, color="0.35", lw=1.0, ls="--")
-    ax.annotate(f"level {alpha:g}", (effect.iloc[-1], alpha), ha="right", va="bottom", color="0.35")
-    ax.set_ylim(0.0, 1.02)
-    ax.set_ylabel("power")
-    label = "1 - phi of the Mallows model" if rankings else "total variation from H0"
     _finish(ax, caption, label)
     return figure
 

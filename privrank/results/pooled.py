@@ -1,4 +1,4 @@
-"""The result of pooling several releases: of one survey, or of several."""
+"""The result of pooling several releases, of one survey or of several, and its tables."""
 
 from __future__ import annotations
 
@@ -6,37 +6,45 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.linalg import helmert
 
 from privrank import __version__
-from privrank.bradley_terry.contrasts import rank_sets
-from privrank.bradley_terry.pooledtests import intervals, pvalues
-from privrank.bradley_terry.pooling import Pooled, pool
-from privrank.bradley_terry.randomeffects import RandomEffects, random_effects
-from privrank.bradley_terry.sources import contrast_basis, worth_source
-from privrank.consensus.votesource import fraction_source, score_source
+from privrank.bradley_terry.contrasts import tested_rank_sets
 from privrank.release.archived import archive
-from privrank.results import broom
 from privrank.results.aggregation import AggregationResult
+from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
+from privrank.results.guarantee import (
+    format_pvalue,
+    noise_source,
+    pvalue_cell,
+    rank_range,
+    reading,
+    release_facts,
+    seed_notes,
+)
 from privrank.results.pairs import chance_name
-from privrank.results.poolable import Effects, Survey, check_reports, check_scores
-from privrank.results.tables import Column, Table
-from privrank.util.checks import check_alpha
+from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
+from privrank.results.tables import Column, Table, interval_heads
+from privrank.util.checks import check_alpha, check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["PooledResult", "pooled"]
+__all__ = ["Effects", "PooledResult", "Survey", "pooled"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+Survey = Literal["same", "different"]
+Effects = Literal["common", "random"]
 
 
 def pooled(
@@ -47,38 +55,31 @@ def pooled(
     names: tuple[str, ...] = (),
 ) -> PooledResult:
     """Return results as pooled: the same numbers of several releases, checked to be the same."""
-    same, m = survey == "same", len(results[0].items)
-    fits = [each for each in results if isinstance(each, BTLResult)]
-    votes = [each for each in results if isinstance(each, AggregationResult)]
-    by_pair = None
+    # worths are one block of contrasts; scores and fractions are blocks of one number each
+    m, pairs = len(results[0].items), None
+    how = {"same": survey == "same", "random": effects == "random"}
+    fits = [result for result in results if isinstance(result, BTLResult)]
+    votes = [result for result in results if isinstance(result, AggregationResult)]
     if fits:
         inferences = [fit._inference() for fit in fits]
-        check_scores(inferences, same)
-        spread = min(each.equations.function.spread for each in inferences)
-        sources = [worth_source(each) for each in inferences]
-        by_item = pool(sources, np.zeros((1, m - 1)), same=same, spread=spread)
+        spread = min(inference.equations.function.spread for inference in inferences)
+        sources = [worth_source(inference) for inference in inferences]
+        items = pool(sources, np.zeros((1, m - 1)), spread=spread, **how)
     else:
-        stated = [(check_reports(each._scores()), each.target) for each in votes]
+        stated = [(result._scores(), result.target) for result in votes]
         scores = [score_source(*each) for each in stated]
-        by_item = pool(scores, np.full((m, 1), 0.5 * (m - 1)), same=same)
+        items = pool(scores, np.full((m, 1), 0.5 * (m - 1)), **how)
         if all(each.fractions is not None for each, _ in stated):
             fractions = [fraction_source(*each) for each in stated]
-            by_pair = pool(fractions, np.full((m * (m - 1) // 2, 1), 0.5), same=same)
-    random = effects == "random"
+            pairs = pool(fractions, np.full((m * (m - 1) // 2, 1), 0.5), **how)
     return PooledResult(
         results=tuple(fits or votes),
         survey=survey,
         alpha=alpha,
         names=names,
-        by_item=random_effects(by_item) if random else by_item,
-        by_pair=random_effects(by_pair) if random and by_pair is not None else by_pair,
+        by_item=items,
+        by_pair=pairs,
     )
-
-
-def _deviations(covariances: FloatArray, rows: FloatArray, blocks: IntArray) -> FloatArray:
-    """Return standard deviations of combinations, of one block each."""
-    variance = np.einsum("rp,rpq,rq->r", rows, covariances[blocks], rows)
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 @Result.register
@@ -97,9 +98,9 @@ class PooledResult:
         Whether all results are of the same respondents, or each of others.
     alpha : float
         Significance level of what it states.
-    by_item : Pooled or RandomEffects
+    by_item : Pooled
         Contrasts of the worths, or Borda scores.
-    by_pair : Pooled, RandomEffects or None
+    by_pair : Pooled or None
         Pair fractions, where all releases have them.
     names : tuple of str
         What the results are called; empty for release 1, release 2 and so on.
@@ -108,27 +109,27 @@ class PooledResult:
     -----
     **Privacy.** Pooling reads releases alone, so it spends nothing. What they have spent together
     is, of the same respondents, the sum of their epsilons, and of their deltas (basic composition).
-    Of surveys without a common respondent it is the largest of each: replace one respondent of
-    survey k, and the releases of all others, independent of it, have the same distribution; that of
-    survey k changes by its own epsilon and delta, and so does the distribution of all together.
+    Of surveys without a common respondent it is the largest of each. Replace one respondent of
+    survey k: the releases of all others, independent of it, have the same distribution, and that of
+    survey k changes by its own epsilon and delta. So does the distribution of all together.
     Whoever answered in several surveys is protected by the sum over these.
     """
 
     results: tuple[BTLResult | AggregationResult, ...]
     survey: Survey
     alpha: float
-    by_item: Pooled | RandomEffects = field(repr=False)
-    by_pair: Pooled | RandomEffects | None = field(default=None, repr=False)
+    by_item: Pooled = field(repr=False)
+    by_pair: Pooled | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
 
     model: ClassVar[str] = "PooledResult"
     noisy_errors: ClassVar[bool] = True
-    tidy = broom.tidy
-    glance = broom.glance
+    tidy = Result.tidy
+    glance = Result.glance
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
-        what = f"{len(self.results)} releases, {self.survey} survey{'s' * (not self._same)}"
+        what = f"{len(self.results)} releases, {self.survey} survey{'' if self._same else 's'}"
         return f"<PooledResult: {what}, {len(self.items)} items, epsilon = {self.epsilon:g}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -138,12 +139,12 @@ class PooledResult:
     @property
     def effects(self) -> Effects:
         """Whether all surveys are taken to have common values, or random ones about a mean."""
-        return "random" if isinstance(self.by_item, RandomEffects) else "common"
+        return "common" if self.tau is None else "random"
 
     @property
     def tau(self) -> float | None:
         """Standard deviation between surveys of each worth or Borda score; None if common."""
-        return self.by_item.tau if isinstance(self.by_item, RandomEffects) else None
+        return self.by_item.tau
 
     @property
     def _same(self) -> bool:
@@ -166,80 +167,60 @@ class PooledResult:
     @property
     def nobs(self) -> int:
         """Number of units: of the one survey, or of all surveys."""
-        return self.results[0].nobs if self._same else sum(each.nobs for each in self.results)
+        units = [result.nobs for result in self.results]
+        return units[0] if self._same else sum(units)
 
     @property
     def epsilon(self) -> float:
         """Epsilon of all releases together: of one survey the sum, of several the largest."""
-        return self._together([each.epsilon for each in self.results])
+        epsilons = [result.epsilon for result in self.results]
+        return math.fsum(epsilons) if self._same else max(epsilons)
 
     @property
     def delta(self) -> float:
         """Delta of all releases together, as of :attr:`epsilon`."""
-        return self._together([each.delta for each in self.results])
+        deltas = [result.delta for result in self.results]
+        return math.fsum(deltas) if self._same else max(deltas)
 
-    def _together(self, each: list[float]) -> float:
-        return math.fsum(each) if self._same else max(each)
-
-    def _named(self, values: Any, name: str) -> pd.Series[Any]:
+    def _series(self, values: Any, name: str) -> pd.Series[Any]:
         return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
 
     def _level(self, alpha: float | None) -> float:
         return self.alpha if alpha is None else check_alpha(alpha)
 
     @property
-    def _shown(self) -> tuple[FloatArray, NDArray[np.int64]]:
+    def _item_rows(self) -> tuple[FloatArray, IntArray]:
         """What is shown of each item as a combination of the pooled numbers, and of which block."""
         m = len(self.items)
         if self._worths:
-            return contrast_basis(m).T, np.zeros(m, dtype=np.int64)
+            return helmert(m).T, np.zeros(m, dtype=np.int64)
         return np.ones((m, 1)), np.arange(m)
 
     @property
-    def _pair_rows(self) -> FloatArray:
-        """All differences of two worths as combinations of their contrasts."""
+    def _pair_rows(self) -> tuple[FloatArray, IntArray]:
+        """The same of each pair: differences of two worths, or fractions."""
         first, second = np.triu_indices(len(self.items), 1)
-        rows = contrast_basis(len(self.items)).T
-        return np.asarray(rows[first] - rows[second])
-
-    def _errors(self, covariances: FloatArray) -> FloatArray:
-        return _deviations(covariances, *self._shown)
-
-    def _limits(
-        self, found: Pooled | RandomEffects, rows: FloatArray, blocks: IntArray, alpha: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return limits of combinations; those of fractions and Borda scores have a range."""
-        largest = 1.0 if found is self.by_pair else len(self.items) - 1.0
-        if isinstance(found, RandomEffects):
-            low, high = found.limits(rows, blocks, alpha)
-            ends = (-np.inf, np.inf) if self._worths else (0.0, largest)
-            return np.clip(low, *ends), np.clip(high, *ends)
-        return intervals(found, rows, alpha) if self._worths else found.inverted(alpha, largest)
-
-    def _tests(
-        self, found: Pooled | RandomEffects, rows: FloatArray, blocks: IntArray, null: float
-    ) -> FloatArray:
-        """Return p-values of the hypotheses that combinations are `null`."""
-        if isinstance(found, RandomEffects):
-            return found.pvalues(rows, blocks, null)
         if self._worths:
-            return pvalues(found, rows)
-        away = np.asarray(found.point[:, 0] - null)
-        return found.pvalues(found.along(rows, blocks), away, np.full_like(found.point, null))
+            rows = helmert(len(self.items)).T
+            return rows[first] - rows[second], np.zeros(len(first), dtype=np.int64)
+        return np.ones((len(first), 1)), np.arange(len(first))
+
+    def _part_errors(self, covariances: FloatArray, name: str) -> pd.Series[float]:
+        """Return the standard errors of all items that one part of the covariance gives."""
+        rows, blocks = self._item_rows
+        variance = np.einsum("rp,rpq,rq->r", rows, covariances[blocks], rows)
+        return self._series(np.sqrt(np.maximum(variance, 0.0)), name)
 
     @property
     def params(self) -> pd.Series[float]:
         """Pooled centred worths, or Borda scores."""
-        rows, blocks = self._shown
-        values = np.einsum("rp,rp->r", rows, self.by_item.point[blocks])
-        return self._named(values, "worth" if self._worths else "Borda")
+        values = self.by_item.values(*self._item_rows)
+        return self._series(values, "worth" if self._worths else "Borda")
 
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors, sampling and privacy noise together."""
-        if isinstance(self.by_item, RandomEffects):
-            return self._named(self.by_item.errors(*self._shown), "std err")
-        return self._named(self._errors(self.by_item.covariance), "std err")
+        return self._series(self.by_item.errors(*self._item_rows)[0], "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
@@ -247,29 +228,23 @@ class PooledResult:
 
         With random effects all that is not privacy noise: which surveys were drawn, too.
         """
-        if self.effects == "random":
-            rest = np.sqrt(np.maximum(self.bse**2 - self.bse_privacy**2, 0.0))
-            return self._named(rest, "sampling")
-        return self._named(self._errors(self.by_item.parts[0]), "sampling")
+        rest = np.maximum(self.bse**2 - self.bse_privacy**2, 0.0)
+        return self._series(np.sqrt(rest), "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
         """Privacy part of the standard errors."""
-        return self._named(self._errors(self.by_item.parts[1]), "privacy")
+        return self._part_errors(self.by_item.parts[1], "privacy")
 
     @property
     def bse_single(self) -> pd.DataFrame:
         """Standard errors that each release would have by itself, one column each.
 
         With the same estimates of sampling error and information, so that the pooled one is at most
-        the least of them (:mod:`privrank.bradley_terry.pooling`).
+        the least of them (:mod:`privrank.results.pooling`).
         """
-        each = [self._errors(covariance) for covariance in self._common(self.by_item).single]
-        return pd.DataFrame(dict(zip(self._releases, each, strict=True)), index=self.params.index)
-
-    @staticmethod
-    def _common(found: Pooled | RandomEffects) -> Pooled:
-        return found.common if isinstance(found, RandomEffects) else found
+        singles = zip(self._releases, self.by_item.single, strict=True)
+        return pd.DataFrame({name: self._part_errors(each, name) for name, each in singles})
 
     @property
     def _releases(self) -> list[str]:
@@ -282,27 +257,39 @@ class PooledResult:
         return pd.Series(self.by_item.shares, index=index, name="weight")
 
     @property
-    def tvalues(self) -> pd.Series[float]:
-        """Distances from an average item over their errors; p-values are not of these."""
-        return ((self.params - self._middle) / self.bse).rename("z")
-
-    @property
     def _middle(self) -> float:
         return 0.0 if self._worths else 0.5 * (len(self.items) - 1)
 
     @property
+    def tvalues(self) -> pd.Series[float]:
+        """Distances from an average item over their errors, for Student's t."""
+        return ((self.params - self._middle) / self.bse).rename("z")
+
+    @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for an average item: a worth of 0, or the middle Borda score."""
-        return self._named(self._tests(self.by_item, *self._shown, self._middle), "p-value")
+        return self._series(self.by_item.pvalues(*self._item_rows, self._middle), "p-value")
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the worths."""
+        if not self._worths or self.tau is not None:
+            raise ValueError(
+                "the covariances between Borda scores are not known, and random effects give each "
+                "worth an error of its own: use bse."
+            )
+        rows, names = self._item_rows[0], list(self.items)
+        sampling, noise = self.by_item.parts
+        return pd.DataFrame(rows @ (sampling + noise)[0] @ rows.T, names, names)
+
+    def _limits(
+        self, of: Pooled, rows: FloatArray, blocks: IntArray, alpha: float
+    ) -> dict[str, FloatArray]:
+        """Return limits of combinations; those of fractions and Borda scores have a range."""
+        limits = of.limits(rows, blocks, alpha)
         if not self._worths:
-            raise ValueError("the covariances between Borda scores are not known: use bse.")
-        if isinstance(self.by_item, RandomEffects):
-            raise ValueError("random effects give each worth an error of its own: use bse.")
-        rows, names = self._shown[0], list(self.items)
-        return pd.DataFrame(rows @ self.by_item.covariance[0] @ rows.T, names, names)
+            largest = 1.0 if of is self.by_pair else len(self.items) - 1.0
+            limits = np.clip(limits[0], 0.0, largest), np.clip(limits[1], 0.0, largest)
+        return {"lower": limits[0], "upper": limits[1]}
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals, columns ``lower`` and ``upper``.
@@ -312,14 +299,14 @@ class PooledResult:
         alpha : float, optional
             One minus the confidence level; by default the result's own, as in all methods.
         """
-        limits = self._limits(self.by_item, *self._shown, self._level(alpha))
-        return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
+        limits = self._limits(self.by_item, *self._item_rows, self._level(alpha))
+        return pd.DataFrame(limits, self.params.index)
 
     def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = best; equal estimates are ordered by the first release's coin."""
         tie = np.argsort(self.results[0].release.tie_break)
         place = np.lexsort((tie, -np.asarray(self.params)))
-        return self._named(np.argsort(place) + 1, "rank")
+        return self._series(np.argsort(place) + 1, "rank")
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks by worth, ``lower`` and ``upper``.
@@ -329,20 +316,10 @@ class PooledResult:
         """
         if not self._worths:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
-        first, second = np.triu_indices(len(self.items), 1)
-        apart = self.pairwise()["pvalue"].to_numpy() <= self._level(alpha) / len(first)
-        beyond = np.full((len(self.items),) * 2, np.inf)
-        beyond[first, second] = beyond[second, first] = np.where(apart, 0.0, np.inf)
-        low, high = rank_sets(np.asarray(self.params), beyond)
+        pvalues = self.pairwise()["pvalue"].to_numpy()
+        apart = pvalues <= self._level(alpha) / len(pvalues)
+        low, high = tested_rank_sets(np.asarray(self.params), apart)
         return pd.DataFrame({"lower": low, "upper": high}, index=self.params.index)
-
-    def _about_pairs(self) -> Pooled | RandomEffects:
-        if self.by_pair is None:
-            raise ValueError(
-                "results must all have pair fractions for statements about pairs: fit with "
-                "releases='pairs'."
-            )
-        return self.by_pair
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
         """Return every pair, with intervals for one pair at a time.
@@ -356,27 +333,26 @@ class PooledResult:
             of rankings the ``fraction`` that places item1 before item2. ``std_err``, and
             ``pvalue`` for equal items.
         """
-        level, (first, second) = self._level(alpha), np.triu_indices(len(self.items), 1)
-        names = np.array(self.items, dtype=object)
-        pair = {"item1": names[first], "item2": names[second]}
-        found, blocks = self.by_item, np.zeros(len(first), dtype=np.int64)
-        rows = self._pair_rows if self._worths else np.ones((len(first), 1))
-        if not self._worths:
-            found, blocks = self._about_pairs(), np.arange(len(first))
-        value = np.einsum("rp,rp->r", rows, found.point[blocks])
-        lower, upper = self._limits(found, rows, blocks, level)
-        if isinstance(found, RandomEffects):
-            errors = found.errors(rows, blocks)
-        else:
-            errors = _deviations(found.covariance, rows, blocks)
-        about = {"fraction": value, "std_err": errors, "lower": lower, "upper": upper}
+        of = self.by_item if self._worths else self.by_pair
+        if of is None:
+            raise ValueError(
+                "results must all have pair fractions for statements about pairs: fit with "
+                "releases='pairs'."
+            )
+        # rows combine the numbers of one block each: the difference of two worths, or a fraction
+        first, second = np.triu_indices(len(self.items), 1)
+        names, rows = np.array(self.items, dtype=object), self._pair_rows
+        # limits of a difference become those of a probability, which rises with it
+        value, limits = of.values(*rows), self._limits(of, *rows, self._level(alpha))
+        table = {"item1": names[first], "item2": names[second]}
+        table["difference" if self._worths else "fraction"] = value
+        table["std_err"] = of.errors(*rows)[0]
         if isinstance(self.results[0], BTLResult):
-            chance = self.results[0].link.probability
-            name = chance_name([each.release for each in self.results])
-            about = {"difference": value, "std_err": errors, name: chance(value)}
-            about |= {"lower": chance(lower), "upper": chance(upper)}
-        even = 0.0 if self._worths else 0.5
-        return pd.DataFrame(pair | about | {"pvalue": self._tests(found, rows, blocks, even)})
+            probability = self.results[0].link.probability
+            table[chance_name([result.release for result in self.results])] = probability(value)
+            limits = {name: probability(limit) for name, limit in limits.items()}
+        pvalue = of.pvalues(*rows, 0.0 if self._worths else 0.5)
+        return pd.DataFrame(table | limits | {"pvalue": pvalue})
 
     def test_heterogeneity(self) -> pd.Series[Any]:
         """Test that all releases are about the same numbers.
@@ -390,15 +366,14 @@ class PooledResult:
             Of worths Cochran's Q as ``statistic``, its ``df``, ``pvalue``, and ``I2``, the share of
             Q beyond its degrees of freedom (Higgins and Thompson 2002,
             https://doi.org/10.1002/sim.1186). Of rankings the statistic is that of the pair, or of
-            the item, in which surveys differ most surely, the p-value is adjusted for their number
-            (Bonferroni), as nothing is known of how pairs go together, and I2 is that of the sum.
+            the item, in which surveys differ most surely. Its p-value is adjusted for their number
+            (Bonferroni), as nothing is known of how pairs go together; I2 is that of the sum.
         """
-        found = self._common(self.by_item if self.by_pair is None else self.by_pair)
-        statistics, pvalues = found.heterogeneity()
-        worst = int(np.argmin(pvalues))
-        value, df, total = float(statistics[worst]), found.freedom, float(statistics.sum())
+        of = self.by_item if self.by_pair is None else self.by_pair
+        statistics, pvalues = of.heterogeneity()
+        worst, df, total = int(np.argmin(pvalues)), of.freedom, float(statistics.sum())
         numbers = {
-            "statistic": value,
+            "statistic": float(statistics[worst]),
             "df": df,
             "pvalue": min(1.0, float(pvalues[worst]) * len(pvalues)),
             "I2": max(0.0, 1.0 - df * len(pvalues) / total) if total > 0 else 0.0,
@@ -408,47 +383,60 @@ class PooledResult:
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame, best item first.
 
-        Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``best_single``,
-        the least standard error of one release by itself, ``pvalue``, the interval, the rank and,
-        of worths, its confidence set.
+        Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``pvalue``, the
+        interval, the rank and, of worths, its confidence set.
         """
-        named = {
+        columns = {
             "worth" if self._worths else "borda": self.params,
             "std_err": self.bse,
             "sampling": self.bse_sampling,
             "privacy": self.bse_privacy,
-            "best_single": self.bse_single.min(axis=1),
             "pvalue": self.pvalues,
         }
-        if self.effects == "random":  # one survey says nothing of how much they differ
-            del named["best_single"]
-        frame = pd.DataFrame(named).join(self.conf_int()).assign(rank=self.ranks())
+        frame = pd.DataFrame(columns).join(self.conf_int()).assign(rank=self.ranks())
         if self._worths:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
         return frame.sort_values("rank")
 
     def summary(self, details: bool = False) -> Table:
         """Return the pooled numbers as a table; `details` add the header of every release."""
-        from privrank.results.pooledtable import pooled_table
-
-        return pooled_table(self, details)
+        check_flag("details", details)
+        frame, worths, rows = self.to_frame(), self._worths, []
+        for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
+            place = str(row["rank"])
+            if worths:
+                place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
+            shown = [f"{row[name]:.3f}" for name in ("std_err", "sampling", "privacy")]
+            limits = [f"{row[end]:.3f}" for end in ("lower", "upper")]
+            estimate = f"{row['worth' if worths else 'borda']:.4f}"
+            rows.append((str(item), estimate, *shown, pvalue_cell(row["pvalue"]), *limits, place))
+        first = self.results[0]
+        name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
+        heads = ("coef" if worths else "Borda", "std err", "sampling", "privacy", "p-value")
+        return Table(
+            title=f"Pooled Private {name}",
+            header=_header(self),
+            columns=("", *heads, *interval_heads(self.alpha), "rank"),
+            rows=tuple(rows),
+            notes=(*_notes(self), *_release_notes(self, details)),
+        )
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the pooled intervals, and below each of them those of every release."""
         from privrank.results import plots
 
         parts, order = [], self.ranks().sort_values().index
-        for name, each in zip(["pooled", *self._releases], [self, *self.results], strict=True):
-            if isinstance(each, AggregationResult):
-                frame = each.borda(self.alpha).rename(columns={"score": "worth"})
+        for name, result in zip(["pooled", *self._releases], [self, *self.results], strict=True):
+            if isinstance(result, AggregationResult):
+                frame = result.borda(self.alpha).rename(columns={"score": "worth"})
             else:
-                frame = each.conf_int(self.alpha).assign(worth=each.params)
+                frame = result.conf_int(self.alpha).assign(worth=result.params)
             frame = frame.loc[order, ["worth", "lower", "upper"]]
             parts.append(frame.rename_axis("item").reset_index().assign(release=name))
-        spent = "in all" if self.survey == "same" else "at most"
-        seeded = any(each.release.source == "seeded" for each in self.results)
+        spent = "in all" if self._same else "at most"
         caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} {spent}"
-        caption += ", seeded noise" if seeded else ""
+        if any(result.release.source == "seeded" for result in self.results):
+            caption += ", seeded noise"
         what = "Borda score"
         if isinstance(self.results[0], BTLResult):
             what = f"worth ({self.results[0].link.name} scale, centred)"
@@ -464,13 +452,13 @@ class PooledResult:
                 "result": self.model,
                 "settings": settings,
                 "estimates": {"params": dict(self.params)},
-                "results": [json.loads(each.to_json()) for each in self.results],
+                "results": [json.loads(result.to_json()) for result in self.results],
             }
         )
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
         """Return the same result with labels in the place of codes, as other results do."""
-        return replace(self, results=tuple(each.with_labels(labels) for each in self.results))
+        return replace(self, results=tuple(result.with_labels(labels) for result in self.results))
 
     def _codes(self) -> tuple[str, ...]:
         return self.results[0]._codes()
@@ -479,14 +467,111 @@ class PooledResult:
         return {str(name).replace("pv", "p_v"): v for name, v in self.test_heterogeneity().items()}
 
     def _column(self) -> Column:
-        from privrank.results.pooledtable import pooled_column
-
-        return pooled_column(self)
+        """Return the result as a column of a table of several, with its test of heterogeneity."""
+        test = self.test_heterogeneity()
+        facts = (
+            ("pooled", f"{len(self.results)} {'releases' if self._same else 'surveys'}"),
+            ("Q", test["statistic"]),
+            ("p-value of Q", test["pvalue"]),
+        )
+        params = self.params if self._worths else self.params.rename("Borda score")
+        return Column(f"eps={self.epsilon:g}", params, self.bse, facts, self._public())
 
     def _public(self) -> tuple[tuple[str, str], ...]:
-        from privrank.results.pooledtable import pooled_facts
-
-        return pooled_facts(self)
+        """Return what is public of all releases together, in the words of one."""
+        facts = [dict(release_facts(result.release)) for result in self.results]
+        joined = {name: ", ".join(dict.fromkeys(fact[name] for fact in facts)) for name in facts[0]}
+        own = {"epsilon": f"{self.epsilon:g}", "delta": f"{self.delta:g}", "N": str(self.nobs)}
+        return tuple((joined | own).items())
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
+
+
+def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
+    """Return the header of a summary: what was pooled, the guarantee, and Q."""
+    test, same, count = result.test_heterogeneity(), result.survey == "same", len(result.results)
+    units = sorted({each.release.survey.unit for each in result.results})
+    unit = units[0] if len(units) == 1 else "unit"
+    epsilons = " + ".join(f"{each.epsilon:g}" for each in result.results)
+    header = [
+        ("Pooled:", f"{count} releases of one survey" if same else f"{count} surveys"),
+        ("Items:", str(len(result.items))),
+        (f"No. {unit.capitalize()}s:", str(result.nobs)),
+        ("Neighbours:", f"replace one {' or '.join(units)}"),
+        ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
+        ("Delta:", f"{result.delta:g}"),
+        (
+            "Noise source:",
+            "; ".join(dict.fromkeys(noise_source(each.release) for each in result.results)),
+        ),
+        ("Q:", f"{test['statistic']:.2f}, {format_pvalue(test['pvalue'])}"),
+        ("I-squared:", f"{test['I2']:.0%}"),
+    ]
+    if result.tau is not None:
+        header[0] = ("Pooled:", f"{count} surveys, random effects")
+        header.append(("Tau:", f"{result.tau:.3g} between surveys"))
+    return tuple(header)
+
+
+def _notes(result: PooledResult) -> list[str]:
+    """Return what the numbers cover, what Q tests, and what the guarantee is."""
+    level, same = f"{100 * (1 - result.alpha):g}%", result.survey == "same"
+    worths = isinstance(result.results[0], BTLResult)
+    noun = "worth" if worths else "Borda score"
+    what = "centred worth (best-fitting for the pairs compared)" if worths else noun
+    sampled = getattr(result.results[0], "target", "") == "sample"
+    covered, errors = f"the item's {what}", "the sampling of every survey and privacy noise"
+    if same:
+        errors = "the one sampling error of the survey and privacy noise"
+    if sampled:
+        covered, errors = f"the item's {what} among these units", "privacy noise"
+    if result.tau is not None:
+        covered = f"the mean of the item's {what} over all surveys that these stand for"
+        errors = f"which surveys they are (Student's t, {len(result.results) - 1} df), {errors}"
+    notes = [f"Each {level} interval by itself covers {covered}, allowing for {errors}."]
+    if worths:
+        said = "".join(dict.fromkeys(reading(each.release) for each in result.results))
+        notes = [f"{said}{notes[0][:-1]}; the rank sets hold for all items at once."]
+    else:
+        notes.append(f"H0 of a p-value: the score is {0.5 * (len(result.items) - 1):g}, the mean.")
+    if result.tau is not None:
+        notes.append(f"Tau: the standard deviation of an item's {noun} between surveys.")
+    # what Q tests, and whom epsilon protects
+    tested = "the releases differ by their noise alone"
+    protected = "the releases are of the same units, so what they spent adds up"
+    if not same:
+        tested = "all surveys have the same values"
+        protected = (
+            "the largest, if nobody answered in two surveys; who did is protected by the sum over "
+            "theirs"
+        )
+    if not worths:
+        pairs = "item" if result.by_pair is None else "pair"
+        tested += f", of the {pairs} that differs most surely, p adjusted"
+    notes += [f"Q tests that {tested}.", f"Epsilon: {protected}."]
+    if len({each.release.survey.unit for each in result.results}) > 1:
+        notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
+    rests = {key for each in result.results for key in assumptions(each.release)}
+    if worths:
+        rests.add("model")
+    if not same:
+        rests.add("surveys" if result.tau is None else "drawn")
+    return [*notes, holds_if({"sample"} if sampled else rests)]
+
+
+def _release_notes(result: PooledResult, details: bool) -> list[str]:
+    """Return what was pooled, one sentence each."""
+    notes = []
+    for (name, weight), each in zip(result.weights.items(), result.results, strict=True):
+        release = each.release
+        called = name if result.names else str(name).capitalize()
+        text = (
+            f"{called}: {release.mechanism}, epsilon {release.epsilon:g}, {each.nobs} "
+            f"{release.survey.unit}s, weight {weight:.2f}."
+        )
+        if details:
+            header = each.summary(details=True).header
+            text += " " + " ".join(f"{key} {value}." for key, value in header)
+        notes.append(text)
+    return notes + seed_notes([each.release for each in result.results])

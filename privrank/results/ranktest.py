@@ -10,27 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from privrank.hypotheses.effects import DetectableEffect, PowerStudy, check_power
 from privrank.hypotheses.interval import corrected_distance, interval_from, zero_rule
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.planning.effects import DetectableEffect, PowerStudy, check_power
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Part, Release
-from privrank.results import tables, testwords
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
-from privrank.results.guarantee import (
-    caption,
-    format_pvalue,
-    noise_source,
-    promise,
-    seed_notes,
-    spent,
-    title,
-    units,
-)
-from privrank.util.checks import check_alpha, check_count, check_flag, is_number
+from privrank.results.tables import Table
+from privrank.results.testnotes import facts, findings
+from privrank.util.checks import check_count, check_flag, is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RankTestResult", "impossible", "read_test"]
 
+# The method that maps categories at random, of which the power is not simulated.
 _MAPPED = "goldreich"
-"""The method that maps categories at random, of which the power is not simulated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -94,7 +86,7 @@ class RankTestResult(Result):
         return self.test
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (guarantee.format_pvalue(self.pvalue),)
         return *super(RankTestResult, self)._shape(), *shown
 
     @property
@@ -184,13 +176,13 @@ class RankTestResult(Result):
         ValueError
             Unless that distance was released, by ``"tv"`` or with an `effect_epsilon`.
         """
-        level, part = self.alpha if alpha is None else check_alpha(alpha), self._distance
+        level, part = self._level(alpha), self._distance
         if part is None or self.pvalue is None:
             raise ValueError(
                 f"no distance was released by method={self.method!r}: fit a sample of choices with "
                 f"effect_epsilon=... or method='tv' for a confidence interval."
             )
-        found = interval_from(
+        interval = interval_from(
             int(part.values[0]),
             self.nobs,
             self.null_model.probabilities,
@@ -200,8 +192,9 @@ class RankTestResult(Result):
             sensitivity=part.sensitivity,
         )
         if "alternative" in self.release.plan.settings:
-            return found
-        return zero_rule(found, rejected=self.pvalue <= level, step=part.step)
+            return interval
+        # the interval holds 0 exactly if the test at this level does not reject
+        return zero_rule(interval, rejected=self.pvalue <= level, step=part.step)
 
     @once
     def _interval(self) -> tuple[float, float] | None:
@@ -231,25 +224,6 @@ class RankTestResult(Result):
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
         return self._study().detectable_effect(power, replicates)
-
-    def power_curve(self, *, points: int = 9, replicates: int = 200) -> pd.DataFrame:
-        """Return the power of this design over a range of effects, by simulation.
-
-        Parameters
-        ----------
-        points : int, default 9
-            Number of effects.
-        replicates : int, default 200
-            Simulated data sets per effect.
-
-        Returns
-        -------
-        DataFrame
-            One row per effect, with the power and its standard error.
-        """
-        check_count("points", points, low=2)
-        check_count("replicates", replicates, low=20)
-        return self._study().power_curve(points, replicates)
 
     def _study(self) -> PowerStudy:
         if self.method == _MAPPED:
@@ -288,56 +262,38 @@ class RankTestResult(Result):
             index=pd.Index([f"{self.test}, {self.method}"], name="test"),
         )
 
-    def summary(self, details: bool = False) -> tables.Table:
+    def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: design, noise, statistic, p-value, decision, power.
 
         With `details` it has the scale of the noise.
         """
         check_flag("details", details)
-        sample, alpha = self.release.sample, self.alpha
-        what = "ranking" if sample.kind == "rankings" else "choice"
-        word = "Items:" if sample.kind == "rankings" else "Categories:"
-        decision = "reject H0" if self.reject else "do not reject"
-        if self.pvalue is None:
-            columns: tuple[str, ...] = ("", "decision")
-            rows: tuple[tuple[str, ...], ...] = ((self.release.mechanism, decision),)
-        else:
+        release, decision = self.release, "reject H0" if self.reject else "do not reject"
+        rankings = release.sample.kind == "rankings"
+        columns, cells = [""], [release.mechanism]
+        if self.pvalue is not None:
+            columns += ["statistic", "threshold", "p-value"]
             threshold = "none" if self.threshold is None else f"{self.threshold:.4f}"
-            columns = ("", "statistic", "threshold", "p-value", "decision")
-            rows = (
-                (
-                    self.release.mechanism,
-                    f"{self.statistic:.4f}",
-                    threshold,
-                    _number(self.pvalue),
-                    decision,
-                ),
-            )
-        return tables.Table(
-            title=title(_TITLES[self.test], self.release),
+            pvalue = "<0.0001" if self.pvalue < 0.0001 else f"{self.pvalue:.4f}"
+            cells += [f"{self.statistic:.4f}", threshold, pvalue]
+        known_null = ["null"] if self.test == "IdentityTest" else []
+        return Table(
+            title=guarantee.title(_TITLES[self.test], release),
             header=(
-                (word, str(len(sample.items))),
-                *units(self.release),
+                ("Items:" if rankings else "Categories:", str(len(release.sample.items))),
+                *guarantee.units(release),
                 ("Method:", self.method),
-                ("Null:", testwords.null(self)),
-                ("Level:", f"{alpha:g}"),
-                ("Mechanism:", testwords.mechanism(self.release)),
-                *([("Noise scale:", testwords.scale(self.release))] if details else []),
-                ("Noise source:", noise_source(self.release)),
-                *spent(self.release),
+                *facts(self, details),
+                ("Noise source:", guarantee.noise_source(release)),
+                *guarantee.spent(release),
             ),
-            columns=columns,
-            rows=rows,
+            columns=(*columns, "decision"),
+            rows=((*cells, decision),),
             notes=(
-                f"H0: {self.hypotheses[0]} H1: {self.hypotheses[1]}",
-                testwords.verdict(self),
-                *testwords.power(self),
-                *testwords.distance(self, self._interval()),
-                *self.notes,
-                *testwords.completion(self.release),
-                holds_if(assumptions(self.release, *["null"] * (self.test == "IdentityTest"))),
-                promise(self.release, f"the {what}s"),
-                *(seed_notes([self.release]) if details else []),
+                *findings(self, self._interval()),
+                holds_if(assumptions(release, *known_null)),
+                guarantee.promise(release, f"the {release.sample.kind}"),
+                *(guarantee.seed_notes([release]) if details else []),
             ),
         )
 
@@ -358,28 +314,19 @@ class RankTestResult(Result):
         null = self.null()
         assert self._part is not None and self.statistic is not None
         edges, mass = null.bins(self._part.laplace)
-        words = f"{_TITLES[self.test]}, {caption(self.release)}"
+        words = f"{_TITLES[self.test]}, {guarantee.caption(self.release)}"
         return plots.null_distribution(
             np.asarray(edges * self._part.step, dtype=np.float64),
             mass,
             statistic=self.statistic,
             threshold=self.threshold,
             label=f"{self.release.mechanism}, privacy noise included",
-            caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
+            caption=f"{words}: {guarantee.format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )
 
-    def plot_power(
-        self, ax: Axes | None = None, *, points: int = 9, replicates: int = 200
-    ) -> Figure:
-        """Draw the power of this design over a range of effects, from :meth:`power_curve`."""
-        from privrank.results import plots
-
-        frame = self.power_curve(points=points, replicates=replicates)
-        words = f"{_TITLES[self.test]}, n = {self.nobs}, {caption(self.release)}"
-        return plots.power(frame, self.alpha, words, ax=ax)
-
     def _settings(self) -> dict[str, Any]:
+        # a simulated null is not drawn again when the archive is read
         found = {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws}
         return {**self.settings, "found": found}
 
@@ -402,10 +349,6 @@ _TITLES: dict[str, str] = {
     "IdentityTest": "Test of Identity",
     "UniformityTest": "Test of Uniformity",
 }
-
-
-def _number(pvalue: float) -> str:
-    return "<0.0001" if pvalue < 0.0001 else f"{pvalue:.4f}"
 
 
 def impossible(release: Release) -> int:
@@ -439,6 +382,7 @@ def read_test(
         if null.draws == 0 and found is not None:
             pvalue, threshold, used = _simulated(release, alpha, **found)
         else:
+            # without a public random number the p-value is P(>= statistic): that of U = -1/2
             lot = -0.5
             if BOUNDARY in release.parts:
                 lot = float(release.parts[BOUNDARY].values[0] * release.parts[BOUNDARY].step)
@@ -464,9 +408,10 @@ def _simulated(
     """Return what an archive says of a simulated null distribution; refuse what none can give.
 
     No p-value is below 1 / (draws + 1), so that there is a threshold if and only if that is at most
-    alpha; and the statistic reaches it if and only if the p-value is at most alpha.
+    alpha. The statistic reaches it if and only if the p-value is at most alpha.
     """
     part = release.parts[STATISTIC]
+    # room for the rounding of numbers that went through text
     least = 1.0 / (check_count("draws", draws, low=19) + 1)
     lowest, room = least * (1.0 - 1e-9), least * 1e-9
     fine = is_number(pvalue) and lowest <= pvalue <= (least + room if impossible(release) else 1.0)

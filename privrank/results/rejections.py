@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import Order
+from privrank.hypotheses.simulation import RejectionProbability
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import (
     permuted,
@@ -19,7 +20,6 @@ from privrank.mechanisms.closeness import (
     simulated_groups,
     smoothed_pvalue,
 )
-from privrank.planning.simulation import Chance
 from privrank.plans.closeness import RELEASED_STEPS
 from privrank.release.names import DECISION, DETAILS, PVALUE
 from privrank.release.plan import Plan
@@ -60,7 +60,9 @@ def rejection_probability(statistics: FloatArray, scale: float, alpha: float) ->
     return tail if step > 0 else 1.0 - tail
 
 
-def comparison_rejects(asked: Comparison, plan: Plan, sample: Sample, alpha: float) -> Chance:
+def comparison_rejects(
+    asked: Comparison, plan: Plan, sample: Sample, alpha: float
+) -> RejectionProbability:
     """Return the map from simulated data of all groups to their probability of rejection.
 
     Given what the comparison releases, its plan and the public facts. The data, counts by category

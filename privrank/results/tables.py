@@ -1,51 +1,85 @@
-"""Rows first, rendering last: tables in the style of statsmodels.
-
-The only importer of statsmodels, of which it builds the result of a joint test.
-"""
+"""Rows first, rendering last: a table as text, HTML, LaTeX, Markdown, CSV and a data frame."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
 
-from privrank.results.latextable import latex_table
+__all__ = ["RANK_OF", "Column", "Table", "interval_heads", "printed", "render"]
 
-__all__ = ["RANK_OF", "Column", "Table", "chi_squared"]
+# How the line of a column starts that has the rank of a term.
 RANK_OF = "rank of "
-"""How the line of a column starts that has the rank of a term."""
+
+# Letters that a column of numbers takes in text at least.
+_LEAST_WIDTH = 7
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~])")
+
+# What stands in LaTeX for characters it would act upon, and for a place where a word may break.
+_LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {c: f"${c}$" for c in "<>|"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+    | {"\0": r"\allowbreak{}"}
+)
+
+# Letters beyond which LaTeX may break a word after a mark of punctuation, and a cell between its
+# words.
+_LONG_WORD, _WORDY = 12, 10
+
+# How many figures a line of an article at 10 pt, 345 points wide, holds in each type.
+_SIZES = {"small": 74, "footnotesize": 81, "scriptsize": 88}
+
+# Columns of cells that break, of equal widths, which tabularx finds.
+_LEFT = r">{\raggedright\arraybackslash\hspace{0pt}}X"
+_RIGHT = r">{\raggedleft\arraybackslash\hspace{0pt}}X"
+
+# The same for a longtable, which finds none.
+_LONG_LEFT = r">{\raggedright\arraybackslash}p{0.25\linewidth}"
+_LONG_RIGHT = r">{\raggedleft\arraybackslash}p{0.15\linewidth}"
+
+# Rows of a table that is sure to fit a page; one of more goes on over several pages.
+_MOST_ROWS = 40
 
 
-def _markdown(text: str) -> str:
-    """Return text that Markdown shows as it is, on one line."""
-    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", " ".join(text.split()))
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    from jinja2 import Environment, PackageLoader
+
+    return Environment(
+        loader=PackageLoader("privrank"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
 
 
-def _centred(text: str, width: int) -> list[str]:
-    return [line.center(width).rstrip() for line in textwrap.wrap(text, width)]
+def render(template: str, **values: Any) -> str:
+    """Return a page or table by its template, the text in it escaped."""
+    return str(_environment().get_template(template).render(**values))
 
 
-def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    none = sum(unicodedata.category(letter) in ("Mn", "Me", "Cf") for letter in text)
-    return len(text) + wide - none
+def interval_heads(alpha: float) -> tuple[str, str]:
+    """Return the headings of the limits of an interval, as statsmodels has them."""
+    return f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]"
 
 
-def _left(text: str, width: int) -> str:
-    return text + (width - _width(text)) * " "
+def printed(
+    frame: pd.DataFrame, formats: Mapping[str, str | Callable[[Any], str]]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the rows of a frame as they are printed, labels first, given a format by column.
 
-
-def _right(text: str, width: int) -> str:
-    return (width - _width(text)) * " " + text
+    What is missing is left blank.
+    """
+    cells = pd.DataFrame(index=frame.index)
+    for name, form in formats.items():
+        write = form.format if isinstance(form, str) else form
+        cells[name] = ["" if pd.isna(value) else write(value) for value in frame[name]]
+    return tuple((str(name), *row) for name, row in zip(frame.index, cells.to_numpy(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,54 +113,73 @@ class Table:
     rule: int = 0
 
     @property
-    def _facts(self) -> list[tuple[str, str, str, str]]:
-        """The facts in two columns."""
+    def facts(self) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+        """The header in two columns: facts that stand side by side."""
         half = (len(self.header) + 1) // 2
-        left, right = self.header[:half], [*self.header[half:], ("", "")][:half]
-        return [(*one, *other) for one, other in zip(left, right, strict=True)]
+        right = [*self.header[half:], ("", "")]
+        return list(zip(self.header[:half], right, strict=False))
+
+    @property
+    def _over(self) -> list[str]:
+        """The heading that each column but the first stands under; empty where there are none."""
+        return [name for name, count in self.spans for _ in range(count)]
 
     @property
     def _headings(self) -> list[str]:
         """The headings of the columns, each with the one it stands under."""
-        over = [f"{name}: " for name, width in self.spans for _ in range(width)]
-        over = over or [""] * (len(self.columns) - 1)
-        return [self.columns[0], *map(str.__add__, over, self.columns[1:])]
+        if not self.spans:
+            return list(self.columns)
+        pairs = zip(self._over, self.columns[1:], strict=True)
+        return [self.columns[0], *(f"{over}: {name}" for over, name in pairs)]
 
     def as_text(self) -> str:
         """Return plain text."""
-        facts = self._facts
-        table = [[" ".join(cell.split()) for cell in row] for row in (self.columns, *self.rows)]
-        widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
-        widths[1:] = [max(width, 7) + 1 for width in widths[1:]]
-        place = 1
-        for name, count in self.spans:
-            place += count
-            widths[place - 1] += max(
-                0, _width(name) + 2 - sum(widths[place - count : place]) - count
-            )
-        # the facts are stretched to the width of the rows, or the first column is
-        labels = [max((_width(row[k]) for row in facts), default=0) for k in range(4)]
-        gap = sum(widths) + len(widths) - sum(labels) - 6
-        widths[0] += max(0, -gap)
+        lines = [[" ".join(cell.split()) for cell in line] for line in (self.columns, *self.rows)]
+        widths = self._text_widths(lines)
         width = sum(widths) + len(widths) - 1
-        middle = labels[1] + max(gap, 0) // 2
-        last = width - labels[0] - middle - labels[2] - 5
-        lines = [
-            f"{_left(a, labels[0])} {_right(b, middle)}   {_left(c, labels[2])} {_right(d, last)}"
-            for a, b, c, d in facts
+        body = [
+            " ".join((_left(line[0], widths[0]), *map(_right, line[1:], widths[1:])))
+            for line in lines
         ]
-        cells = [
-            " ".join((_left(row[0], widths[0]), *map(_right, row[1:], widths[1:]))) for row in table
-        ]
-        if self.rule:
-            cells.insert(self.rule + 1, width * "-")
         thick, thin = width * "=", width * "-"
-        block = [thick, *lines] * bool(facts)
-        block += [thick, *self._spanned(widths), cells[0], thin, *cells[1:], thick]
+        if self.rule:
+            body.insert(self.rule + 1, thin)
+        title = [line.center(width).rstrip() for line in textwrap.wrap(self.title, width)]
+        header = [thick, *self._text_facts(width)] if self.header else []
+        rows = [thick, *self._text_spans(widths), body[0], thin, *body[1:], thick]
         notes = [textwrap.fill(note, width) for note in self.notes]
-        return "\n".join([*_centred(self.title, width), *block, *notes])
+        return "\n".join([*title, *header, *rows, *notes])
 
-    def _spanned(self, widths: list[int]) -> list[str]:
+    def _text_widths(self, lines: Sequence[Sequence[str]]) -> list[int]:
+        """Return the widths of the columns: those of the cells, and what facts and spans need."""
+        widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+        widths[1:] = [max(width, _LEAST_WIDTH) + 1 for width in widths[1:]]
+        end = 1
+        for name, count in self.spans:
+            end += count
+            room = sum(widths[end - count : end]) + count
+            widths[end - 1] += max(0, _width(name) + 2 - room)
+        # the facts are stretched to the width of the rows, or the first column to that of the facts
+        facts = sum(self._fact_widths()) + 6 - (sum(widths) + len(widths))
+        widths[0] += max(0, facts)
+        return widths
+
+    def _fact_widths(self) -> list[int]:
+        """Return the widths of labels and values of the facts in both columns."""
+        cells = [(*left, *right) for left, right in self.facts] or [("",) * 4]
+        return [max(map(_width, column)) for column in zip(*cells, strict=True)]
+
+    def _text_facts(self, width: int) -> list[str]:
+        """Return the facts in lines of this width, which half of the free space divides."""
+        first, value, second, _ = widths = self._fact_widths()
+        value += max(width - 5 - sum(widths), 0) // 2
+        last = width - 5 - first - value - second
+        return [
+            f"{_left(a, first)} {_right(b, value)}   {_left(c, second)} {_right(d, last)}"
+            for (a, b), (c, d) in self.facts
+        ]
+
+    def _text_spans(self, widths: list[int]) -> list[str]:
         """Return the headings over several columns, with a rule below each."""
         names, rules, place = widths[0] * " ", widths[0] * " ", 1
         for name, count in self.spans:
@@ -138,44 +191,74 @@ class Table:
 
     def as_html(self) -> str:
         """Return HTML tables with escaped cells and notes, each table in a box that scrolls."""
-
-        def line(cells: Sequence[str], heads: Sequence[bool]) -> str:
-            tags = ("th" if head else "td" for head in heads)
-            marked = zip(tags, map(escape, cells), strict=True)
-            return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for tag, cell in marked)}</tr>"
-
-        count = len(self.columns)
-        facts = [line(row, (True, False) * 2) for row in self._facts]
-        over = "".join(
-            f'<th colspan="{width}" scope="colgroup">{escape(name)}</th>'
-            for name, width in self.spans
-        )
-        head = [f"<tr><th></th>{over}</tr>"] * bool(over) + [line(self.columns, [True] * count)]
-        rows = [line(row, (True, *[False] * (count - 1))) for row in self.rows]
-        if self.rule:
-            rows[self.rule] = rows[self.rule].replace("<tr>", '<tr class="rule">', 1)
-        bodies = [("facts", "", facts)] * bool(facts) + [("rows", "".join(head), rows)]
-        caption = f"<caption>{escape(self.title)}</caption>"
-        tables = []
-        for name, top, lines in bodies:
-            thead = f"<thead>{top}</thead>" * bool(top)
-            tables.append(
-                f'<div class="box" style="overflow-x:auto"><table class="simpletable {name}">'
-                f"{caption}{thead}<tbody>{''.join(lines)}</tbody></table></div>"
-            )
-            caption = ""
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f'<div class="privrank-table">{"".join(tables)}{notes}</div>'
+        return render("table.html", table=self)
 
     def as_latex(self) -> str:
-        """Return a LaTeX table as wide as a line (needs booktabs and tabularx), text escaped.
+        """Return a LaTeX table as wide as a line (booktabs, longtable, tabularx), text escaped.
 
-        Of some 50 rows or more a table is longer than a page: ``summary_col(..., rows=...)`` sets
-        those that are wanted.
+        The more a line has to hold, the smaller the type. A table of more than 40 rows goes on over
+        several pages: ``summary_col(..., rows=...)`` sets those that are wanted.
         """
-        return latex_table(
-            self.title, self.header, self.columns, self.rows, self.notes, self.spans, self.rule
-        )
+        kinds, letters = self._latex_columns(long=len(self.rows) > _MOST_ROWS)
+        fits = [size for size, most in _SIZES.items() if letters <= most]
+        size = fits[0] if fits else "scriptsize"
+        setting = rf"\{size}\setlength{{\tabcolsep}}{{3pt}}"
+        caption = rf"\caption{{{_latex(self.title)}}}"
+        head = [*self._latex_spans(), _latex_row(self.columns), r"\midrule"]
+        rows = [_latex_row(row) for row in self.rows]
+        if self.rule:
+            rows.insert(self.rule, r"\midrule")
+        notes = [rf"{_latex(note)}\par" for note in self.notes]
+        if len(self.rows) > _MOST_ROWS:
+            # a longtable cannot hold another table, so that facts become a note
+            as_note = " ".join(f"{label} {value}." for label, value in self.header)
+            start = [r"\begingroup" + setting]
+            body = [
+                rf"\begin{{longtable}}{{@{{}}{kinds}@{{}}}}",
+                *(caption + r"\\", r"\toprule", *head, r"\endhead"),
+                *(*rows, r"\bottomrule", r"\end{longtable}"),
+            ]
+            notes, end = [rf"{_latex(as_note)}\par", *notes], r"\endgroup"
+        else:
+            start = [r"\begin{table}[htbp]", caption, r"\smallskip" + setting]
+            body = [r"\toprule", *head, *rows, r"\bottomrule"]
+            if self.header:
+                facts = [_latex_row((*left, *right)) for left, right in self.facts]
+                start += _tabularx(f"l{_LEFT}l{_LEFT}", [r"\toprule", *facts])
+                body[0] = r"\midrule"
+            body, end = _tabularx(kinds, body), r"\end{table}"
+        preamble = r"% in the preamble: \usepackage{booktabs,longtable,tabularx}"
+        below = r"\smallskip\footnotesize\raggedright"
+        return "\n".join([preamble, *start, *body, below, *notes, end])
+
+    def _latex_columns(self, *, long: bool) -> tuple[str, float]:
+        """Return what kinds of columns there are, and how many letters a line has to hold.
+
+        Labels, and cells of several words, break; columns of such cells are of one width.
+        """
+        columns = list(zip(self.columns, *self.rows, strict=True))
+        labels, cells_that_break = (_LONG_LEFT, _LONG_RIGHT) if long else (_LEFT, _RIGHT)
+        # tabularx gives its breaking columns one width, so that the longest word of all counts
+        kinds, longest, words = [], 0.0, []
+        for place, cells in enumerate(columns):
+            wordy = any(" " in cell and len(cell) > _WORDY for cell in cells)
+            if place == 0 or wordy:
+                kinds.append(cells_that_break if place else labels)
+                words.append(max(len(word) for cell in cells for word in _words(cell)))
+            else:
+                kinds.append("r")
+                longest += max(map(len, cells))
+        gaps = 1.5 * len(columns)  # 6 points between two columns
+        return "".join(kinds), longest + len(words) * max(words) + gaps
+
+    def _latex_spans(self) -> list[str]:
+        """Return the headings over several columns, and the rules below them."""
+        cells, rules, place = [""], [], 2
+        for name, count in self.spans:
+            cells.append(rf"\multicolumn{{{count}}}{{c}}{{{_latex(name)}}}")
+            rules.append(rf"\cmidrule(lr){{{place}-{place + count - 1}}}")
+            place += count
+        return [" & ".join(cells) + r" \\", " ".join(rules)] if self.spans else []
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows as a data frame, cells as they are printed.
@@ -183,34 +266,24 @@ class Table:
         The numbers themselves are in ``to_frame()`` and ``tidy()`` of the results. Headings over
         several columns are a first level of the columns.
         """
-        columns = pd.Index(self.columns[1:])
+        columns: pd.Index[Any] = pd.Index(self.columns[1:])
         if self.spans:
-            over = [name for name, width in self.spans for _ in range(width)]
-            columns = pd.MultiIndex.from_arrays([over, self.columns[1:]])
+            columns = pd.MultiIndex.from_arrays([self._over, self.columns[1:]])
         index = pd.Index([row[0] for row in self.rows], name=self.columns[0] or None)
         return pd.DataFrame([row[1:] for row in self.rows], index=index, columns=columns)
 
     def as_markdown(self) -> str:
         """Return Markdown: the facts and the rows as pipe tables, all text escaped."""
-
-        def lines(rows: Sequence[Sequence[str]], rule: str = "---:") -> list[str]:
-            cells = [[_markdown(cell) for cell in row] for row in rows]
-            cells.insert(1, ["---"] + [rule] * (len(rows[0]) - 1))
-            return [f"| {' | '.join(row)} |" for row in cells]
-
         blocks = [f"**{_markdown(self.title)}**"]
         if self.header:
-            blocks.append("\n".join(lines([("", ""), *self.header], "---")))
-        blocks.append("\n".join(lines([self._headings, *self.rows])))
+            blocks.append(_pipes([("", ""), *self.header], "---"))
+        blocks.append(_pipes([self._headings, *self.rows], "---:"))
         return "\n\n".join([*blocks, *map(_markdown, self.notes)]) + "\n"
 
     def as_csv(self) -> str:
         """Return the rows alone as comma-separated values."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self._headings)
-        writer.writerows(self.rows)
-        return out.getvalue()
+        rows = pd.DataFrame(list(self.rows), columns=self._headings)
+        return str(rows.to_csv(index=False, lineterminator="\n"))
 
     def __str__(self) -> str:
         """Return plain text."""
@@ -246,10 +319,61 @@ class Column:
         return {*self.terms, *(label for label, _ in self.facts)}
 
 
-def chi_squared(statistic: float, df: int) -> Any:
-    """Return a statsmodels result of a test whose statistic is chi-squared under H0."""
-    from statsmodels.stats.contrast import ContrastResults
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    none = sum(unicodedata.category(letter) in ("Mn", "Me", "Cf") for letter in text)
+    return len(text) + wide - none
 
-    return ContrastResults(
-        chi2=statistic, statistic=statistic, df_denom=df, distribution="chi2", distargs=(df,)
+
+def _left(text: str, width: int) -> str:
+    return text + (width - _width(text)) * " "
+
+
+def _right(text: str, width: int) -> str:
+    return (width - _width(text)) * " " + text
+
+
+def _markdown(text: str) -> str:
+    """Return text that Markdown shows as it is, on one line."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def _pipes(rows: Sequence[Sequence[str]], rule: str) -> str:
+    """Return rows as a pipe table, the first as its head."""
+    lines = [[_markdown(cell) for cell in row] for row in rows]
+    lines.insert(1, ["---", *[rule] * (len(rows[0]) - 1)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _latex(text: str) -> str:
+    """Return text with every character LaTeX would act upon escaped, and long words breakable."""
+    words = (
+        re.sub(r"[:,/_=](?=.)", "\\g<0>\0", word) if len(word) > _LONG_WORD else word
+        for word in text.split(" ")
     )
+    return " ".join(words).translate(_LATEX)
+
+
+def _words(text: str) -> list[str]:
+    """Return the pieces of a cell that LaTeX keeps whole."""
+    return _latex(text).replace(r"\allowbreak{}", " ").split() or [""]
+
+
+def _latex_cell(text: str) -> str:
+    """Return an escaped cell, with the signs of negative numbers and ranges as they are set."""
+    if re.fullmatch(r"\d+-\d+", text):
+        return text.replace("-", "--")
+    return re.sub(r"^(\(?)-(?=[\d.i])", r"\1$-$", _latex(text))
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    # after the end of a row a star or a bracket would be read as a part of it
+    start = "{}" if cells[0].startswith(("[", "*")) else ""
+    return start + " & ".join(map(_latex_cell, cells)) + r" \\"
+
+
+def _tabularx(columns: str, lines: Sequence[str]) -> list[str]:
+    """Return a table as wide as a line."""
+    start = rf"\noindent\begin{{tabularx}}{{\linewidth}}{{@{{}}{columns}@{{}}}}"
+    return [start, *lines, r"\end{tabularx}\par"]

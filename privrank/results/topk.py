@@ -16,24 +16,13 @@ from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import NET
-from privrank.results import tables
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.fitwarnings import part_notes
-from privrank.results.guarantee import (
-    UNIDENTIFIED,
-    allowance,
-    caption,
-    count_notes,
-    format_pvalue,
-    guarantee,
-    privacy_notes,
-    rank_range,
-    reading,
-    title,
-)
+from privrank.results.tables import Table, interval_heads
 from privrank.util.arrays import own
-from privrank.util.checks import check_alpha, check_flag
+from privrank.util.checks import check_flag
 from privrank.util.solvers import bracket
 
 if TYPE_CHECKING:
@@ -48,15 +37,15 @@ IntArray = NDArray[np.int64]
 
 def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) -> FloatArray:
     """Return the variances of win rates of independent answers, shape (m,), at these rates."""
-    away = np.abs(rate - 0.5)
-    each = rate * (1.0 - rate) + _responses(facts).sum(axis=1) / degrees
-    return np.asarray(np.maximum(each, away * (0.5 - away)) / degrees)
+    deviation = np.abs(rate - 0.5)
+    single = rate * (1.0 - rate) + _responses(facts).sum(axis=1) / degrees
+    return np.asarray(np.maximum(single, deviation * (0.5 - deviation)) / degrees)
 
 
 def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
     """Return the variances of differences of win rates of independent answers, shape (m, m).
 
-    With all items equal, the net wins of i and j have variances d_i, d_j and covariance -n_ij; the
+    With all items equal, the net wins of i and j have variances d_i, d_j and covariance -n_ij. The
     head-to-head term makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
     """
     inverse, added = 1.0 / degrees, _responses(facts)
@@ -72,8 +61,8 @@ def _responses(facts: ScoreEquations) -> FloatArray:
     return replace(facts.pairs, count=facts.response).table(facts.items)
 
 
+# How far an item's chances against strong and weak opponents are supposed to lie apart
 TYPICAL_SPREAD = 0.5
-"""How far an item's chances against strong and weak opponents are supposed to lie apart"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -138,6 +127,7 @@ class TopKResult(Result):
         """Return the variances that noise on net wins, or on win-matrix cells, adds."""
         facts = self._facts()
         cells = facts.edge_variance(np.zeros(facts.items))
+        # noise on a cell of the win matrix enters the net wins of both items of its pair
         both = np.bincount(facts.pairs.first, cells, minlength=facts.items)
         both += np.bincount(facts.pairs.second, cells, minlength=facts.items)
         noise = (facts.item_variance + both) / self.degrees**2
@@ -145,8 +135,9 @@ class TopKResult(Result):
 
     def _count_errors(self, rate: float | FloatArray) -> FloatArray:
         """Return the variances that errors of released pair counts add to these win rates."""
-        each = (len(self.items) - 1) * self._facts().count_variance
-        return np.asarray(each * (rate - 0.5) ** 2 / self.degrees**2)
+        # a degree is a sum of m - 1 noisy counts; rate = 1/2 + net / (2 degree)
+        variance = (len(self.items) - 1) * self._facts().count_variance
+        return np.asarray(variance * (rate - 0.5) ** 2 / self.degrees**2)
 
     @once
     def _edge_inflation(self) -> float:
@@ -164,14 +155,15 @@ class TopKResult(Result):
 
     def _variance_at(self, rate: float | FloatArray) -> FloatArray:
         """Return the sampling variances of win rates whose true values are `rate`."""
-        each = rate_variance(self._facts(), np.asarray(rate, dtype=np.float64), self.degrees)
-        return np.asarray(np.diag(self.effects) * self._edge_inflation() * each)
+        single = rate_variance(self._facts(), np.asarray(rate, dtype=np.float64), self.degrees)
+        return np.asarray(np.diag(self.effects) * self._edge_inflation() * single)
 
     def _tail(
         self, x: FloatArray, sd: FloatArray, first: FloatArray, second: FloatArray | None = None
     ) -> FloatArray:
         """Return two-sided p-values of errors of win rates or of their differences."""
         facts, step = self._facts(), self._facts().item_step
+        # Student's t for the normal part, by the normal deviation of equal probability
         weights = first**2 + (0.0 if second is None else second**2)
         total = np.sqrt(sd**2 + facts.item_variance * weights)
         size = total * to_normal(x / total, degrees_of_freedom(self.release))
@@ -249,7 +241,7 @@ class TopKResult(Result):
 
         **Null.** At least one selected item is no better than one left out. The gaps between their
         noisy counts are compared with the two-sided distributions of differences of two noisy
-        counts of equally good items, and the largest p-value counts: gaps of items that divide the
+        counts of equally good items, and the largest p-value counts. Gaps of items that divide the
         respondents vary more, so that it need not be that of the k-th item and the next. k must
         have been fixed in advance.
         """
@@ -272,14 +264,15 @@ class TopKResult(Result):
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
+        level = self._level(alpha)
         centre = np.clip(self.win_rate, 0.0, 1.0)
         ends = []
         for bound in (0.0, 1.0):
             outside = np.full(len(centre), bound)
-            kept = self._tail_at(outside) >= level
+            whole = self._tail_at(outside) >= level
+            # by bisection between the estimate, which is not rejected, and the bound, which is
             inside, _ = bracket(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
-            ends.append(np.where(kept, bound, inside))
+            ends.append(np.where(whole, bound, inside))
         return pd.DataFrame(
             {"lower": ends[0], "upper": ends[1]}, index=pd.Index(self.items, name="item")
         )
@@ -297,9 +290,11 @@ class TopKResult(Result):
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
         """
-        level, m = self.alpha if alpha is None else check_alpha(alpha), int(self._known().sum())
+        # each of m (m - 1) / 2 differences at Bonferroni's level
+        level, m = self._level(alpha), int(self._known().sum())
         certain = self._all_gap_pvalues() <= level / max(m * (m - 1) / 2, 1)
         low, high = rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
+        # the sets counted items that are not identified, which have no rank
         high -= len(self.items) - m
         frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
         return frame if self._known().all() else frame.where(pd.Series(self._known(), frame.index))
@@ -313,10 +308,11 @@ class TopKResult(Result):
         frame["net_wins"] = self.net_wins
         frame["rank"] = self.ranks()
         frame["rank_lower"], frame["rank_upper"] = sets["lower"], sets["upper"]
+        # a missing rank is below no bound, so that no such item is selected
         frame["selected"] = frame["rank"] <= self.k
         return frame.sort_values("rank")
 
-    def summary(self, details: bool = False) -> tables.Table:
+    def summary(self, details: bool = False) -> Table:
         """Return the selection as a table in the style of statsmodels.
 
         Parameters
@@ -333,17 +329,17 @@ class TopKResult(Result):
         frame, rows, known = self.to_frame(), [], int(self._known().sum())
         among = f" of {known}" * (known < len(self.items))
         for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
-            cells, place = [UNIDENTIFIED, "", "", ""], UNIDENTIFIED
+            cells, place = [guarantee.UNIDENTIFIED, "", "", ""], guarantee.UNIDENTIFIED
             if not np.isnan(row["win_rate"]):
                 cells = [f"{row[name]:.4f}" for name in ("win_rate", "std_err")]
                 cells += [f"{row[name]:.3f}" for name in ("lower", "upper")]
-                place = rank_range(int(row["rank_lower"]), int(row["rank_upper"])) + among
+                place = guarantee.rank_range(int(row["rank_lower"]), int(row["rank_upper"])) + among
             chosen = "*" if row["selected"] else ""
             rows.append((str(item), chosen, *cells, f"{row['net_wins']:.0f}", place))
-        limits = (f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]")
-        return tables.Table(
-            title=title(f"Top-{self.k} Results", self.release),
-            header=guarantee(self.release, self.design_effect, details),
+        limits = interval_heads(self.alpha)
+        return Table(
+            title=guarantee.title(f"Top-{self.k} Results", self.release),
+            header=guarantee.comparison_header(self.release, self.design_effect, details),
             columns=("", f"top {self.k}", "win rate", "std err", *limits, "net wins", "rank"),
             rows=tuple(rows),
             notes=tuple(self._notes(details)),
@@ -355,21 +351,21 @@ class TopKResult(Result):
         parts = part_notes(self.items, self._facts().components)
         separated = (
             f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} to "
-            f"rank {self.k + 1}, {format_pvalue(self.pvalue)} under H0, that one left out has at "
-            f"least the win rate of one selected.{other}"
+            f"rank {self.k + 1}, {guarantee.format_pvalue(self.pvalue)} under H0, that one left "
+            f"out has at least the win rate of one selected.{other}"
         )
         if math.isnan(self.pvalue):
             separated = f"Nothing is left out: the release identifies at most {self.k} items."
         return [
             separated,
-            f"{reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself covers "
-            f"the win rate against the opponents met, {allowance(self.release)}; rank sets hold "
-            f"jointly.",
+            f"{guarantee.reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself "
+            f"covers the win rate against the opponents met, {guarantee.allowance(self.release)}; "
+            f"rank sets hold jointly.",
             *parts,
             *self._opponent_words(),
-            *count_notes(self.release, "win rates towards one half"),
+            *guarantee.count_notes(self.release, "win rates towards one half"),
             holds_if(assumptions(self.release)),
-            *privacy_notes(self.release, details),
+            *guarantee.privacy_notes(self.release, details),
         ]
 
     def _opponent_words(self) -> list[str]:
@@ -400,7 +396,7 @@ class TopKResult(Result):
         """Draw the win rates with intervals, the selected items marked."""
         from privrank.results import plots
 
-        return plots.win_rates(self.to_frame(), self.alpha, caption(self.release), ax=ax)
+        return plots.win_rates(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
 
     def _settings(self) -> dict[str, Any]:
         return {"k": self.k}

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from privrank.bradley_terry.contrasts import HomogeneityResult
 from privrank.bradley_terry.score import score_equations
 from privrank.release.release import Release
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
-from privrank.results.guarantee import (
-    UNCERTAIN,
-    UNIDENTIFIED,
-    allowance,
-    column_heads,
-    count_notes,
-    format_pvalue,
-    guarantee,
-    loss_notes,
-    privacy_notes,
-    pvalue_cell,
-    rank_range,
-    reading,
-    title,
-)
-from privrank.results.tables import Table
+from privrank.results.loglikelihood import maximised
+from privrank.results.tables import Table, interval_heads
 from privrank.util.checks import check_flag
+
+if TYPE_CHECKING:
+    from privrank.results.btl import BTLResult
 
 __all__ = ["fit_table"]
 
@@ -40,63 +29,51 @@ _ENDLESS = (
 )
 
 
-def fit_table(
-    release: Release,
-    frame: pd.DataFrame,
-    tests: HomogeneityResult | pd.DataFrame,
-    *,
-    alpha: float,
-    parts: tuple[tuple[str, ...], ...],
-    estimator: str,
-    effect: float,
-    fit_of_items: list[str],
-    likelihood: tuple[tuple[str, str], ...],
-    penalty: str,
-    warnings: tuple[str, ...],
-    details: bool,
-) -> Table:
-    """Return a fit as a table in the style of statsmodels.
-
-    Given its ``to_frame()``, the test of equal worths or those of the terms, items by component,
-    the loss whose minimum the estimates are, the design effect, what is said of the fit of item
-    covariates, and the header's lines on the likelihood and penalty.
-    """
+def fit_table(result: BTLResult, details: bool) -> Table:
+    """Return a fit as a table in the style of statsmodels."""
     check_flag("details", details)
-    link, design = release.link, release.design
-    notes, counts = [_tests_note(tests, parts)], count_notes(release, "worths towards zero")
-    if design.covariates is None:
+    release, frame, parts = result.release, result.to_frame(), result.components
+    link, design, covariates = release.link, release.design, release.design.covariates
+    counts = guarantee.count_notes(release, "worths towards zero")
+    likelihood = maximised(result)
+    if covariates is None:
         known = design.pairs is not None and design.pairs.origin != "equal"
         total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
         kind, second = "Results", ("No. Comparisons:", total)
-        notes = counts + notes
+        penalty = f"{result.penalty:.4g}"
+        notes = [*counts, _test_of_equality(result)]
     else:
-        kind, second = "Regression Results", ("Formula:", f"~ {design.covariates.formula}")
-        notes += fit_of_items + _zero_notes(release) + counts + _group_notes(release)
-    limits = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]")
+        kind, second = "Regression Results", ("Formula:", f"~ {covariates.formula}")
+        penalty = f"{result.requested}"
+        notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(release)]
+        notes += counts + _group_notes(release)
+    header = [
+        ("Model:", f"{link.model} ({link.name})"),
+        second,
+        *guarantee.comparison_header(release, result.design_effect, details),
+        ("Penalty:", penalty + (", bias-corrected" if result.corrected else "")),
+    ]
+    notes = [guarantee.reading(release) + _coverage_note(release, result.alpha), *notes]
+    notes += guarantee.loss_notes(release, result.estimator)
+    if likelihood:
+        header += [("Log-Likelihood:", f"{result.llf:.2f}"), ("AIC:", f"{result.aic:.2f}")]
+        notes.append(_LIKELIHOOD)
+    linear = ["linear"] if _by_items(release) else []
+    notes.append(holds_if(assumptions(release, "model", *linear)))
+    notes += [*guarantee.privacy_notes(release, details), *result.warnings]
+    estimated = frame[frame.columns[0]].notna()
+    if not np.isfinite(frame["std_err"][estimated].to_numpy(dtype=np.float64)).all():
+        notes.append(guarantee.UNCERTAIN)
+    if np.isinf(frame[["lower", "upper"]]).any(axis=None):
+        notes.append(_ENDLESS)
+    heads = ("coef", "std err", "sampling", "privacy", *guarantee.column_heads(release))
     ranks = ("rank",) if "rank" in frame else ()
-    heads = column_heads(release)
     return Table(
-        title=title(f"{link.model} {kind}", release),
-        header=(
-            ("Model:", f"{link.model} ({link.name})"),
-            second,
-            *guarantee(release, effect, details),
-            ("Penalty:", penalty),
-            *likelihood,
-        ),
-        columns=("", "coef", "std err", "sampling", "privacy", *heads, *limits, *ranks),
+        title=guarantee.title(f"{link.model} {kind}", release),
+        header=tuple(header),
+        columns=("", *heads, *interval_heads(result.alpha), *ranks),
         rows=_rows(frame, {item: len(part) for part in parts for item in part}),
-        notes=(
-            reading(release) + _coverage_note(release, alpha),
-            *notes,
-            *loss_notes(release, estimator),
-            *([_LIKELIHOOD] if likelihood else []),
-            holds_if(assumptions(release, "model", *["linear"] * _by_items(release))),
-            *privacy_notes(release, details),
-            *warnings,
-            *([] if np.isfinite(frame.loc[_known(frame), "std_err"]).all() else [UNCERTAIN]),
-            *([_ENDLESS] if np.isinf(frame[["lower", "upper"]]).any(axis=None) else []),
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -106,29 +83,29 @@ def _by_items(release: Release) -> bool:
     return facts is not None and bool(facts.item_columns)
 
 
-def _tests_note(tests: HomogeneityResult | pd.DataFrame, parts: tuple[tuple[str, ...], ...]) -> str:
-    if isinstance(tests, pd.DataFrame):
-        terms = "; ".join(
-            f"{name}: {row['statistic']:.2f}, {format_pvalue(row['pvalue'])}"
-            if row["df"]
-            else f"{name}: {UNIDENTIFIED}"
-            for name, row in tests.to_dict("index").items()
-        )
-        return f"Wald tests of terms (Monte Carlo): {terms}."
-    if tests.df == 0:
+def _tests_of_terms(result: BTLResult) -> str:
+    terms = []
+    for name, row in result.wald_test_terms().to_dict("index").items():
+        said = guarantee.UNIDENTIFIED
+        if row["df"]:
+            said = f"{row['statistic']:.2f}, {guarantee.format_pvalue(row['pvalue'])}"
+        terms.append(f"{name}: {said}")
+    return f"Wald tests of terms (Monte Carlo): {'; '.join(terms)}."
+
+
+def _test_of_equality(result: BTLResult) -> str:
+    test, parts = result.test_homogeneity(), result.components
+    if test.df == 0:
         return "Test of equal worths: none, as the release identifies no difference."
-    several = [part for part in parts if len(part) > 1]
-    among = f", of the {len(several[0])} items identified" if len(parts) > 1 else ""
-    among = ", within each component" if len(several) > 1 else among
+    several, among = [part for part in parts if len(part) > 1], ""
+    if len(several) > 1:
+        among = ", within each component"
+    elif len(parts) > 1:
+        among = f", of the {len(several[0])} items identified"
     return (
-        f"Test of equal worths{among}: statistic {tests.statistic:.2f}, "
-        f"{format_pvalue(tests.pvalue)} (Monte Carlo)."
+        f"Test of equal worths{among}: statistic {test.statistic:.2f}, "
+        f"{guarantee.format_pvalue(test.pvalue)} (Monte Carlo)."
     )
-
-
-def _known(frame: pd.DataFrame) -> pd.Series[Any]:
-    """Return which rows have an estimate."""
-    return frame["worth" if "rank_lower" in frame else "coef"].notna()
 
 
 def _rows(frame: pd.DataFrame, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
@@ -138,21 +115,17 @@ def _rows(frame: pd.DataFrame, sizes: Mapping[str, int]) -> tuple[tuple[str, ...
     """
     before = [name for name in ("std_err", "sampling", "privacy", "z") if name in frame]
     ranked, rows = "rank_lower" in frame, []
-    known = dict(zip(frame.index, _known(frame), strict=True))
+    estimate = "worth" if ranked else "coef"
     for name, row in zip(frame.index, frame.to_dict("records"), strict=True):
-        if not known[name]:
-            blank = ("",) * (len(before) + 3)
-            rows.append((str(name), UNIDENTIFIED, *blank, *(UNIDENTIFIED,) * ranked))
-            continue
-        place = ""
-        if ranked:
-            place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
-            place += f" of {sizes[name]}" * (sizes[name] < len(frame))
-        cells = [f"{row['worth' if ranked else 'coef']:.4f}"]
-        cells += [f"{row[number]:.3f}" for number in before]
-        cells += [pvalue_cell(row["pvalue"])]
-        cells += [f"{row[limit]:.3f}" for limit in ("lower", "upper")]
-        rows.append((str(name), *cells, *(place,) * ranked))
+        cells, place = [guarantee.UNIDENTIFIED, *[""] * (len(before) + 3)], guarantee.UNIDENTIFIED
+        if not np.isnan(row[estimate]):
+            cells = [f"{row[estimate]:.4f}", *(f"{row[number]:.3f}" for number in before)]
+            cells.append(guarantee.pvalue_cell(row["pvalue"]))
+            cells += [f"{row[limit]:.3f}" for limit in ("lower", "upper")]
+            if ranked:
+                place = guarantee.rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
+                place += f" of {sizes[name]}" if sizes[name] < len(frame) else ""
+        rows.append((str(name), *cells, *([place] if ranked else [])))
     return tuple(rows)
 
 
@@ -162,7 +135,7 @@ def _coverage_note(release: Release, alpha: float) -> str:
     if covariates is None:
         return (
             f"Each {level} interval by itself covers the centred worth (best-fitting for the pairs "
-            f"compared), {allowance(release)}; rank sets hold jointly."
+            f"compared), {guarantee.allowance(release)}; rank sets hold jointly."
         )
     scale = (
         "Item covariates are centred."
@@ -170,7 +143,22 @@ def _coverage_note(release: Release, alpha: float) -> str:
         else "Coefficients of one column add up to zero over the items."
     )
     covered = f"Each {level} interval by itself covers its coefficient"
-    return f"{covered}, {allowance(release)}. {scale}"
+    return f"{covered}, {guarantee.allowance(release)}. {scale}"
+
+
+def _fit_of_items(result: BTLResult) -> list[str]:
+    """Return what is said of how far items are from where their covariates put them."""
+    facts = result.release.design.covariates
+    if facts is None or (free := result._inference().free) is None:
+        return []
+    scatter = zip(facts.columns, np.sqrt(free.scatter), strict=True)
+    listed = ", ".join(f"{name} {sd:.2f}" for name, sd in scatter)
+    pvalue = guarantee.format_pvalue(result.test_lack_of_fit()["pvalue"])
+    return [
+        f"Lack of fit of the item covariates (Monte Carlo): {pvalue}; estimated scatter of the "
+        f"items about them: {listed}. It is part of the standard errors, and t quantiles have the "
+        f"{result.release.design.item_freedom} degrees of freedom that items leave for it."
+    ]
 
 
 def _zero_notes(release: Release) -> list[str]:
@@ -188,9 +176,16 @@ def _group_notes(release: Release) -> list[str]:
     if facts is None or release.source == "none":
         return []
     if release.design.kind == "public":
-        who = "Who has which covariates is taken as public, as is who compared which pairs."
-        order = "Which item was named first is taken as public, so no answer may have decided it."
-        return [who] * bool(facts.names) + [order] * facts.ordered
+        notes = []
+        if facts.names:
+            notes.append(
+                "Who has which covariates is taken as public, as is who compared which pairs."
+            )
+        if facts.ordered:
+            notes.append(
+                "Which item was named first is taken as public, so no answer may have decided it."
+            )
+        return notes
     if facts.cells == 1:
         return []
     released = score_equations(release).group_answers

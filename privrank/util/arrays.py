@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["blocks", "orders_of", "own", "signs_of_orders"]
-
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 CELLS = 2**22
 """Random numbers held at a time: large samples are drawn in batches of rows."""

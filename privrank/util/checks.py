@@ -9,39 +9,12 @@ from __future__ import annotations
 import math
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from numbers import Integral, Real
 from typing import Any, TypeGuard, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = [
-    "UNSTATED",
-    "Codes",
-    "PrivrankWarning",
-    "as_array",
-    "as_list",
-    "as_numbers",
-    "check_alpha",
-    "check_choice",
-    "check_codes",
-    "check_count",
-    "check_delta",
-    "check_effect_epsilon",
-    "check_epsilon",
-    "check_flag",
-    "check_items",
-    "check_names",
-    "check_penalty",
-    "check_rng",
-    "is_number",
-    "quoted",
-    "undeclared",
-    "warn_few",
-]
-
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 """Outside these the noise, or what is left of it, no longer fits double precision."""
@@ -99,10 +72,10 @@ def as_list(values: object) -> list[Any] | None:
 
 def as_numbers(values: object) -> NDArray[np.float64] | None:
     """Return a sequence of real numbers as an array; None for all else, texts of numbers too."""
-    found = as_list(values)
-    if found is None or not all(map(is_number, found)):
+    listed = as_list(values)
+    if listed is None or not all(map(is_number, listed)):
         return None
-    return np.array(found, dtype=np.float64)
+    return np.array(listed, dtype=np.float64)
 
 
 def as_array(values: object) -> NDArray[Any]:
@@ -151,35 +124,34 @@ def check_delta(delta: object, name: str = "delta") -> float:
     return value + 0.0  # minus zero is zero
 
 
-def check_effect_epsilon(effect_epsilon: object, epsilon: float) -> float | None:
-    """Return what an effect may spend on top of `epsilon` as a finite float, None for nothing."""
-    if effect_epsilon is None:
+def check_extra(name: str, what: str, extra: object, epsilon: float) -> float | None:
+    """Return what may be spent on top of `epsilon` as a finite float, None for nothing."""
+    if extra is None:
         return None
     if math.isinf(epsilon):
         raise ValueError(
-            "effect_epsilon= is what an effect costs: leave it out with epsilon=numpy.inf, where "
-            "the effect is free."
+            f"{name}= is what {what} costs: leave it out with epsilon=numpy.inf, where it is free."
         )
-    if not is_number(effect_epsilon):
-        raise TypeError(
-            f"effect_epsilon must be a positive number, got {type(effect_epsilon).__name__}."
-        )
-    if not SMALLEST_EPSILON <= float(effect_epsilon) <= LARGEST_EPSILON:
+    if not is_number(extra):
+        raise TypeError(f"{name} must be a positive number, got {type(extra).__name__}.")
+    if not SMALLEST_EPSILON <= float(extra) <= LARGEST_EPSILON:
         raise ValueError(
-            f"effect_epsilon must be positive and finite, got {effect_epsilon}: it comes on top of "
-            f"epsilon."
+            f"{name} must be positive and finite, got {extra}: it comes on top of epsilon."
         )
-    return float(effect_epsilon)
+    return float(extra)
+
+
+def check_number(name: str, value: object, rule: str, holds: Callable[[float], bool]) -> float:
+    """Return a number for which a rule holds as a float; given the rule in words, too."""
+    if not is_number(value) or not holds(value):
+        raise ValueError(f"{name} must be {rule}, got {quoted(value)}.")
+    return float(value)
 
 
 def check_alpha(alpha: object) -> float:
     """Return the significance level as a float in (0, 1)."""
-    if not is_number(alpha) or not 0 < alpha < 1:
-        raise ValueError(
-            f"alpha must be a significance level strictly between 0 and 1 such as 0.05, "
-            f"got {quoted(alpha)}."
-        )
-    return float(alpha)
+    level = "a significance level strictly between 0 and 1 such as 0.05"
+    return check_number("alpha", alpha, level, lambda a: 0 < a < 1)
 
 
 def check_count(name: str, value: object, *, low: int = 1, high: int | None = None) -> int:
@@ -206,12 +178,15 @@ def warn_few(name: str, draws: int, alpha: float, stacklevel: int = 3) -> None:
         )
 
 
-def check_choice(name: str, value: object, literal: Any) -> Any:
-    """Return `value` if it is one of the words of a ``Literal`` alias."""
-    words = get_args(literal)
-    if not isinstance(value, str) or value not in words:
-        known = ", ".join(repr(word) for word in words)
-        raise ValueError(f"{name} must be one of {known}, got {quoted(value)}.")
+def check_choice(name: str, value: object, words: Any, where: str = "") -> Any:
+    """Return `value` if it is one of the words of a tuple or a ``Literal`` alias.
+
+    What else decides on the words, such as the kind of data, is said by `where`.
+    """
+    known = words if isinstance(words, tuple) else get_args(words)
+    if not isinstance(value, str) or value not in known:
+        listed = ", ".join(map(repr, known)) + where
+        raise ValueError(f"{name} must be one of {listed}, got {quoted(value)}.")
     return value
 
 
@@ -219,11 +194,8 @@ def check_penalty(penalty: object) -> float | None:
     """Return the ridge as a number, or None for ``"auto"``."""
     if isinstance(penalty, str) and penalty == "auto":
         return None
-    if not is_number(penalty) or not 0 <= penalty < math.inf:
-        raise ValueError(
-            f"penalty must be 'auto' or a number of at least 0, got {quoted(penalty)}."
-        )
-    return float(penalty)
+    rule = "'auto' or a number of at least 0"
+    return check_number("penalty", penalty, rule, lambda ridge: 0 <= ridge < math.inf)
 
 
 def check_rng(rng: object) -> np.random.Generator | None:
@@ -235,6 +207,14 @@ def check_rng(rng: object) -> np.random.Generator | None:
         f"numpy.random.Generator for studies, got {type(rng).__name__}: write "
         f"numpy.random.default_rng(...) yourself if the result is not for publication."
     )
+
+
+def check_fit(
+    epsilon: object, delta: object, alpha: object, rng: object
+) -> tuple[float, float, float]:
+    """Return epsilon, delta and alpha of a fit; refuse a `rng` that is no generator."""
+    check_rng(rng)
+    return check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
 
 
 def check_flag(name: str, value: object) -> bool:
@@ -281,64 +261,22 @@ def check_names(name: str, values: object) -> list[str]:
 
 def check_tolerance(tolerance: object) -> None:
     """Refuse what is neither None nor a total variation distance strictly between 0 and 1."""
-    if tolerance is None:
-        return
-    if not is_number(tolerance) or not 0 < tolerance < 1:
-        raise ValueError(
-            f"tolerance must be a total variation distance strictly between 0 and 1, "
-            f"got {quoted(tolerance)}."
-        )
+    if tolerance is not None:
+        rule = "a total variation distance strictly between 0 and 1"
+        check_number("tolerance", tolerance, rule, lambda distance: 0 < distance < 1)
 
 
-_CONVENTION = {"first": 1, "second": -1, "tie": 0}
+def check_name(name: object, role: str) -> None:
+    """Refuse what cannot name a column."""
+    if not isinstance(name, str):
+        raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Codes:
-    """What each answer to a pair means, whether others are names of items, and the rule of that."""
-
-    meaning: Mapping[Any, float]
-    by_name: bool
-    rule: str
-    remedy: str
-
-
-def check_codes(codes: object) -> Codes:
-    """Return what answers mean by `codes`; None is 1, -1 and 0."""
-    given = _CONVENTION if codes is None else codes
-    if (
-        not isinstance(given, Mapping)
-        or not given.keys() <= _CONVENTION.keys()
-        or (("first" in given) != ("second" in given))
-    ):
-        raise ValueError(
-            "codes must be a mapping {'first': answer, 'second': answer, 'tie': answer}, without "
-            "'tie' if there are none, and without 'first' and 'second' if an answer is the name "
-            "of the item preferred."
-        )
-    answers = [
-        (answer, float(_CONVENTION[word]))
-        for word, value in given.items()
-        for answer in (value if isinstance(value, list | tuple | set) else [value])
-    ]
-    fit = all(isinstance(answer, str | bool | np.bool_ | Real) for answer, _ in answers)
-    if not fit or len(dict(answers)) < len(answers) or any(x != x for x, _ in answers):
-        raise ValueError(
-            "codes must be distinct texts or numbers: a missing value always means that there is "
-            "no answer, and needs no code."
-        )
-    by_name = "first" not in given
-    rule, remedy = "answers that codes= declares", "list all answers in codes=, texts as texts"
-    if by_name:
-        rule = f"the names of the pair's items (codes= has no 'first' and 'second'), {rule}"
-        remedy = (
-            "strip other words from the cells, as with frame.replace('^I prefer ', '', "
-            "regex=True), list other answers in codes="
-        )
-    elif codes is None:
-        rule = "1 (first item preferred), -1 (second item preferred), 0 (tie)"
-        remedy = "declare other answers with codes={'first': ..., 'second': ..., 'tie': ...}"
-    return Codes(dict(answers), by_name, rule, remedy)
+def check_present(names: Iterable[Any], present: Collection[Any], frame: str, remedy: str) -> None:
+    """Refuse names that no column has; given what messages call the frame, and what to do."""
+    for name in names:
+        if name not in present:
+            raise ValueError(f"{frame} has no column {name!r}: {remedy}.")
 
 
 def undeclared(what: str, remedy: str) -> ValueError:

@@ -1,4 +1,4 @@
-"""Formula text to columns and design matrices; names of columns to the pairs that they ask for.
+"""Formula text to columns and design matrices; the only use of patsy.
 
 The left side is read and never evaluated. The right side is evaluated on tables of declared levels
 and bounds alone, never on data: no level, centre or knot can be learnt from anybody's answers.
@@ -8,28 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from privrank.util.checks import check_items
-
-__all__ = [
-    "Columns",
-    "Factor",
-    "Formula",
-    "columns_of",
-    "constraint",
-    "factors_of",
-    "pairs_of_columns",
-    "parse",
-    "terms_of",
-]
-
-Pair = tuple[Any, Any]
 
 _NAME = r"Q\((['\"]).*?\1\)"
 """A name that is no Python name, as formulas write it."""
@@ -56,7 +40,8 @@ def parse(formula: object) -> Formula:
     if not isinstance(formula, str):
         raise TypeError(f"formula must be text such as 'a + b ~ 1', got {type(formula).__name__}.")
     text = _quoted(formula)
-    plain = re.sub(_NAME, lambda found: "Q" * len(found[0]), text)  # a name may hold any character
+    plain = re.sub(_NAME, lambda match: "Q" * len(match[0]), text)  # a name may hold any character
+    # marks are looked for where quoted names cannot hold them
     left = plain.partition("~")[0]
     if left == plain or not left.strip():
         raise ValueError(
@@ -93,7 +78,7 @@ def parse(formula: object) -> Formula:
 def _quoted(formula: str) -> str:
     """Put names with dots, such as ``tech.equip``, as Q("..."): Python reads them as attributes."""
     dotted = r"(['\"]).*?\1|([^\W\d]\w*(?:\.\w+)+)(?!\w*\s*\()"
-    return re.sub(dotted, lambda found: f'Q("{found[2]}")' if found[2] else found[0], formula)
+    return re.sub(dotted, lambda match: f'Q("{match[2]}")' if match[2] else match[0], formula)
 
 
 def _name(term: Any) -> str:
@@ -106,18 +91,11 @@ def _name(term: Any) -> str:
 
 def _column(code: str, formula: str) -> str:
     """Return the column a factor names: a bare name, or the text inside Q(...)."""
-    tree = ast.parse(code, mode="eval").body
-    if isinstance(tree, ast.Name):
-        return tree.id
-    if (
-        isinstance(tree, ast.Call)
-        and isinstance(tree.func, ast.Name)
-        and tree.func.id == "Q"
-        and len(tree.args) == 1
-        and isinstance(tree.args[0], ast.Constant)
-        and isinstance(tree.args[0].value, str)
-    ):
-        return tree.args[0].value
+    match ast.parse(code, mode="eval").body:
+        case ast.Name(id=name):
+            return name
+        case ast.Call(func=ast.Name(id="Q"), args=[ast.Constant(value=str(name))]):
+            return name
     raise ValueError(
         f"formula must list plain columns on its left, got {formula!r}: transform columns in the "
         f"frame beforehand, and put names that are not Python names as Q('...')."
@@ -158,12 +136,12 @@ def terms_of(right: str) -> tuple[tuple[Factor, ...], ...]:
 
 def factors_of(right: str) -> tuple[Factor, ...]:
     """Return the factors on the right side of a formula, each column once."""
-    found: dict[str, Factor] = {}
+    factors: dict[str, Factor] = {}
     for read in (factor for term in terms_of(right) for factor in term):
-        seen = found.setdefault(read.column, read)
+        seen = factors.setdefault(read.column, read)
         if read.categorical and not seen.categorical:
-            found[read.column] = read
-    return tuple(found.values())
+            factors[read.column] = read
+    return tuple(factors.values())
 
 
 def columns_of(right: str, table: Any, without: str = "") -> Columns:
@@ -175,22 +153,22 @@ def columns_of(right: str, table: Any, without: str = "") -> Columns:
     from patsy import EvalEnvironment, ModelDesc, PatsyError, dmatrix
 
     description = _description(right)
-    kept = [
+    terms = [
         term
         for term in description.rhs_termlist
         if not without or [factor.code for factor in term.factors] != [without]
     ]
     try:
         # an empty environment: names come from the table and from patsy's own functions
-        matrix = dmatrix(ModelDesc([], kept), table, EvalEnvironment([{}]))
+        matrix = dmatrix(ModelDesc([], terms), table, EvalEnvironment([{}]))
     except (PatsyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        # patsy meets a contrast that is none with errors of many kinds, so its own is kept
+        # patsy meets a contrast that is none with errors of many kinds, so its own follows
         raise ValueError(
             f"formula cannot be evaluated on its declared levels and bounds: '~ {right}'."
         ) from error
     info = matrix.design_info
-    terms = tuple((name, part.start, part.stop) for name, part in info.term_name_slices.items())
-    return Columns(tuple(info.column_names), terms, np.asarray(matrix, dtype=np.float64))
+    slices = tuple((name, part.start, part.stop) for name, part in info.term_name_slices.items())
+    return Columns(tuple(info.column_names), slices, np.asarray(matrix, dtype=np.float64))
 
 
 def constraint(
@@ -232,23 +210,17 @@ def _factor(code: str, right: str) -> Factor:
         tree = ast.parse(code, mode="eval").body
     except SyntaxError:
         raise ValueError(f"formula cannot be read: '~ {right}'.") from None
-    if (
-        isinstance(tree, ast.Call)
-        and isinstance(tree.func, ast.Name)
-        and tree.func.id == "C"
-        and tree.args
-    ):
-        named = {word.arg: word.value for word in tree.keywords}
-        levels = None
-        if "levels" in named:
+    match tree:
+        case ast.Call(func=ast.Name(id="C"), args=[column, *_], keywords=words):
+            levels = [word.value for word in words if word.arg == "levels"]
             try:
-                levels = tuple(ast.literal_eval(named["levels"]))
+                listed = tuple(ast.literal_eval(levels[0])) if levels else None
             except (ValueError, TypeError):
                 raise ValueError(
                     f"formula must list levels in C(..., levels=[...]) as plain values, got "
                     f"'~ {right}'."
                 ) from None
-        return Factor(_column(ast.unparse(tree.args[0]), right), True, levels)
+            return Factor(_column(ast.unparse(column), right), True, listed)
     try:
         return Factor(_column(code, right))
     except ValueError:
@@ -256,75 +228,3 @@ def _factor(code: str, right: str) -> Factor:
             f"formula must use plain columns or C(column, ...) on its right, got '~ {right}': "
             f"transform columns in the frame beforehand."
         ) from None
-
-
-def pairs_of_columns(
-    others: Sequence[Any], items: object, pairs: object, sep: object
-) -> tuple[dict[Any, Pair], tuple[Any, ...]]:
-    """Return which column asks for which pair, and the items."""
-    if (pairs is None) == (sep is None):
-        raise ValueError(
-            "form='wide' must be told which column asks for which pair, in one way: with "
-            "pairs={'column': (item, item), ...}, or with sep= if the columns are named by two "
-            "items and what stands between them."
-        )
-    declared = None if items is None else check_items(items)
-    asked = _mapped(pairs) if sep is None else _separated(others, declared, sep)
-    met = tuple(dict.fromkeys(item for pair in asked.values() for item in pair))
-    labels = check_items(met) if declared is None else declared
-    if not set(met) <= set(labels):
-        raise ValueError("pairs must name declared items only: list all of them in items=[...].")
-    return asked, labels
-
-
-def _mapped(pairs: object) -> dict[Any, Pair]:
-    if (
-        not isinstance(pairs, Mapping)
-        or not pairs
-        or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs.values())
-        or not all(isinstance(item, Hashable) for pair in pairs.values() for item in pair)
-        or any(first == second for first, second in pairs.values())
-    ):
-        raise ValueError(
-            "pairs must be a mapping {'column': (item, item), ...} with two different items for "
-            "each column."
-        )
-    return {name: (first, second) for name, (first, second) in pairs.items()}
-
-
-def _separated(
-    others: Sequence[Any], declared: tuple[Any, ...] | None, sep: object
-) -> dict[Any, Pair]:
-    """Return the pairs that names of columns spell."""
-    if not isinstance(sep, str) or not (sep or declared):
-        raise ValueError(
-            "sep must be the text between two names of items in the name of a column; it may be "
-            "empty only if items=[...] says what the names are."
-        )
-    known = None if declared is None else {str(label): label for label in declared}
-    found: dict[Any, Pair] = {}
-    for column in others:
-        if not isinstance(column, str):
-            continue
-        cuts = range(1, len(column) - len(sep))
-        splits = [(column[:k], column[k + len(sep) :]) for k in cuts if column[k:].startswith(sep)]
-        if known is not None:
-            splits = [(known[a], known[b]) for a, b in splits if a in known and b in known]
-        if len(splits) > 1 or any(a == b for a, b in splits):
-            raise ValueError(
-                f"column {column!r} must name two different items around sep= in one way only: say "
-                f"what it asks for with pairs=, or list the items in items=[...]."
-            )
-        if known is not None and sep and sep in column and not splits:
-            raise ValueError(
-                f"column {column!r} must name two of items= around sep={sep!r}, or not contain it: "
-                f"check the names in items=, and rename a column that asks for no pair."
-            )
-        if splits:
-            found[column] = splits[0]
-    if not found:
-        raise ValueError(
-            f"form='wide' found no column whose name is two items with {sep!r} between them: check "
-            f"sep= and items=, or say which column asks for which pair with pairs=."
-        )
-    return found

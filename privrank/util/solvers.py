@@ -16,25 +16,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
-__all__ = [
-    "attempt",
-    "bracket",
-    "inverse",
-    "largest_ratio",
-    "pseudo_inverse",
-    "rank",
-    "solve",
-    "solve_each",
-    "spectrum",
-    "square_root",
-    "zero",
-]
+from privrank.util.arrays import FloatArray
 
-FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 Value = TypeVar("Value", float, FloatArray)
 
@@ -62,15 +48,10 @@ def spectrum(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     if not np.isfinite(matrix).all():
         return np.full(len(matrix), np.nan), np.full(matrix.shape, np.nan)
-    found = attempt(lambda: _lapack(matrix), lambda: None)
-    if found is not None and all(np.isfinite(part).all() for part in found):
-        return found
+    result = attempt(lambda: np.linalg.eigh(matrix), lambda: None)
+    if result is not None and all(np.isfinite(part).all() for part in result):
+        return result
     return _rotated(matrix)
-
-
-def _lapack(matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(values), np.asarray(vectors)
 
 
 def _rotated(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -132,9 +113,9 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
             return None
         return np.asarray(cho_solve(factor, right))
 
-    found = attempt(factored, lambda: None)
-    if found is not None and np.isfinite(found).all():
-        return found
+    result = attempt(factored, lambda: None)
+    if result is not None and np.isfinite(result).all():
+        return result
     scaled, size = _scaled(matrix)
     values, vectors = spectrum(scaled)
     if not values[0] > len(values) * ROUNDING * values[-1]:
@@ -148,7 +129,7 @@ def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
     """Return x with matrix x = right for each of several positive definite matrices and rows."""
     return attempt(
         lambda: np.asarray(np.linalg.solve(matrices, right[..., None])[..., 0]),
-        lambda: np.array([solve(*each) for each in zip(matrices, right, strict=True)]),
+        lambda: np.array([solve(*pair) for pair in zip(matrices, right, strict=True)]),
     )
 
 
@@ -165,8 +146,8 @@ def pseudo_inverse(matrix: FloatArray) -> FloatArray:
     """
     scaled, size = _scaled(matrix)
     values, vectors = spectrum(scaled)
-    kept = np.abs(values) > 1e-11 * np.abs(values).max()
-    inverted = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    regular = np.abs(values) > 1e-11 * np.abs(values).max()
+    inverted = np.where(regular, 1.0 / np.where(regular, values, 1.0), 0.0)
     return np.asarray((vectors * inverted) @ vectors.T / np.outer(size, size))
 
 
@@ -196,6 +177,7 @@ def largest_ratio(above: FloatArray, below: FloatArray) -> float:
     """
     most = float(np.abs(above).max())
     scaled, size = _scaled(above / most)
+    # x'above x = |y|^2 for x = whitener y
     values, vectors = spectrum(scaled)
     floor = len(values) * ROUNDING
     whitener = vectors / np.sqrt(np.maximum(values, floor * values[-1])) / size[:, None]
@@ -204,7 +186,7 @@ def largest_ratio(above: FloatArray, below: FloatArray) -> float:
 
 
 def bracket(
-    kept: Callable[[Value], Any],
+    holds: Callable[[Value], Any],
     low: Value,
     high: Value,
     halvings: int,
@@ -221,7 +203,7 @@ def bracket(
         if np.all(np.abs(high - low) <= apart + relative * np.abs(high)):
             break
         middle = 0.5 * (low + high)
-        inside = kept(middle)
+        inside = holds(middle)
         if isinstance(middle, np.ndarray):
             low, high = np.where(inside, middle, low), np.where(inside, high, middle)
         else:

@@ -11,7 +11,7 @@ from scipy.stats import binom
 import privrank as pr
 from privrank.bradley_terry.inversion import intervals, pvalues
 from privrank.bradley_terry.score import score_equations
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.tails import simulated
 
 CEMS = pr.datasets.load_university()
 pytestmark = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privrank.bradley_terry.modelmatrix import Schema, declare
+from privrank.bradley_terry.modelmatrix import Schema, declare, rows_at
 
 LABELS = ("a", "b", "c")
 NOTHING = {"levels": None, "bounds": None, "item_formula": None, "item_data": None}
@@ -20,7 +20,7 @@ def test_columns_come_from_declarations_alone():
     facts = predictor.covariates
     assert facts.columns == ("Intercept", "sex[T.m]", "age", "sex[T.m]:age")
     # rows at a level and a number are what treatment coding makes of them
-    rows = facts.rows_at({"sex": ["m", "f"], "age": [60.0, 20.0]}, 2)
+    rows = rows_at(facts, {"sex": ["m", "f"], "age": [60.0, 20.0]}, 2)
     np.testing.assert_allclose(rows, [[1, 1, 60, 60], [1, 0, 20, 0]])
 
 

@@ -15,8 +15,7 @@ from privrank.consensus.intervals import (
     score_half_width,
     score_interval,
 )
-from privrank.hypotheses.publicnoise import half_width, simulated
-from privrank.hypotheses.tails import difference_variance
+from privrank.hypotheses.tails import difference_variance, half_width, simulated
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 

@@ -98,8 +98,8 @@ def test_integrals_and_derivatives(link):
     t, e = np.linspace(-7, 7, 141), 1e-5
     slope = (forms.log_cdf(t + e) - forms.log_cdf(t - e)) / (2 * e)
     np.testing.assert_allclose(forms.ratio(t), slope, atol=1e-8)
-    bend = -(forms.ratio(t + e) - forms.ratio(t - e)) / (2 * e)
-    np.testing.assert_allclose(forms.bend(t), bend, atol=1e-8)
+    curvature = -(forms.ratio(t + e) - forms.ratio(t - e)) / (2 * e)
+    np.testing.assert_allclose(forms.curvature(t), curvature, atol=1e-8)
     density = (link.pdf(t + e) - link.pdf(t - e)) / (2 * e)
     np.testing.assert_allclose(link.slope(t), density, atol=1e-8)
 
@@ -109,12 +109,17 @@ def test_tails_are_stable(link):
     # no overflow, no 0 / 0, and the right limits however far out
     forms, far = link.exact, np.array([-1e300, -1e4, -800.0, 800.0, 1e4, 1e300])
     with np.errstate(divide="raise", invalid="raise"):
-        values = [forms.ratio(far), forms.bend(far), forms.log_cdf(far[1:-1]), link.integral(far)]
+        values = [
+            forms.ratio(far),
+            forms.curvature(far),
+            forms.log_cdf(far[1:-1]),
+            link.integral(far),
+        ]
         assert np.isfinite(forms.excess(far)).all()
     # the log of a light tail is out of reach at 1e300 only
     assert all(np.isfinite(v).all() for v in values)
     np.testing.assert_allclose(forms.ratio(far)[3:], 0, atol=1e-280)
-    assert (forms.bend(far) >= 0).all()
+    assert (forms.curvature(far) >= 0).all()
     np.testing.assert_allclose(forms.log_cdf(far[1:-1])[-2:], 0, atol=1e-280)
     if link is not PROBIT:
         rate = forms.ratio(np.array([-1e4]))[0]
@@ -126,25 +131,25 @@ def test_tails_are_stable(link):
 @pytest.mark.parametrize("link", [LOGIT, SECH, OWN], ids=lambda link: link.name)
 def test_declared_constants_hold_and_are_tight(link):
     t = np.linspace(-60, 60, 240_001)
-    ratio, bend = link.exact.ratio(t), link.exact.bend(t)
+    ratio, curvature = link.exact.ratio(t), link.exact.curvature(t)
     weight = ratio + ratio[::-1]
     assert weight.max() <= link.kappa1 * (1 + 1e-12)
-    assert bend.max() <= link.kappa2 and ratio.max() <= link.exact.steepest * (1 + 1e-12)
-    assert (bend - bend[::-1]).max() <= max(link.exact.swing, 1e-12)
+    assert curvature.max() <= link.kappa2 and ratio.max() <= link.exact.steepest * (1 + 1e-12)
+    assert (curvature - curvature[::-1]).max() <= max(link.exact.asymmetry, 1e-12)
     assert link.density(t).max() <= link.exact.peak
     assert weight.max() == pytest.approx(link.kappa1, rel=1e-6)
-    assert bend.max() == pytest.approx(link.kappa2, rel=1e-5)
+    assert curvature.max() == pytest.approx(link.kappa2, rel=1e-5)
     if link is SECH:
         assert ratio.max() == pytest.approx(math.pi / 2)
         # 1.02738, as is often quoted, is rounded down: no bound
-        assert 1.02738 < bend.max() < 1.02739
+        assert 1.02738 < curvature.max() < 1.02739
 
 
 def test_probit_breaks_one_condition_only():
     t = np.linspace(-30, 30, 6001)
     ratio = PROBIT.exact.ratio(t)
     assert (ratio + ratio[::-1]).max() > 30
-    assert (PROBIT.exact.bend(t) <= PROBIT.kappa2).all()
+    assert (PROBIT.exact.curvature(t) <= PROBIT.kappa2).all()
     assert PROBIT.density(t).max() <= PROBIT.exact.peak
 
 

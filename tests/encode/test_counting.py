@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privrank as pr
-from privrank.encode import counting
+from privrank.encode import frames
 
 ITEMS = ["a", "b", "c", "d"]
 
 
 def groups(frame):
     """How often each combination of values occurs, missing as None, as `tally` decodes it."""
-    view = counting.open_frame(frame, "frame")
-    names = counting.column_names(view)
-    keys, size = counting.tally(view, names, None)
+    view = frames.open_frame(frame, "frame")
+    names = frames.column_names(view)
+    keys, size = frames.tally(view, names, None)
     columns = [
         np.append(keys[name].values.astype(object), None)[keys[name].codes] for name in names
     ]
@@ -70,7 +70,7 @@ values = st.none() | st.integers(-2, 2).map(float)
 def test_groups_are_exact_wherever_the_codes_are_numbered_anew(rows, largest):
     frame = pd.DataFrame(rows, columns=[f"x{k}" for k in range(len(rows[0]))], dtype=object)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "LARGEST_CODE", largest)
+        patch.setattr(frames, "LARGEST_CODE", largest)
         assert groups(frame) == counted(frame)
 
 

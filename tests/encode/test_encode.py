@@ -67,12 +67,12 @@ BAD_FRAMES = {
     "missing respondent": (
         lambda: btl(GOOD.rename(columns={"respondent": "voter"}), respondent="who"),
         ValueError,
-        ["'who'", "with respondent=."],
+        ["'who'", "with respondent="],
     ),
     "the name before a conversion": (
         lambda: btl(respondent="who"),
         ValueError,
-        ["'who'", "privrank.as_comparisons is 'respondent'"],
+        ["'who'", "respondent="],
     ),
     "same column twice": (lambda: btl(item2="item1"), ValueError, ["item1=", "different columns"]),
     "respondent is an item": (lambda: btl(respondent="item2"), ValueError, ["different columns"]),
@@ -955,14 +955,12 @@ UNSTATED_CALLS = {
 
 @pytest.mark.parametrize("engine", FRAMES_UNSTATED)
 @pytest.mark.parametrize("made", UNSTATED_CALLS)
-def test_the_unit_has_to_be_stated_and_unused_columns_are_named(made, engine):
+def test_the_unit_has_to_be_stated(made, engine):
     # cells that nothing may be said of: they break every other rule
     broken = GOOD.assign(age=9, item1=CANARY, outcome=7.0)
     frame = FRAMES_UNSTATED[engine](broken)
-    words = ["respondent= must be stated", "'respondent'", "or None if each comparison"]
-    text = check_refusal(lambda: UNSTATED_CALLS[made](frame), TypeError, words)
-    assert ("'age'" in text) == (made != "covariates")
-    assert not any(f"'{used}'" in text for used in ("item1", "item2", "outcome"))
+    words = ["respondent= must be stated", "the column", "or None if each comparison"]
+    check_refusal(lambda: UNSTATED_CALLS[made](frame), TypeError, words)
 
 
 @pytest.mark.parametrize("made", UNSTATED_CALLS)
@@ -971,7 +969,7 @@ def test_no_cell_is_read_and_nothing_spent_before_the_unit_is_stated(made, monke
         raise AssertionError("a cell was read")
 
     for reader in ("tally", "numeric_columns", "collect", "key_of"):
-        monkeypatch.setattr(f"privrank.encode.counting.{reader}", read)
+        monkeypatch.setattr(f"privrank.encode.frames.{reader}", read)
     budget = pr.Budget(epsilon=1.0)
     words = ["respondent= must be stated"]
     frame = GOOD.assign(age=1)
@@ -980,25 +978,11 @@ def test_no_cell_is_read_and_nothing_spent_before_the_unit_is_stated(made, monke
     assert budget.spent == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("made", ["class", "selection", "formula", "selection by formula"])
-def test_where_no_column_is_left_none_is_named(made):
-    frame = GOOD.drop(columns="respondent")
-    call = UNSTATED_CALLS[made]
-    text = check_refusal(lambda: call(frame), TypeError, ["respondent= must be stated"])
-    assert "not used so far" not in text
-
-
-def test_of_many_columns_some_are_named():
-    frame = GOOD.assign(**{f"column {k}": 1 for k in range(20)})
-    text = check_refusal(lambda: UNSTATED_CALLS["class"](frame), TypeError, ["'respondent'", "..."])
-    assert "column 6" in text and "column 7" not in text
-
-
 def test_winners_and_losers_need_a_unit_too():
     call = lambda **unit: pr.PrivateBTL.from_formula(  # noqa: E731
         "winner + loser ~ 1", WORDS.assign(who=[1, 2]), items=ITEMS, **unit
     )
-    check_refusal(call, TypeError, ["respondent= must be stated", "'who'"])
+    check_refusal(call, TypeError, ["respondent= must be stated"])
     assert repr(call(respondent=None)) == "<PrivateBTL: 3 items, 2 rows>"
     assert repr(call(respondent="who")) == "<PrivateBTL: 3 items, 2 respondents>"
 

@@ -55,23 +55,23 @@ def test_ties_and_missing_alternatives(tmp_path, ending, orders, expected):
 @pytest.mark.parametrize(
     ("orders", "message"),
     [
-        ("3: 2,1,3\n2: 3;2;1\n", "line 10 .*list alternatives by number"),
-        ("3: 2,1,3\n2: 3,,1\n", "line 10 .*list alternatives by number"),
-        ("3: 2,1,3\n2: 3,2,\n", "line 10 .*list alternatives by number"),
-        ("3: 2,1,3\n2: {3,2\n", "line 10 .*list alternatives by number"),
-        ("3: 2,1,3\n2: {},3\n", "line 10 .*list alternatives by number"),
+        ("3: 2,1,3\n2: 3;2;1\n", "line 10 .*an order of numbers"),
+        ("3: 2,1,3\n2: 3,,1\n", "line 10 .*an order of numbers"),
+        ("3: 2,1,3\n2: 3,2,\n", "line 10 .*an order of numbers"),
+        ("3: 2,1,3\n2: {3,2\n", "line 10 .*an order of numbers"),
+        ("3: 2,1,3\n2: {},3\n", "line 10 .*an order of numbers"),
         ("3: 2,1,3\n2: 3,2,4\n", "line 10 .*from 1 to 3, each at most once"),
         ("3: 2,1,3\n2: 3,2,2\n", "line 10 .*from 1 to 3, each at most once"),
         ("3: 2,1,3\n2: {1,1},2\n", "line 10 .*from 1 to 3, each at most once"),
         ("3,2,1,3\n2,3,2,1\n", "line 9 .*before 2022"),
         ("0: 2,1,3\n5: 3,2,1\n", "line 9 .*number of voters"),
         ("3: 2,1,3\n", "cut off"),
-        ("", "header only"),
+        ("", "at least one order"),
         ("3: 2,1\n2: 3,2,1\n", "line 9 .*complete order"),
         ("3: {2,1},3\n2: 3,2,1\n", "line 9 .*strict order"),
         ("3: 2,1,3\n2: 3,2,1" + "0" * 5000, "line 10 .*from 1 to 3"),
         ("1" + "0" * 5000 + ": 2,1,3", "line 9 .*number of voters"),
-        ("3: 2,1,3\n2: 3,2," + " " * 50_000 + "x", "line 10 .*list alternatives"),
+        ("3: 2,1,3\n2: 3,2," + " " * 50_000 + "x", "line 10 .*an order of numbers"),
     ],
 )
 def test_a_file_that_breaks_a_rule_gets_one_sentence(tmp_path, orders, message):
@@ -96,13 +96,10 @@ def test_headers_and_endings_are_checked(tmp_path):
     twice = HEADER.replace("coffee, black", "milk")
     with pytest.raises(ValueError, match="each differently"):
         pr.read_preflib(written(tmp_path, "5: 1,2,3", header=twice))
-    again = HEADER + "# ALTERNATIVE NAME 3: water\n"
-    with pytest.raises(ValueError, match="header once"):
-        pr.read_preflib(written(tmp_path, "5: 1,2,3", header=again))
     many = HEADER.replace("NUMBER ALTERNATIVES: 3", "NUMBER ALTERNATIVES: 300000000")
     with pytest.raises(ValueError, match="for i from 1 to m"):
         pr.read_preflib(written(tmp_path, "5: 1,2,3", header=many))
-    with pytest.raises(ValueError, match="whole number of voters"):
+    with pytest.raises(ValueError, match="as many orders as its header says"):
         pr.read_preflib(written(tmp_path, "5: 1,2,3", voters="2,000"))
     with pytest.raises(ValueError, match="at most 100,000,000 orders"):
         pr.read_preflib(written(tmp_path, "900000000: 1,2,3", voters=900000000))

@@ -9,12 +9,11 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import chisquare, kstest, laplace, norm
 
-from privrank.hypotheses import nulltables
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import null_draws, public_generator, uniform_rankings
+from privrank.hypotheses import nulls
+from privrank.hypotheses.nulls import Null, null_draws, public_generator, uniform_rankings
 from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.util import progress, workers
+from privrank.util import workers
 
 
 def convolved(x, sd, scale):
@@ -235,20 +234,20 @@ def a_draw(rng):
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("PRIVRANK_CACHE", str(tmp_path / "tables"))
-    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    monkeypatch.setattr(nulls, "_MEMORY", {})
     return tmp_path / "tables"
 
 
 def test_null_draws_are_one_sequence_however_they_are_asked_for(cache, monkeypatch):
     many = null_draws("test", (3, 4), a_draw, 300)
-    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    monkeypatch.setattr(nulls, "_MEMORY", {})
     for stored in cache.iterdir():
         stored.unlink()
     few = null_draws("test", (3, 4), a_draw, 70)
     np.testing.assert_array_equal(few, many[:70])
     np.testing.assert_array_equal(null_draws("test", (3, 4), a_draw, 300), many)
-    monkeypatch.setattr(nulltables, "_MEMORY", {})  # now from the file
-    monkeypatch.setattr(nulltables, "_block", None)
+    monkeypatch.setattr(nulls, "_MEMORY", {})  # now from the file
+    monkeypatch.setattr(nulls, "_block", None)
     np.testing.assert_array_equal(null_draws("test", (3, 4), a_draw, 300), many)
 
 
@@ -256,12 +255,11 @@ def test_null_draws_show_progress_and_use_all_cores(cache, monkeypatch, capsys):
     alone = null_draws("test", (5,), a_draw, 400)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
     monkeypatch.setattr(workers, "PATIENCE", -1.0)
-    monkeypatch.setattr(progress, "PATIENCE", -1.0)
-    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    monkeypatch.setattr(nulls, "_MEMORY", {})
     monkeypatch.setenv("PRIVRANK_CACHE", str(cache / "other"))
     np.testing.assert_array_equal(null_draws("test", (5,), a_draw, 400), alone)
     assert capsys.readouterr().err == ""  # no terminal
-    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    monkeypatch.setattr(nulls, "_MEMORY", {})
     monkeypatch.setenv("PRIVRANK_CACHE", str(cache / "third"))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     np.testing.assert_array_equal(null_draws("test", (5,), a_draw, 400), alone)
@@ -272,11 +270,11 @@ def test_a_damaged_or_forbidden_cache_changes_nothing(cache, monkeypatch):
     fresh = null_draws("test", (1,), a_draw, 64)
     [stored] = cache.iterdir()
     stored.write_bytes(b"not a table")
-    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    monkeypatch.setattr(nulls, "_MEMORY", {})
     np.testing.assert_array_equal(null_draws("test", (1,), a_draw, 64), fresh)
     (cache / "file").write_text("")
     monkeypatch.setenv("PRIVRANK_CACHE", str(cache / "file"))
-    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    monkeypatch.setattr(nulls, "_MEMORY", {})
     np.testing.assert_array_equal(null_draws("test", (1,), a_draw, 64), fresh)
 
 

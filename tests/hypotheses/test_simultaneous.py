@@ -5,8 +5,7 @@ import pytest
 from scipy.special import ndtri
 
 from privrank.hypotheses.details import Contrast, contrasts, half_widths
-from privrank.hypotheses.publicnoise import simulated
-from privrank.hypotheses.tails import noisy_quantiles, normal_laplace_tail
+from privrank.hypotheses.tails import noisy_quantiles, normal_laplace_tail, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace

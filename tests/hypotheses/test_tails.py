@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from privrank.hypotheses.publicnoise import simulated
-from privrank.hypotheses.tails import mixture_tail, noisy_tail
+from privrank.hypotheses.tails import mixture_tail, noisy_tail, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 

@@ -7,9 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
-from privrank.hypotheses import twosamples as module
-from privrank.hypotheses.interval import zero_rule
-from privrank.hypotheses.twosamples import Distance
+from privrank.hypotheses import interval as module
+from privrank.hypotheses.interval import Distance, zero_rule
 
 TV = Distance((300, 300), 1.0, 5, exact=True)
 MANY = Distance((300, 300), 1.0, 300, exact=True)

@@ -9,7 +9,7 @@ import pytest
 
 import privrank as pr
 from privrank.bradley_terry.score import score_equations
-from privrank.local.comparisons import release_of
+from privrank.local.estimates import release_wins
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.tally import Tally
 from privrank.release.names import GAIN, NET, WINS
@@ -63,7 +63,7 @@ def test_expected_score_and_variance_are_those_of_enumeration(ties, epsilon):
     counts = [round(10**6 * float(p)) for p in shown]
     answers = np.arange(len(counts))
     tally = Tally(protocol, 0 * answers, answers, np.array(counts), {}, None, None)
-    facts = score_equations(release_of(tally, "PrivateBTL"))
+    facts = score_equations(release_wins(tally, "PrivateBTL"))
     at = np.log((0.5 + float(mean)) / (0.5 - float(mean)))
     assert facts.score[0] / sum(counts) == pytest.approx(float(mean), abs=1e-5 / protocol.gain)
     spread = facts.spread(np.array([at]))[0] / sum(counts)
@@ -73,7 +73,7 @@ def test_expected_score_and_variance_are_those_of_enumeration(ties, epsilon):
 def test_a_report_that_is_the_answer_is_an_exact_comparison():
     """With a gain of 1 and no ties the fit is that of net wins without noise."""
     protocol = Comparisons(ITEMS, 1.0)
-    release = release_of(tally_of(protocol, 400, np.random.default_rng(1)), "PrivateBTL")
+    release = release_wins(tally_of(protocol, 400, np.random.default_rng(1)), "PrivateBTL")
     exact = replace(release, plan=replace(release.plan, settings={GAIN: 1.0}))
     wins = release.values[WINS].reshape(2, -1)
     pairs = release.design.pairs

@@ -12,8 +12,7 @@ from privrank.consensus.intervals import binomial_lower
 from privrank.consensus.statements import PairVotes, RandomReports, statements_of
 from privrank.local import CapBorda, Comparisons, DuchiBall, PairBits, RandomPairs, SubRanking
 from privrank.local.estimates import Votes, release_consensus
-from privrank.local.releases import fixed_point
-from privrank.local.tally import Tally
+from privrank.local.tally import Tally, fixed_point
 
 ITEMS = list("abcd")
 ORDERS = np.array(list(permutations(range(1, 5))))
@@ -54,9 +53,9 @@ def probabilities(protocol, weights=WEIGHTS, orders=ORDERS):
         favoured = protocol.favoured_answers(orders, asked)[:, :, 0]
         digits = protocol.unpacked(np.arange(protocol.answers))
         for truth, weight in zip(favoured, weights.tolist(), strict=True):
-            for answer, told in enumerate(digits):
+            for answer, votes in enumerate(digits):
                 each = Fraction(1)
-                for a, b in zip(told.tolist(), truth.tolist(), strict=True):
+                for a, b in zip(votes.tolist(), truth.tolist(), strict=True):
                     top = response.favoured_weight if a == b else response.other_weight
                     each *= Fraction(top, response.total)
                 row[answer] += each * Fraction(weight, int(weights.sum()))
@@ -316,7 +315,7 @@ def test_intervals_are_by_students_t():
     stated = RandomReports(np.array([1.0, -3.0, 1.9]), covariance, concerned, None)
     low, high = stated.score_bounds(0.05, "population")
     half = t.ppf(0.975, 8) * 0.02**0.5
-    # one report has no error that could be told, and no score is below 0 or above 2
+    # one report has no error that could be estimated, and no score is below 0 or above 2
     np.testing.assert_allclose([low, high], [[0, 0, 1.9 - half], [2, 0, 2]])
     gaps = stated.certain_gaps(0.05, "population")
     np.testing.assert_allclose(gaps[0, 1:], t.ppf(1 - 0.025 / 3, 3) * 0.06**0.5)

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privrank.hypotheses import quantiles as references
-from privrank.hypotheses.quantiles import quantiles
 from privrank.mechanisms import departures
 from privrank.mechanisms.departures import (
     cell_parts,
     kernel_departures,
     omnibus_values,
     parts_of_departures,
+    quantiles,
     share_departures,
 )
 from privrank.mechanisms.permutation import deal, gram_blocks, total_variation
@@ -259,7 +258,7 @@ def test_reference_draws_are_held_a_few_at_a_time(sizes, m, monkeypatch):
         return kernel_departures(tables, gram)
 
     monkeypatch.setattr(departures, "kernel_departures", watched)
-    monkeypatch.setattr(references, "_HELD", 10_000)
+    monkeypatch.setattr(departures, "_HELD", 10_000)
     again = departures.ranking_parts.__wrapped__(sizes, m, "mallows")
     assert len(held) > 1 and max(held) <= 10_000
     if m > 6:  # the same re-labellings of the same sample

@@ -17,15 +17,15 @@ from privrank.bradley_terry.dependence import (
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.tails import simulated
 from privrank.mechanisms import comparisons as mechanism
-from privrank.mechanisms import dependence
-from privrank.mechanisms.dependence import (
+from privrank.mechanisms import tallies
+from privrank.mechanisms.tallies import (
     Expected,
+    largest_design_effect,
     pair_moments,
     round_directions,
     round_expected,
-    strongest,
 )
 from privrank.plans import dependence as planning
 from privrank.plans.dependence import FINE, STEPS, choose_form
@@ -181,18 +181,18 @@ def test_the_worst_contrast_moves_by_its_sensitivity_at_most(taken, seed):
     found.weights[:, :, -1] = 0.0
     expected = NOTHING if taken == "nothing" else expect(seed)
     contrasts = round_directions(design(3, 3, n=3), found, expected)
-    moved = largest_move(lambda encoded: strongest(encoded, contrasts, expected))
+    moved = largest_move(lambda encoded: largest_design_effect(encoded, contrasts, expected))
     assert 0.15 * STEPS < moved <= STEPS
 
 
 def test_a_contrast_that_reaches_farther_than_stated_is_found():
     found = Directions(np.eye(4)[None, :1], np.ones(1), np.zeros(1), np.array([9.0]))
     contrasts = round_directions(design(3, 1, n=3), found, NOTHING)
-    assert largest_move(lambda encoded: strongest(encoded, contrasts, NOTHING)) > STEPS
+    assert largest_move(lambda encoded: largest_design_effect(encoded, contrasts, NOTHING)) > STEPS
     # nor would it do to take answers for no farther from expected ones than from 0
     expected = Expected(np.array([[0, 8, 8], [-8, 0, 0], [-8, 0, 0]]), 8)
     contrasts = round_directions(design(3, 3, n=3), found, NOTHING)
-    assert largest_move(lambda encoded: strongest(encoded, contrasts, expected)) > STEPS
+    assert largest_move(lambda encoded: largest_design_effect(encoded, contrasts, expected)) > STEPS
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -346,7 +346,7 @@ def test_both_stages_are_reserved_before_anything_is_read(monkeypatch):
     def unread(*_):
         raise AssertionError("read")
 
-    monkeypatch.setattr(dependence, "_moments", unread)
+    monkeypatch.setattr(tallies, "_moments", unread)
     budget = pr.Budget(epsilon=0.5, unit="respondent")
     with pytest.raises(pr.BudgetExceeded):
         university().fit(1.0, budget=budget, dependence="worst")
@@ -403,7 +403,7 @@ def test_noise_of_second_moments_is_that_of_its_scale_in_every_direction():
 def test_a_release_depends_on_respondents_through_its_statistic_alone(monkeypatch):
     # the same net wins and the same largest square, from other respondents
     released = []
-    monkeypatch.setattr(mechanism, "strongest", lambda *_: 12_345_678)
+    monkeypatch.setattr(mechanism, "largest_design_effect", lambda *_: 12_345_678)
     for order in (slice(None), slice(None, None, -1)):
         cems = pr.datasets.load_university()
         frame = cems.comparisons.copy()

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.hypotheses import nulltables
+from privrank.hypotheses import nulls
 from privrank.mechanisms.categories import of_ranks, omnibus_of, total_variation
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import IMPOSSIBLE
@@ -121,7 +121,7 @@ def test_what_was_drawn_before_changes_nothing(monkeypatch, tmp_path):
     found = []
     for first in (1.0, math.inf):
         monkeypatch.setenv("PRIVRANK_CACHE", str(tmp_path / str(first)))
-        monkeypatch.setattr(nulltables, "_MEMORY", {})
+        monkeypatch.setattr(nulls, "_MEMORY", {})
         omnibus_of(n, p, first).null(640)
         found.append([omnibus_of(n, p, xi).value(counts, ()) for xi in (1.0, math.inf)])
     assert found[0] == found[1]

@@ -29,7 +29,7 @@ from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import release_comparisons
-from privrank.mechanisms.dependence import pair_moments, round_expected
+from privrank.mechanisms.tallies import pair_moments, round_expected
 from privrank.plans import calibration
 from privrank.plans.calibration import objective_scale, plan_comparisons
 from privrank.plans.choice import Choice

@@ -11,7 +11,14 @@ from scipy.stats import kstest, laplace
 
 from privrank.encode.samples import encode_choices
 from privrank.mechanisms import samples
-from privrank.mechanisms.closeness import noise_cell, null_threshold, round_up, smoothed_pvalue
+from privrank.mechanisms.closeness import (
+    kim_schrab,
+    kim_schrab_reject,
+    noise_cell,
+    null_threshold,
+    round_up,
+    smoothed_pvalue,
+)
 from privrank.mechanisms.permutation import (
     gram_blocks,
     kernel_distance,
@@ -20,8 +27,7 @@ from privrank.mechanisms.permutation import (
 )
 from privrank.plans.closeness import RELEASED_STEPS, smoothing_scale
 from privrank.privacy.noise import draw_cells
-from privrank.published import asz18, ks23
-from privrank.published.ks23 import kim_schrab_reject
+from privrank.published import asz18
 from privrank.release.names import DECISION
 from privrank.release.plan import QUIET, PartPlan, Plan
 
@@ -258,7 +264,7 @@ def seventeen_statistics(scale, moves=(0.0, 0.0, 0.0)):
 
 @pytest.mark.parametrize(("epsilon", "share"), [(0.1, 1.138), (1.0, 1.133)])
 def test_the_rank_pvalue_of_noisy_statistics_loses_more_than_epsilon(epsilon, share):
-    scale = ks23.decision(1.0, 0.05).scale(epsilon)
+    scale = kim_schrab(1.0, 0.05).scale(epsilon)
     distribution = rank_distribution(seventeen_statistics(scale), scale)
     moved = rank_distribution(seventeen_statistics(scale, (1.0, -1.0, 1.0)), scale)
     assert np.abs(np.log(moved / distribution)).max() / epsilon == pytest.approx(share, abs=5e-4)
@@ -266,7 +272,7 @@ def test_the_rank_pvalue_of_noisy_statistics_loses_more_than_epsilon(epsilon, sh
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_decision_of_noisy_statistics_is_private(epsilon):
-    scale = ks23.decision(1.0, 0.05).scale(epsilon)
+    scale = kim_schrab(1.0, 0.05).scale(epsilon)
     distribution = rank_distribution(seventeen_statistics(scale), scale)
     for moves in itertools.product((-1.0, 0.0, 1.0), repeat=3):
         moved = rank_distribution(seventeen_statistics(scale, moves), scale)

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom
 
-from privrank.hypotheses.exact import binomial as windowed
-from privrank.hypotheses.exact import binomial_weights as binomial_distribution
+from privrank.hypotheses.nullmodel import binomial_null as windowed
+from privrank.hypotheses.nullmodel import binomial_weights as binomial_distribution
 from privrank.mechanisms.categories import binomial
 from privrank.privacy.noise import DiscreteLaplace
 

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privrank.hypotheses import nulltables
+from privrank.hypotheses import nulls
 from privrank.hypotheses.interval import tv_interval
 from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulltables import null_draws, public_generator
+from privrank.hypotheses.nulls import null_draws, public_generator
 from privrank.mechanisms import categories
-from privrank.mechanisms.categories import cellwise_excess, max_count
-from privrank.mechanisms.omnibus import QUANTILE_DRAWS
+from privrank.mechanisms.categories import QUANTILE_DRAWS, cellwise_excess, max_count
 from privrank.mechanisms.ranknorms import of_orders
 from privrank.privacy.noise import DiscreteLaplace
 
@@ -197,7 +196,7 @@ def test_the_tables_are_the_same_at_every_epsilon():
             names.append((name, sizes))
             return null_draws(name, sizes, *arguments)
 
-        patch.setattr("privrank.mechanisms.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.categories.null_draws", noted)
         for xi in (0.5, 2.0, math.inf):
             omnibus_choices(30, 5, xi).null(640)
     assert len(names) == 6 and len(set(names)) == 2
@@ -217,7 +216,7 @@ def test_a_permutation_of_categories_and_their_probabilities_changes_nothing():
 def test_omnibus_pvalues_are_valid():
     n, k = 60, 6
     statistic, distribution = omnibus_choices(n, k), DiscreteLaplace(1024 / 0.5)
-    null = statistic.null(nulltables.FULL)
+    null = statistic.null(nulls.FULL)
     rng = public_generator("a test of omnibus p-values")
     rows = rng.multinomial(n, np.full(k, 1 / k), 3000)
     noise = distribution.simulate(3000, rng)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privrank.distributions import kendall
-from privrank.hypotheses.nulltables import public_generator, uniform_rankings
+from privrank.hypotheses.nulls import public_generator, uniform_rankings
 from privrank.plans.samples import two_rankings_tolerance
 from privrank.published.bfz21 import central_distance, two_rankings
 

@@ -9,11 +9,10 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from privrank.hypotheses import nulltables
+from privrank.hypotheses import nulls
 from privrank.hypotheses.interval import interval_from, tv_interval
 from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import fingerprint, public_generator
+from privrank.hypotheses.nulls import Null, fingerprint, public_generator
 from privrank.mechanisms import categories
 from privrank.mechanisms.categories import (
     cellwise_excess,
@@ -132,8 +131,8 @@ def test_largest_excess_moves_by_one_choice(n, p):
 
 def test_nearly_equal_probabilities_have_nearly_the_exact_distribution_of_uniformity():
     equal, nearly = total_variation(40, uniform(5)), (0.2, 0.2, 0.2, 0.2 - 1e-12, 0.2 + 1e-12)
-    null, drawn = equal.null(99), total_variation(40, nearly).null(nulltables.FULL)
-    assert null.draws is None and drawn.draws == nulltables.FULL
+    null, drawn = equal.null(99), total_variation(40, nearly).null(nulls.FULL)
+    assert null.draws is None and drawn.draws == nulls.FULL
     mean = null.values @ null.weights * equal.step
     step = total_variation(40, nearly).step
     assert drawn.values @ drawn.weights * step == pytest.approx(mean, rel=0.01)
@@ -157,13 +156,13 @@ def test_drawn_nulls_are_the_distribution_over_all_counts(make):
     statistic = make(n, p)
     for counts in compositions(n, 4):
         found[statistic.value(np.array(counts), ())] += chance(counts, p)
-    null = statistic.null(nulltables.FULL)
+    null = statistic.null(nulls.FULL)
     distribution = dict(zip(null.values.tolist(), null.weights, strict=True))
     assert distribution.keys() <= {value for value, mass in found.items() if mass > 0}
     values = np.array(sorted(found))
     exact = np.cumsum([found[v] for v in values])
     drawn = np.cumsum([distribution.get(v, 0.0) for v in values])
-    assert np.abs(exact - drawn).max() < 2.2 / math.sqrt(nulltables.FULL)
+    assert np.abs(exact - drawn).max() < 2.2 / math.sqrt(nulls.FULL)
 
 
 def test_the_public_sequence_is_named_by_the_probabilities():
@@ -187,7 +186,7 @@ def test_pvalues_keep_their_level(make):
     n, p = 80, SKEWED
     statistic = make(n, p)
     distribution = DiscreteLaplace(statistic.sensitivity / 0.5)
-    null = statistic.null(nulltables.FULL)
+    null = statistic.null(nulls.FULL)
     rng = public_generator("a test of p-values under given probabilities", 1)
     values = [statistic.value(row, ()) for row in rng.multinomial(n, np.array(p), 3000)]
     for alpha in (0.01, 0.05, 0.2):
@@ -244,17 +243,17 @@ def test_omnibus_takes_quantiles_from_a_sequence_of_their_own():
     n, p = 60, SKEWED
     statistic = omnibus_of(n, p)
     label, sizes, draw, _, _, draws = statistic.value.__self__.public.args
-    own = nulltables.null_draws(f"quantiles of the {label}", sizes, draw, draws)
-    assert not np.array_equal(own[:640], nulltables.null_draws(label, sizes, draw, 640))
+    own = nulls.null_draws(f"quantiles of the {label}", sizes, draw, draws)
+    assert not np.array_equal(own[:640], nulls.null_draws(label, sizes, draw, 640))
     names = []
     with pytest.MonkeyPatch.context() as patch:
-        original = nulltables.null_draws
+        original = nulls.null_draws
 
         def noted(name, *arguments):
             names.append(name)
             return original(name, *arguments)
 
-        patch.setattr("privrank.mechanisms.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.categories.null_draws", noted)
         null = statistic.null(640)
     assert len(names) == len(set(names)) == 2
     assert isinstance(null, Null) and null.draws == 640
@@ -264,7 +263,7 @@ def test_omnibus_is_the_largest_of_its_parts():
     n, m = 40, 3
     p = random_table(m, 9)
     statistic = omnibus_rankings(n, p)
-    ranks = nulltables.uniform_rankings(public_generator("a test of parts"), n, m)
+    ranks = nulls.uniform_rankings(public_generator("a test of parts"), n, m)
     orders = list(permutations(range(1, m + 1)))
     counts = np.array([sum(tuple(row) == order for row in ranks.tolist()) for order in orders])
     whole = statistic.value.keywords["value"].__self__
@@ -294,7 +293,7 @@ def test_power_is_that_of_the_total_variation_distance():
     p = tuple((np.full(k, 1 / k) + np.array([1, -1, 0, 0, 0, 0]) * 1e-4).tolist())
     statistic = total_variation(n, p)
     distribution = DiscreteLaplace(statistic.sensitivity / epsilon)
-    threshold = statistic.null(nulltables.FULL).threshold(0.05, distribution)
+    threshold = statistic.null(nulls.FULL).threshold(0.05, distribution)
     cells = np.full(k, 1 / k) + 0.4 / k * np.array([1, -1, 1, -1, 1, -1])
     rows = public_generator("a test of power").multinomial(n, cells, 2000)
     values = np.array([statistic.value(row, ()) for row in rows])
@@ -363,7 +362,7 @@ def test_paninski(n, k):
     for counts, value in values.items():
         assert value == n - counts.count(1)
         found[value] += chance(counts, [1 / k] * k)
-    null = statistic.null(nulltables.FULL)
+    null = statistic.null(nulls.FULL)
     distribution = dict(zip(null.values.tolist(), null.weights, strict=True))
     assert {v: distribution.get(v, 0.0) for v in found} == pytest.approx(found, abs=0.025)
 

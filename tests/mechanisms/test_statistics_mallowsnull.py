@@ -9,8 +9,7 @@ import pytest
 
 from privrank import Mallows
 from privrank.distributions import kendall
-from privrank.hypotheses.nulltables import FULL, null_draws, public_generator
-from privrank.hypotheses.quantiles import noisy_quantile
+from privrank.hypotheses.nulls import FULL, noisy_quantile, null_draws, public_generator
 from privrank.mechanisms import mallows as mallowsnull
 from privrank.mechanisms.mallows import clipped_distance, clipped_kernel
 from privrank.mechanisms.mallows import omnibus_mallows as omnibus_at
@@ -209,7 +208,7 @@ def test_quantiles_and_radius_come_from_sequences_of_their_own():
             names.append(name)
             return null_draws(name, *arguments)
 
-        patch.setattr("privrank.mechanisms.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.categories.null_draws", noted)
         patch.setattr("privrank.mechanisms.mallows.null_draws", noted)
         mallowsnull._radius.cache_clear()
         mallowsnull._reach.cache_clear()

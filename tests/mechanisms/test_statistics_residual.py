@@ -6,9 +6,8 @@ from itertools import combinations, combinations_with_replacement, permutations
 import numpy as np
 import pytest
 
-from privrank.hypotheses import nulltables
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import public_generator, uniform_rankings, usual_draws
+from privrank.hypotheses import nulls
+from privrank.hypotheses.nulls import Null, public_generator, uniform_rankings, usual_draws
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.ranknorms import borda_norm, most_rankings, residual_norm, sees_everything
 from privrank.privacy.noise import DiscreteLaplace
@@ -261,11 +260,11 @@ def test_quantiles_without_the_noise_share_the_level_otherwise(monkeypatch):
     n, m, xi = 40, 5, 0.25
     noisy = ranknorms.of_rankings(n, m, xi).value.__self__.public()
     monkeypatch.setattr(
-        "privrank.mechanisms.omnibus.noisy_quantile",
+        "privrank.mechanisms.categories.noisy_quantile",
         lambda draws, level, scale: np.quantile(draws, 1 - level),
     )
     plain = ranknorms.of_rankings(n, m, xi).value.__self__.public()
-    table = nulltables.null_draws(
+    table = nulls.null_draws(
         "quantiles of the omnibus of rankings against uniformity", (n, m), None, 1_999
     )
     scale = 1026 / xi

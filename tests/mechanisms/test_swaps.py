@@ -11,8 +11,8 @@ from scipy.stats import chisquare
 
 import privrank as pr
 from privrank.closeness import compare
-from privrank.hypotheses.quantiles import quantiles
 from privrank.mechanisms import departures
+from privrank.mechanisms.departures import quantiles
 from privrank.mechanisms.permutation import gram_blocks, kernel_distance, swapped, total_variation
 from privrank.plans.distances import DIAMETER, PAIR_FACTOR
 from privrank.release.survey import Sample

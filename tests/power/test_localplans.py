@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import public_generator
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
-from privrank.local.protocols_vectors import DuchiBall
 from privrank.local.uniformpower import Collection
 from privrank.local.uniformtest import Asked
 
@@ -32,8 +31,7 @@ def rejected(protocol, n, phi, fits):
     [
         (PairBits(NAMES[:5], 2.0), 120, 0.5, 100),
         (PairBits(NAMES[:4], 4.0), 20, 0.4, 100),
-        (RandomPairs(NAMES[:6], 3.0, pairs=2), 150, 0.7, 80),
-        (DuchiBall(NAMES[:4], 2.0), 150, 0.6, 60),
+        (RandomPairs(NAMES[:6], 3.0), 150, 0.7, 80),
     ],
     ids=repr,
 )
@@ -101,7 +99,6 @@ def test_results_of_reports_have_the_power_that_their_plan_says():
     planned = UNIFORM(NAMES[:6], mode="local").solve_power(nobs=3_000, epsilon=1.0, power=0.8)
     assert abs(found.phi - planned) < 4 * planned.error
     assert "Power at a total variation distance of 0.1 from H0" in str(result.summary())
-    assert result.power_curve(points=3, replicates=60)["power"].iloc[-1] > 0.7
     # by public numbers alone
     drawn = Collection(protocol, 3_000).simulated(0.1, public_generator("test", 1))
     assert drawn == Collection(protocol, 3_000).simulated(0.1, public_generator("test", 1))
@@ -126,14 +123,12 @@ BAD = {
     "other items": (lambda: UNIFORM(4, protocol=PairBits(NAMES, 1.0)), "must be of the 4 items"),
     "ties": (
         lambda: UNIFORM(3, protocol=Comparisons(NAMES[:3], 1.0, ties=True)),
-        "from rankings without ties",
+        "without ties",
     ),
     "words": (lambda: UNIFORM(3, protocol="bits"), "these reports are of the protocol 'str'"),
     "many pairs": (
-        lambda: UNIFORM(5, protocol=RandomPairs(NAMES[:5], 1.0, pairs=5)).power(
-            nobs=50, phi=0.5, epsilon=1.0
-        ),
-        "up to 4 pairs of a report",
+        lambda: UNIFORM(5, protocol=RandomPairs(NAMES[:5], 1.0, pairs=5)),
+        "share no items",
     ),
 }
 

@@ -68,9 +68,9 @@ def test_a_distance_states_the_same_effect_as_phi():
         (UNIFORM(5), model.total_variation("uniform")),
         (IDENTITY(pr.Mallows(5, 0.6)), model.total_variation(pr.Mallows(5, 0.6))),
     ):
-        effect = design._test.effects.read(0.8, None)
-        assert design._test.effects.read(None, distance) == pytest.approx(effect, rel=1e-4)
-        assert design._test.effects.shown(effect) == pytest.approx(0.8)
+        effect = design._read(0.8, None)
+        assert design._read(None, distance) == pytest.approx(effect, rel=1e-4)
+        assert design._shown(effect) == pytest.approx(0.8)
 
 
 def test_detectable_effects_come_from_the_same_engine():

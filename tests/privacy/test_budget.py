@@ -1,7 +1,6 @@
 """The ledger: exact sums, refusal before anything is read or drawn, one owner, one unit."""
 
 import copy
-import json
 import math
 import pickle
 import sys
@@ -59,10 +58,10 @@ def test_ten_tenths_are_one():
 def test_refusal_leaves_the_ledger_as_it_was(epsilon, delta):
     budget = pr.Budget(epsilon=1.0, delta=1e-6)
     budget.reserve("first", 0.3, 0.0, unit="row")
-    before = budget.to_json()
+    before = budget.spendings
     with pytest.raises(pr.BudgetExceeded, match="nothing was read or drawn"):
         budget.reserve("second", epsilon, delta, unit="row")
-    assert budget.to_json() == before
+    assert budget.spendings == before
 
 
 def test_unlimited_budget_keeps_account():
@@ -168,18 +167,6 @@ def test_failure_after_the_draw_keeps_the_spending(monkeypatch):
     with pytest.raises(pr.FitError):
         fit.fit(epsilon=0.25, budget=budget)
     assert budget.left == (0.75, 0.0)
-
-
-def test_json_round_trip():
-    budget = pr.Budget(epsilon=0.3, delta=1e-9, unit="respondent")
-    budget.reserve("a", 0.1, 0.0, unit="respondent")
-    budget.reserve("b", 0.1, 1e-9, unit="respondent")
-    again = pr.Budget.from_json(json.dumps(json.loads(budget.to_json())))
-    assert again.to_json() == budget.to_json() and again.spendings == budget.spendings
-    again.reserve("c", 0.1, 0.0, unit="respondent")
-    assert again.left == (0.0, 0.0) and budget.left == (0.1, 0.0)
-    unlimited = pr.Budget.from_json(pr.Budget(epsilon=math.inf).to_json())
-    assert unlimited.epsilon == math.inf
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from privrank.hypotheses.publicnoise import cube_half_width, half_width
+from privrank.hypotheses.tails import cube_half_width, half_width
 from privrank.privacy.knorm import (
     SLACK,
     CubeNoise,

@@ -1,7 +1,7 @@
 """The ledger on disk: what it holds, what it refuses, and what a crash can leave of it."""
 
 import contextlib
-import json
+import math
 import os
 import pickle
 import shutil
@@ -19,8 +19,7 @@ import pytest
 
 import privrank as pr
 from privrank.mechanisms import comparisons, spend
-from privrank.privacy import budget as budgets
-from privrank.privacy import ledgertable
+from privrank.privacy import budget as ledgers
 
 WIN = pd.DataFrame({"item1": ["a", "b"], "item2": ["b", "a"], "outcome": [1, 1]})
 pytestmark = pytest.mark.filterwarnings("ignore:.*(the ridge|noise has carried|Low accuracy)")
@@ -35,7 +34,7 @@ def path(tmp_path):
 @pytest.fixture
 def quick(monkeypatch):
     """Without waiting for the disk, which only a power failure shows."""
-    monkeypatch.setattr(ledgertable, "_SETTINGS", "PRAGMA synchronous = OFF")
+    monkeypatch.setattr(ledgers, "_SETTINGS", "PRAGMA synchronous = OFF")
 
 
 def filled(path, number=2):
@@ -87,11 +86,10 @@ def test_left_out_facts_are_the_usual_ones(path):
 
 
 def test_minus_zero_is_zero(path):
-    assert (
-        pr.Budget(path, epsilon=1.0, delta=-0.0).delta == 0.0 and b"-0.0" not in path.read_bytes()
-    )
+    assert str(pr.Budget(path, epsilon=1.0, delta=-0.0).delta) == "0.0"
     pr.Budget(path, epsilon=1.0, delta=0.0).reserve("test", 0.5, -0.0, unit="row")
-    assert b"-0.0" not in path.read_bytes() and pr.Budget(path, delta=-0.0).left == (0.5, 0.0)
+    budget = pr.Budget(path, delta=-0.0)
+    assert str(budget.spendings[0].delta) == "0.0" and budget.left == (0.5, 0.0)
 
 
 def test_a_link_and_another_folder_reach_the_same_ledger(path, monkeypatch):
@@ -129,14 +127,6 @@ def test_in_memory_there_is_no_date():
     assert budget.path is None and budget.label is None
 
 
-def test_its_json_is_a_copy_in_memory(path):
-    budget = filled(path)
-    copy = pr.Budget.from_json(budget.to_json())
-    assert copy.spendings == budget.spendings and copy.to_json() == budget.to_json()
-    copy.reserve("copy", 0.5, 0.0, unit="row")
-    assert budget.left == (0.5, 1e-6)
-
-
 @pytest.mark.parametrize(
     ("arguments", "facts", "kind", "reason"),
     [
@@ -145,7 +135,7 @@ def test_its_json_is_a_copy_in_memory(path):
         ((b"a.ledger",), {"epsilon": 1.0}, TypeError, "path must be .* got bytes"),
         ((), {"epsilon": 1.0, "label": "tea"}, ValueError, "label= names .* give its path, too"),
         (("new.ledger",), {"epsilon": 1.0, "label": 3}, TypeError, "label must be text, got int"),
-        (("a\0b",), {"epsilon": 1.0}, ValueError, "path must be .* without NUL characters.$"),
+        (("a\0b",), {"epsilon": 1.0}, ValueError, "null byte"),
         (("new.ledger",), {"epsilon": -1.0}, ValueError, "epsilon must be positive"),
         (("new.ledger",), {"epsilon": 1.0, "unit": "person"}, ValueError, "unit must be one of"),
     ],
@@ -251,8 +241,9 @@ def test_all_who_open_it_spend_the_total_and_no_more(path, quick):
     assert pr.Budget(path).left == (0.0, 0.0)
 
 
-def test_threads_share_one_object(path, quick):
-    budget = pr.Budget(path, epsilon=1.0)
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_threads_share_one_object(path, quick, in_a_file):
+    budget = pr.Budget(path, epsilon=1.0) if in_a_file else pr.Budget(epsilon=1.0)
 
     def enter(_):
         try:
@@ -281,8 +272,8 @@ def test_it_is_not_pickled(path):
 
 def test_a_lock_that_is_not_given_back_is_one_sentence(path, monkeypatch):
     budget = filled(path)
-    monkeypatch.setattr(ledgertable, "PATIENCE", 0.02)
-    with budget._table.held():
+    monkeypatch.setattr(ledgers, "PATIENCE", 0.02)
+    with budget._held():
         with pytest.raises(TimeoutError) as caught:
             budget.reserve("waits", 0.1, 0.0, unit="row")
         said = str(caught.value)
@@ -291,43 +282,56 @@ def test_a_lock_that_is_not_given_back_is_one_sentence(path, monkeypatch):
 
 
 def test_readers_keep_nobody_out_and_a_writer_keeps_no_reader_out(path, monkeypatch):
-    monkeypatch.setattr(ledgertable, "PATIENCE", 0.02)
+    monkeypatch.setattr(ledgers, "PATIENCE", 0.02)
     budget = filled(path)
-    with budget._table._transaction("read"):
+    with budget._transaction("read"):
         assert len(names(path)) == 2
-    with budget._table.held():
+    with budget._held():
         assert len(names(path)) == 2
 
 
 # --- damage ---
 
 
-def entered(path, *records):
+def entered(path, *lines):
     """Rows put into the file by another program."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        rows = [(json.dumps(record) if isinstance(record, dict) else record,) for record in records]
-        connection.executemany("INSERT INTO ledger (record) VALUES (?)", rows)
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        for line in lines:
+            marks = ", ".join("?" * len(line))
+            names = ", ".join(f'"{name}"' for name in line)
+            connection.execute(
+                f"INSERT INTO ledger ({names}) VALUES ({marks})", tuple(line.values())
+            )
         connection.commit()
+
+
+def content_of(path):
+    budget = pr.Budget(path)
+    facts = budget.epsilon, budget.delta, budget.unit, budget.label
+    return facts, budget.spendings
 
 
 def test_a_changed_byte_is_refused_or_changes_what_is_read(path):
     """Structure is checked, and what no fit writes; a digit that was changed is another digit."""
     filled(path)
-    content, whole = path.read_bytes(), pr.Budget(path).to_json()
+    content, whole = path.read_bytes(), content_of(path)
     refused = 0
     for place in [k for k, byte in enumerate(content) if byte][::4]:
         changed = bytearray(content)
         changed[place] ^= 255
         path.write_bytes(changed)
         try:
-            said = pr.Budget(path).to_json()
+            (epsilon, delta, unit, _), lines = content_of(path)
         except ValueError:
             refusal(path)
             refused += 1
         else:
-            pr.Budget.from_json(said)
+            copy = pr.Budget(epsilon=epsilon, delta=delta, unit=unit)
+            for line in lines:
+                copy.reserve(line.by, line.epsilon, line.delta, unit=unit, rho=line.rho)
     path.write_bytes(content)
-    assert refused > 150 and pr.Budget(path).to_json() == whole
+    assert refused > 150 and content_of(path) == whole
 
 
 def test_every_cut_is_refused(path):
@@ -344,44 +348,62 @@ def test_every_cut_is_refused(path):
 def test_lines_are_added_and_never_changed(path):
     filled(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        for change in ("DELETE FROM ledger", "UPDATE ledger SET record = '{}'"):
+        for change in ("DELETE FROM ledger", "UPDATE ledger SET epsilon = 0.1"):
             with pytest.raises(sqlite3.IntegrityError, match="a ledger only grows"):
                 connection.execute(change)
     assert names(path) == ["model 0", "model 1"]
 
 
-HEAD = {
-    "format": ledgertable.FORMAT,
-    "label": "tea",
-    "epsilon": "1.0",
-    "delta": "0.0",
-    "unit": "row",
-}
-FIT = {"label": "tea", "by": "test", "epsilon": "0.6", "delta": "0.0"}
+HEAD = (ledgers.FORMAT, "tea", 1.0, 0.0, "row")
+FIT = {"by": "test", "epsilon": 0.6, "delta": 0.0}
+
+
+def changed(place, value):
+    return (*HEAD[:place], value, *HEAD[place + 1 :])
 
 
 @pytest.mark.parametrize(
-    ("lines", "reason"),
+    ("heads", "lines", "reason"),
     [
-        *(([{k: v for k, v in HEAD.items() if k != key}], "must have") for key in list(HEAD)[1:]),
-        ([], "is not a ledger of this version of privrank, or was changed"),
-        ([HEAD | {"more": "1"}], "its first record must have"),
-        ([HEAD | {"epsilon": "nan"}], "epsilon must be positive"),
-        ([HEAD | {"epsilon": "much"}], "a number must be text"),
-        ([HEAD | {"delta": "1.5"}], "delta must lie in"),
-        ([HEAD | {"unit": "person"}], "unit must be one of"),
-        ([HEAD | {"label": 3}], "is not a ledger"),
-        ([HEAD | {"format": "privrank ledger 3"}], "is not a ledger of this version"),
-        ([HEAD, 3], "is not a ledger"),
-        ([HEAD, b"\xff"], "is not a ledger"),
-        ([HEAD, "[" * 99_999], "is not a ledger"),
-        ([HEAD, FIT | {"epsilon": "-1.0"}], "holds what no fit wrote .epsilon must be positive"),
-        ([HEAD, FIT, FIT], "the spendings add up to more than the total.: restore"),
+        ([], [], "is not a ledger of this version of privrank, or was changed"),
+        ([HEAD, HEAD], [], "is not a ledger"),
+        ([changed(0, "privrank ledger 4")], [], "is not a ledger of this version"),
+        ([changed(0, None)], [], "is not a ledger"),
+        *(
+            ([changed(place, value)], [], "was damaged")
+            for place, values in {
+                2: (math.nan, "much", -1.0, 0.0, None, b"1"),
+                3: (1.5, -0.1, 1.0, "none", None),
+                4: ("person", 3),
+            }.items()
+            for value in values
+        ),
+        ([HEAD], [FIT | {"by": None}], "was damaged"),
+        *(
+            ([HEAD], [FIT | {name: value}], "was damaged")
+            for name, values in {
+                "epsilon": (-0.6, 0.0, math.nan, "much", b"1"),
+                "delta": (-0.1, 1.0, math.nan, "some"),
+                "rho": (-0.1, "some"),
+            }.items()
+            for value in values
+        ),
+        ([HEAD], [FIT, FIT], "holds more spendings than its total covers, .*: restore"),
+        ([HEAD], [FIT | {"delta": 1e-9}], "holds more spendings"),
+        ([HEAD], [FIT | {"epsilon": math.inf}], "holds more spendings"),
     ],
 )
-def test_rows_that_no_fit_wrote_are_refused(path, lines, reason):
+def test_rows_that_no_fit_wrote_are_refused(path, heads, lines, reason):
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute(ledgertable._TABLE.splitlines()[1])
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        for statement in ledgers._TABLES:
+            connection.execute(statement.replace("format TEXT NOT NULL", "format TEXT"))
+        connection.executemany("INSERT INTO survey VALUES (?, ?, ?, ?, ?)", heads)
+        connection.commit()
+    if lines and lines[0]["by"] is None:
+        with pytest.raises(sqlite3.IntegrityError, match="NOT NULL"):
+            entered(path, *lines)
+        return
     entered(path, *lines)
     with pytest.raises(ValueError, match=reason) as caught:
         _ = pr.Budget(path).left
@@ -390,13 +412,22 @@ def test_rows_that_no_fit_wrote_are_refused(path, lines, reason):
     assert said.endswith("path." if "not a ledger" in said else "last fit.")
 
 
+def test_text_that_is_none_is_refused(path):
+    filled(path)
+    entered(path, FIT | {"epsilon": 0.1})
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            """INSERT INTO ledger ("by", epsilon, delta) VALUES (CAST(x'ff' AS TEXT), .1, 0.0)"""
+        )
+        connection.commit()
+    assert "was damaged or cut short" in refusal(path)
+
+
 def test_no_ledger_admits_more_where_another_program_overspent_it(path):
     budget = filled(path)
-    entered(path, FIT | {"label": "tea survey"})
+    entered(path, FIT)
     for ask in (lambda: budget.reserve("test", 0.1, 0.0, unit="row"), budget.summary):
-        with pytest.raises(
-            ValueError, match="holds what no fit wrote .the spendings add up to mor"
-        ):
+        with pytest.raises(ValueError, match="holds more spendings than its total covers"):
             ask()
 
 
@@ -486,15 +517,15 @@ def test_in_a_read_only_folder_it_can_be_looked_at(file):
 def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch):
     budget = filled(path)
     before = path.read_bytes()
-    full = f"{ledgertable._SETTINGS}; PRAGMA max_page_count = {len(before) // 4096}"
+    full = f"{ledgers._SETTINGS}; PRAGMA max_page_count = {len(before) // 4096}"
 
     def forbid(*_, **__):
         raise AssertionError("data were read")
 
     monkeypatch.setattr(comparisons, "statistic", forbid)
     with monkeypatch.context() as patch:
-        patch.setattr(ledgertable, "_SETTINGS", full)
-        patch.setattr(budgets.Spending, "record", {"by": "x" * 9999})
+        patch.setattr(ledgers, "_SETTINGS", full)
+        patch.setattr(ledgers, "astuple", lambda line: ("x" * 9999, 0.1, 0.0, None, None, None))
         with pytest.raises(OSError, match="disk is full.: .* may stand as spent; name"):
             model().fit(epsilon=0.25, budget=budget)
     assert path.read_bytes() == before and len(names(path)) == 2
@@ -520,23 +551,26 @@ def test_a_spending_is_on_disk_before_noise_is_drawn(path, monkeypatch):
 
 @pytest.mark.parametrize("doing", ["read", "written", "made"])
 def test_what_is_committed_is_on_disk(path, doing):
-    with filled(path)._table._transaction(doing) as connection:
+    with filled(path)._transaction(doing) as connection:
         asked = [
             connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("synchronous", "fullfsync", "journal_mode", "integrity_check")
         ]
-    assert asked == [3, 1, b"delete", b"ok"]
+    assert asked == [3, 1, "delete", "ok"]
+
+
+LONG = f"""INSERT INTO ledger ("by", epsilon, delta, released)
+VALUES ('a', .6, 0.0, '{"x" * 400}')"""
 
 
 def test_a_journal_that_a_crash_left_restores_the_state_before(path):
     """The files as they are in the middle of a commit: pages written, the journal still there."""
     budget = filled(path)
     before, journal = path.read_bytes(), path.with_name(path.name + "-journal")
-    with budget._table._transaction("written") as connection:
+    with budget._transaction("written") as connection:
         connection.execute("PRAGMA cache_size = 1")  # pages go to the file before the commit
         for _ in range(99):
-            record = json.dumps({**FIT, "released": "x" * 400})
-            connection.execute("INSERT INTO ledger (record) VALUES (?)", (record,))
+            connection.execute(LONG)
         torn, undo = path.read_bytes(), journal.read_bytes()
     assert torn != before and path.read_bytes() == before
     path.write_bytes(torn)
@@ -549,14 +583,12 @@ def test_a_journal_that_a_crash_left_restores_the_state_before(path):
 
 def test_a_ledger_whose_making_was_cut_short_is_made_by_the_next(path):
     """Nothing can have been spent of it; who does not give the total is told that it is none."""
-    table = filled(path.with_name("other"), 0)._table
-    table.path, journal = os.fspath(path), path.with_name(path.name + "-journal")
-    with table._transaction("made") as connection:
+    other = filled(path.with_name("other"), 0)
+    other._path, journal = os.fspath(path), path.with_name(path.name + "-journal")
+    with other._transaction("made") as connection:
         connection.execute("PRAGMA cache_size = 1")  # pages go to the file before the commit
-        for statement in ledgertable._TABLE.strip().splitlines():
+        for statement in (*ledgers._TABLES, *[LONG] * 99):
             connection.execute(statement)
-        for _ in range(99):
-            ledgertable._insert(connection, {**FIT, "released": "x" * 400})
         torn, undo = path.read_bytes(), journal.read_bytes()
     assert len(torn) > 4096
     path.write_bytes(torn)
@@ -570,17 +602,17 @@ def test_a_ledger_whose_making_was_cut_short_is_made_by_the_next(path):
 
 def test_what_is_interrupted_before_it_is_added_is_not_spent(path):
     budget = filled(path)
-    with pytest.raises(KeyboardInterrupt), budget._table.held() as (_, _add):
+    with pytest.raises(KeyboardInterrupt), budget._held() as (_, _add):
         raise KeyboardInterrupt
     assert len(names(path)) == 2 and list(path.parent.iterdir()) == [path]
 
 
 def test_a_reader_sees_a_line_whole_or_not_at_all(path):
     budget, found = filled(path), []
-    with budget._table.held() as (_, add):
+    with budget._held() as (_, add):
         reader = threading.Thread(target=lambda: found.append(names(path)))
         reader.start()
-        add({"label": "tea survey", "by": "slow", "epsilon": "0.25", "delta": "0.0"})
+        add(ledgers.Spending("slow", 0.25, 0.0))
         assert not found
     reader.join()
     assert found == [["model 0", "model 1", "slow"]]

@@ -15,7 +15,7 @@ import pytest
 from scipy.special import logsumexp
 
 import privrank as pr
-from privrank.hypotheses.publicnoise import radii_up_to
+from privrank.hypotheses.tails import radii_up_to
 from privrank.privacy import netnoise
 from privrank.privacy.gaussian import integer_delta
 from privrank.privacy.knorm import PermutohedronNoise

@@ -114,7 +114,7 @@ STAGES = {
     "worst, public": (
         {"design": "public", "dependence": "worst"},
         ("score_equations", "estimate", "round_expected", "contrast_directions", "response")
-        + ("round_directions", "strongest"),
+        + ("round_directions", "largest_design_effect"),
     ),
     "pairs, public": ({"design": "public", "dependence": "pairs"}, ("pair_moments",)),
     "pairs, private": (

@@ -76,7 +76,6 @@ OTHERS = {
     "exponential": lambda: pr.PrivateRankAggregation(RANKS).fit(
         1.0, method="exponential", rng=rng()
     ),
-    "worst": lambda: of_people(design="public").fit(4.0, dependence="worst", rng=rng()),
     "totals": lambda: pr.ClosenessTest(RANKS[:30], RANKS[30:]).fit(
         1.0, permutations=39, details_epsilon=2.0, rng=rng()
     ),
@@ -203,11 +202,6 @@ def test_each_field_is_refused_or_true(name):
             ("exponential", "release/settings/rate", new, "the rate that|of the right kind")
             for new in (-5, 0, 2.0, "x")
         ),
-        ("pairs", "release/found/gap", 3.5, "a gap that orders can have"),
-        ("reports", "release/found/gap", 50.0, "a gap that orders can have"),
-        ("worst", "release/found/largest design effect of any answers", 3.5, "design effect"),
-        ("worst", "release/found/largest design effect of any answers", 0, "design effect"),
-        ("worst", "release/found/largest design effect of any answers", None, "design effects"),
         ("reports", "release/design/nobs", -5, "whole numbers of units"),
         ("reports", "release/design/nobs", 5, "reports about items, of all reports"),
         ("reports", "release/settings/square", -1.0, "a mean square up to 1"),

@@ -1,1 +1,0 @@
-"""From the forms that people have data in to rankings and comparisons frames."""

@@ -1,0 +1,433 @@
+"""The forms that comparisons come in, each read as one row per comparison.
+
+Two items, the outcome, who answered, how often: a wide frame is melted to that, a matrix stacked.
+Messages name arguments, columns and rules, never a cell's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privrank.encode import frames
+from privrank.encode.roles import Columns, Names
+from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.checks import check_items
+
+Pair = tuple[Any, Any]
+
+CONVENTION = {"first": 1, "second": -1, "tie": 0}
+
+
+def _compared(
+    labels: Names,
+    first: IntArray,
+    second: IntArray,
+    outcome: FloatArray,
+    person: pd.Series[Any] | pd.Index | None,
+    counts: IntArray | None = None,
+) -> pd.DataFrame:
+    """Return a comparisons frame, given by row two items, the outcome, who answered, how often."""
+    kind = pd.CategoricalDtype(list(labels))
+    columns: dict[str, Any] = {} if person is None else {"respondent": person.array}
+    columns["item1"] = pd.Categorical.from_codes(first, dtype=kind)
+    columns["item2"] = pd.Categorical.from_codes(second, dtype=kind)
+    columns["outcome"] = outcome
+    if counts is not None:
+        columns[frames.COUNT] = counts
+    frame = pd.DataFrame(columns)
+    frame.attrs[frames.DECLARED] = pd.Index(labels).tolist()
+    return frame
+
+
+def answered(
+    outcome: FloatArray,
+    first: IntArray,
+    second: IntArray,
+    labels: Names,
+    index: pd.Index,
+    respondent: str | None,
+) -> pd.DataFrame:
+    """Return the answers of a table with a row per respondent and a column per pair.
+
+    Questions not answered have no row, but whoever answered none keeps the first.
+    """
+    person = pd.RangeIndex(len(outcome)) if respondent is None else index
+    given = ~np.isnan(outcome)
+    # a respondent without any answer keeps the first question, so that their number stays
+    codes, _ = pd.factorize(person)
+    some = np.bincount(codes, given.any(axis=1)) > 0
+    given[np.unique(codes, return_index=True)[1][~some], 0] = True
+    row, pair = np.nonzero(given)
+    return _compared(labels, first[pair], second[pair], outcome[row, pair], person.take(row))
+
+
+def read_wide(
+    frame: object,
+    items: object,
+    respondent: str | None,
+    pairs: object,
+    sep: object,
+    codes: object,
+    distinct: bool,
+) -> pd.DataFrame:
+    """Read one row per respondent and one column per pair."""
+    columns = Columns(frame, respondent)
+    questions, labels = pairs_of_columns(columns.others, items, pairs, sep)
+    table, index = columns.collect_wide("pairs", list(questions))
+    if distinct and len({frozenset(pair) for pair in questions.values()}) < len(questions):
+        raise ValueError(
+            "form='wide' must have one column per pair, and at least one pair has two, in the same "
+            "or in both orders: leave one out of pairs=, or use distinct_pairs=False if they are "
+            "questions of their own."
+        )
+    place = {label: k for k, label in enumerate(labels)}
+    first, second = np.array([[place[a], place[b]] for a, b in questions.values()]).T
+    meaning = check_codes(codes)
+    # melted column by column: the answers of a column are about one pair
+    outcome = [
+        _outcomes(table[name], meaning, np.full(len(table), a), np.full(len(table), b), labels)
+        for name, a, b in zip(questions, first, second, strict=True)
+    ]
+    return answered(np.column_stack(outcome), first, second, labels, index, respondent)
+
+
+def read_long(
+    frame: object,
+    items: object,
+    respondent: str | None,
+    named: dict[str, str],
+    outcome: str,
+    counts: str | None,
+    codes: object,
+) -> pd.DataFrame:
+    """Read one row per comparison, with an answer in codes that are declared."""
+    meaning = check_codes(codes)
+    others = {"outcome": outcome, "counts": counts}
+    table, labels, (first, second) = _read_pairs(frame, items, respondent, named, others)
+    answer = _outcomes(table[outcome], meaning, first, second, labels)
+    person = None if respondent is None else table[respondent]
+    return _compared(labels, first, second, answer, person, _whole(table, counts))
+
+
+def read_decided(
+    frame: object,
+    items: object,
+    respondent: str | None,
+    named: dict[str, str],
+    ties: object,
+    counts: str | None,
+) -> pd.DataFrame:
+    """Read one row per comparison, with the item preferred and the other one.
+
+    The items come in the order of `labels`: with the winner in front, which item a row names first,
+    a public fact under a public design, would be the answer.
+    """
+    tied = _column_of_ties(ties)
+    others = {"ties": tied, "counts": counts}
+    table, labels, codes = _read_pairs(frame, items, respondent, named, others)
+    low, high, outcome = _in_order(*codes)
+    if tied is not None:
+        key = frames.key_of(table[tied])
+        # True and 1 are the same key, and so are False and 0
+        flags = [{0: 1.0, 1: 0.0}.get(value, np.nan) for value in key.values.tolist()]
+        decided = np.array([*flags, np.nan])[key.codes]
+        if np.isnan(decided).any():
+            raise ValueError(
+                f"column {tied!r} must say of every row whether it is a tie, with True or False, "
+                f"or 1 and 0: recode it, and give rows without an answer as form='long'."
+            )
+        outcome = np.where(decided == 0.0, 0.0, outcome)
+    person = None if respondent is None else table[respondent]
+    return _compared(labels, low, high, outcome, person, _whole(table, counts))
+
+
+def read_counts(
+    frame: object,
+    items: object,
+    respondent: str | None,
+    named: dict[str, str],
+    won: dict[str, str],
+    ties: object,
+    distinct: bool,
+) -> pd.DataFrame:
+    """Read one row per pair, with how often each item was preferred and how often they tied."""
+    others = {**won, "ties": _column_of_ties(ties)}
+    table, labels, (first, second) = _read_pairs(frame, items, respondent, named, others)
+    person = None if respondent is None else table[respondent]
+    sign = np.ones(len(first))
+    if distinct:  # a pair has one row, whose first item may be the one that won
+        first, second, sign = _in_order(first, second)
+        who = 0 if person is None else pd.factorize(person)[0]
+        if pd.DataFrame({"first": first, "second": second, "who": who}).duplicated().any():
+            raise ValueError(
+                "form='counts' must have one row per pair, and at least one pair has two, in the "
+                "same or in both orders: add up what is there twice, or use distinct_pairs=False "
+                "if all rows count, as home and guest games do."
+            )
+    # each row becomes one for each kind of answer
+    numbers = [frames.whole_counts(table[n], n) for n in others.values() if n is not None]
+    kinds = [sign, -sign, np.zeros(len(first))][: len(numbers)]
+    row = np.repeat(np.arange(len(first)), len(kinds))
+    outcome, number = np.column_stack(kinds).ravel(), np.column_stack(numbers).ravel()
+    person = None if person is None else person.take(row)
+    return _compared(labels, first[row], second[row], outcome, person, number)
+
+
+def read_matrix(frame: object, items: object, ties: object) -> pd.DataFrame:
+    """Read a square matrix of how often the item of a row was preferred to that of a column."""
+    wins, labels = _square(frame, items, "frame")
+    # stacked: for each pair one row with its wins, one with its losses, one with its ties
+    low, high = np.triu_indices(len(labels), k=1)
+    counts = {1.0: wins[low, high], -1.0: wins[high, low]}
+    if ties is not False:
+        shared, _ = _square(ties, labels, "ties")
+        if (shared != shared.T).any():
+            raise ValueError(
+                "ties must be a symmetric matrix, with how often two items tied in both of their "
+                "cells: use (t + t.T) for a triangle t."
+            )
+        counts[0.0] = shared[low, high]
+    every = np.repeat(np.arange(len(low)), len(counts))
+    outcome = np.tile(list(counts), len(low))
+    number = np.column_stack(list(counts.values())).ravel()
+    return _compared(labels, low[every], high[every], outcome, None, number)
+
+
+def _in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return each pair in the order of the items, and by which sign its outcome is turned."""
+    sign = np.where(first < second, 1.0, -1.0)
+    return np.minimum(first, second), np.maximum(first, second), sign
+
+
+def _whole(table: pd.DataFrame, column: str | None) -> IntArray | None:
+    return None if column is None else frames.whole_counts(table[column], column)
+
+
+def _column_of_ties(ties: object) -> str | None:
+    if ties is False:
+        return None
+    if not isinstance(ties, str):
+        raise TypeError(
+            f"ties must be the name of the column that says where ties are, or False if there are "
+            f"none, got {type(ties).__name__}."
+        )
+    return ties
+
+
+def _read_pairs(
+    frame: object,
+    items: object,
+    respondent: str | None,
+    named: dict[str, str],
+    others: dict[str, str | None],
+) -> tuple[pd.DataFrame, Names, list[IntArray]]:
+    """Return rows that name two items each; refuse counts and ties that nothing uses."""
+    columns = Columns(frame, respondent)
+    other = f", or the form of the data, as in {frames.AS_COMPARISONS}"
+    table, labels, codes = columns.collect_rows(named, others, items, other)
+    unused = set(columns.names) - set(table.columns)
+    for role, name, what in (
+        ("counts", frames.COUNT, "if a row stands for so many comparisons"),
+        ("ties", "ties", "if it says where ties are"),
+    ):
+        if name in unused and (role in others or name == frames.COUNT):
+            remedy = f"name it with {role}={name!r} {what}, else drop it"
+            if role not in others:
+                remedy = "drop it, because the wins are counts already"
+            raise ValueError(f"frame has a column {name!r} that nothing uses: {remedy}.")
+    if (codes[0] == codes[1]).any():
+        raise ValueError(
+            f"columns {' and '.join(map(repr, named.values()))} must name two different items: at "
+            f"least one row compares an item with itself."
+        )
+    return table, labels, codes
+
+
+def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
+    """Return a square matrix of counts with its items, in the order of `items` if given.
+
+    Rows are named by a column of text or by a pandas index; else they are in the columns' order.
+    """
+    if isinstance(matrix, np.ndarray):
+        if items is None:
+            raise ValueError(
+                "items must be declared for an array: pass items=[...] in the order of its rows."
+            )
+        labels, table = check_items(items), pd.DataFrame(matrix if matrix.ndim == 2 else [])
+        rows = columns = labels
+    else:
+        view = frames.open_frame(matrix, name)
+        names = frames.column_names(view)
+        table = frames.collect(view, names)
+        numeric = frames.numeric_columns(view, names)
+        text = [column for column in names if column not in numeric]
+        if len(text) == 1 and len(names) == len(table) + 1:
+            table = table.set_index(text[0])
+        elif len(names) == len(table) and table.index.equals(pd.RangeIndex(len(table))):
+            table = table.set_axis(names)
+        rows, columns = tuple(table.index), tuple(table.columns)
+        labels = check_items(columns if items is None else items)
+    wanted = [str(label) for label in labels]
+    if not sorted(map(str, rows)) == sorted(map(str, columns)) == sorted(wanted) or (
+        table.shape != (len(rows), len(columns))
+    ):
+        raise ValueError(
+            f"{name} must be a square matrix with one row and one column for each of the "
+            f"{len(labels)} items: list them with items=[...], and name the rows as the columns, "
+            f"in the index of a pandas frame or in a column of text."
+        )
+    table = table.set_axis([str(row) for row in rows]).set_axis([str(c) for c in columns], axis=1)
+    cells = table.loc[wanted, wanted]
+    counts = np.column_stack([frames.real_numbers(cells[label]) for label in wanted])
+    if np.nan_to_num(np.diagonal(counts)).any():
+        raise ValueError(
+            f"{name} must hold 0 on the diagonal, where an item would meet itself: write 0 there."
+        )
+    np.fill_diagonal(counts, 0.0)
+    if not frames.is_whole(counts):
+        raise ValueError(
+            f"{name} must hold whole numbers of at least 0, and 0 where two items never met: for "
+            f"ties that count half a win to each, give the wins alone and the numbers of ties as "
+            f"another matrix with ties=."
+        )
+    return counts.astype(np.int64), labels
+
+
+def check_codes(codes: object) -> dict[Any, float]:
+    """Return which outcome an answer means by `codes`; None is 1, -1 and 0."""
+    given = CONVENTION if codes is None else codes
+    if (
+        not isinstance(given, Mapping)
+        or not given.keys() <= CONVENTION.keys()
+        or (("first" in given) != ("second" in given))
+    ):
+        raise ValueError(
+            "codes must be a mapping {'first': answer, 'second': answer, 'tie': answer}, without "
+            "'tie' if there are none, and without 'first' and 'second' if an answer is the name "
+            "of the item preferred."
+        )
+    answers = [
+        (answer, float(CONVENTION[word]))
+        for word, value in given.items()
+        for answer in (value if isinstance(value, list | tuple | set) else [value])
+    ]
+    # x != x holds for NaN alone
+    fit = all(isinstance(answer, str | bool | np.bool_ | Real) for answer, _ in answers)
+    if not fit or len(dict(answers)) < len(answers) or any(x != x for x, _ in answers):
+        raise ValueError(
+            "codes must be distinct texts or numbers: a missing value always means that there is "
+            "no answer, and needs no code."
+        )
+    return dict(answers)
+
+
+def _outcomes(
+    values: pd.Series[Any],
+    meaning: Mapping[Any, float],
+    first: IntArray,
+    second: IntArray,
+    labels: Names,
+) -> FloatArray:
+    """Return the outcomes that a column's answers mean, NaN where one is missing.
+
+    Where no code says which item was preferred, an answer may be the item's name.
+    """
+    # each distinct answer is looked up once; a missing one, code -1, reads the NaN put last
+    key = frames.key_of(values)
+    outcomes = [meaning.get(answer, np.inf) for answer in key.values.tolist()]
+    outcome = np.array([*outcomes, np.nan])[key.codes]
+    by_name = not {1.0, -1.0} & set(meaning.values())
+    if by_name:
+        item = key.among(labels)
+        outcome = np.where(item == first, 1.0, np.where(item == second, -1.0, outcome))
+    if np.isinf(outcome).any():
+        also = "names of the pair's items (codes= has no 'first' and 'second'), " * by_name
+        strip = " such as frame.replace('^I prefer ', '', regex=True)" * by_name
+        raise ValueError(
+            f"column {values.name!r} must hold {also}answers that codes= declares (by default 1 "
+            f"(first item preferred), -1 (second item preferred) and 0 (tie)) or missing values "
+            f"only, and at least one entry is neither: declare all answers, texts as texts, with "
+            f"codes={{'first': ..., 'second': ..., 'tie': ...}}, and recode others with "
+            f"frame.replace(...){strip}."
+        )
+    return outcome
+
+
+def pairs_of_columns(
+    others: Sequence[Any], items: object, pairs: object, sep: object
+) -> tuple[dict[Any, Pair], Names]:
+    """Return which column asks for which pair, and the items."""
+    if (pairs is None) == (sep is None):
+        raise ValueError(
+            "form='wide' needs to know which column asks for which pair, in one way: with "
+            "pairs={'column': (item, item), ...}, or with sep= if the columns are named by two "
+            "items and what stands between them."
+        )
+    declared = None if items is None else check_items(items)
+    questions = _mapped(pairs) if sep is None else _separated(others, declared, sep)
+    met = tuple(dict.fromkeys(item for pair in questions.values() for item in pair))
+    labels = check_items(met) if declared is None else declared
+    if not set(met) <= set(labels):
+        raise ValueError("pairs must name declared items only: list all of them in items=[...].")
+    return questions, labels
+
+
+def _mapped(pairs: object) -> dict[Any, Pair]:
+    if (
+        not isinstance(pairs, Mapping)
+        or not pairs
+        or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs.values())
+        or not all(isinstance(item, Hashable) for pair in pairs.values() for item in pair)
+        or any(first == second for first, second in pairs.values())
+    ):
+        raise ValueError(
+            "pairs must be a mapping {'column': (item, item), ...} with two different items for "
+            "each column."
+        )
+    return {name: (first, second) for name, (first, second) in pairs.items()}
+
+
+def _separated(others: Sequence[Any], declared: Names | None, sep: object) -> dict[Any, Pair]:
+    """Return the pairs that names of columns spell."""
+    if not isinstance(sep, str) or not (sep or declared):
+        raise ValueError(
+            "sep must be the text between two names of items in the name of a column; it may be "
+            "empty only if items=[...] says what the names are."
+        )
+    questions: dict[Any, Pair] = {}
+    for column in others:
+        parts = _split(column, declared, sep) if isinstance(column, str) else []
+        if len(parts) > 1 or any(first == second for first, second in parts):
+            raise ValueError(
+                f"column {column!r} must name two different items around sep= in one way only: say "
+                f"what it asks for with pairs=, or list the items in items=[...]."
+            )
+        if declared and sep and not parts and sep in str(column):
+            raise ValueError(
+                f"column {column!r} must name two of items= around sep={sep!r}, or not contain it: "
+                f"check the names in items=, and rename a column that asks for no pair."
+            )
+        if parts:
+            questions[column] = parts[0]
+    if not questions:
+        raise ValueError(
+            f"form='wide' found no column whose name is two items with {sep!r} between them: check "
+            f"sep= and items=, or say which column asks for which pair with pairs=."
+        )
+    return questions
+
+
+def _split(column: str, declared: Names | None, sep: str) -> list[Pair]:
+    """Return all ways to read the name of a column as two names with `sep` between them."""
+    # a separator may occur in a name, too: every cut that leaves two names counts
+    cuts = [k for k in range(1, len(column) - len(sep)) if column.startswith(sep, k)]
+    parts = [(column[:k], column[k + len(sep) :]) for k in cuts]
+    if declared is None:
+        return parts
+    known = {str(label): label for label in declared}
+    return [(known[a], known[b]) for a, b in parts if a in known and b in known]

@@ -1,0 +1,453 @@
+"""From the usual forms of ranking data to a rankings frame: one row per ranking, ranks 1..m.
+
+A conversion releases nothing and protects nothing: frame in, frame out. Each ranking is made from
+its own row (or rows) and random numbers of its own, and none is dropped. So frames that differ in
+one ranking become rankings frames that, with the same random numbers, differ in one row: what a fit
+guarantees for the result's rows it guarantees for the frame's rankings. Messages name arguments,
+columns and rules, never a cell's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from privrank.encode import frames
+from privrank.encode.roles import Columns, Names, check_numeric, item_codes, only_for
+from privrank.privacy.noise import draw_orders
+from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.checks import as_list, check_choice, check_items, check_name, check_rng
+
+Form = Literal["ranks", "orders", "long"]
+Ties = Literal["refuse", "random"]
+Missing = Literal["refuse", "bottom", "random"]
+
+
+Ranked = tuple[FloatArray, Names, pd.Index]
+"""Ranks by ranking and item, NaN where one is missing, the items, and whose rankings these are."""
+
+
+def as_rankings(
+    frame: object,
+    form: Form = "ranks",
+    *,
+    items: Sequence[Any] | None = None,
+    respondent: str | None = None,
+    ranking: str | None = None,
+    item: str = "item",
+    rank: str = "rank",
+    places: Sequence[Any] | None = None,
+    order: str | None = None,
+    ties: Ties = "refuse",
+    missing: Missing = "refuse",
+    rng: np.random.Generator | None = None,
+) -> pd.DataFrame:
+    """Convert ranking data to a rankings frame, and complete it if asked to.
+
+    Parameters
+    ----------
+    frame : data frame
+        Ranking data in one of three forms; any frame narwhals supports.
+    form : {"ranks", "orders", "long"}
+        - ``"ranks"``: one row per ranking and one column per item, holding the item's rank.
+        - ``"orders"``: one row per ranking and one column per place, best first, holding the name
+          of the item in that place; or one column of texts such as ``"tea > milk = juice"``.
+        - ``"long"``: one row per ranking and item, holding the item's name and its rank.
+    items : sequence of str or int, optional
+        The items, in the order of the result's columns. By default, for ``"ranks"`` all columns but
+        the respondent's; the other forms need them, unless columns of polars Enums name them.
+    respondent : str, optional
+        Column, or level of a pandas index, that says who gave the ranking.
+    ranking : str, optional
+        Form ``"long"``: column, or level of a pandas index, that says to which ranking a row
+        belongs; within the respondent, if both are named. By default each respondent has one.
+    item, rank : str
+        Form ``"long"``: columns with the item's name and its rank.
+    places : sequence of column names, optional
+        Form ``"orders"``: the columns, best place first; by default all but the respondent's, in
+        the frame's order. There may be fewer places than items (lists of the leading k).
+    order : str, optional
+        Form ``"orders"``: the column of texts, in which ``>`` separates places and ``=`` items that
+        share one. The names are those of `items`, and an empty text ranks nothing.
+    ties : {"refuse", "random"}
+        What to do with items that share a rank: refuse the frame, or put them in an order drawn
+        uniformly at random. Then only the order of a row's ranks counts, so that all usual codings
+        (1, 2, 2; 1, 3, 3; 1, 2.5, 2.5) come to the same.
+    missing : {"refuse", "bottom", "random"}
+        What to do with items that have no rank: refuse the frame; put them after the ranked ones,
+        in an order drawn uniformly at random; or put them in uniformly random places among the
+        ranked ones, whose order is kept (their ranks may leave gaps; only the order counts).
+    rng : numpy.random.Generator, optional
+        Source of the random orders in studies; by default, random bits of the operating system.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per ranking and one int64 column per item, holding the ranks 1 (best) to m. The
+        index holds the respondent if there is one (for ``"long"`` the columns that identify a
+        ranking, in order of first appearance); otherwise it is that of a pandas frame, or 0, 1, ...
+        A lazy frame (duckdb, dask, polars' LazyFrame) has no order of rows, nor has the result.
+
+    Raises
+    ------
+    ValueError, TypeError
+        One sentence, for a frame that breaks a rule above.
+
+    Notes
+    -----
+    **When random completion is exact.** A row reports part of a ranking: some orders between items.
+    Given this part, the completion is uniform over all rankings that agree with it; with
+    ``missing="bottom"`` "the others come after these" is part of what is reported. (For
+    ``"random"``, take one uniform ranking of all items and put the ranked items, in their reported
+    order, into the places it gives to them as a set. With k items ranked, each agreeing ranking
+    comes from k! uniform ones.) So under either of two conditions the completions of uniform
+    rankings are uniform:
+
+    1. What a row reports depends on the respondent's ranking through the reported part only: any
+       two rankings that agree with the part would have led to it with the same probability. Given
+       the part, a uniform ranking is then uniform over those that agree, which is the distribution
+       the completion is drawn from. How many items are ranked may depend on which lead, not on the
+       order among the others.
+    2. No item differs from another: the distribution of the rows, ties and missing items included,
+       stays the same when the items are relabelled. Then so does the distribution of the
+       completions, and only the uniform distribution does that. This covers ties of respondents
+       who have no preference.
+
+    So a test of uniformity keeps its level, though not all its power. It does not when items differ
+    in how often they are missing and the argument is the wrong one: an item that many do not know,
+    and leave out for that reason, is no uniform draw under ``"bottom"``; one that is left out where
+    it is disliked is none under ``"random"``. A row with nothing ranked becomes a uniformly random
+    ranking, so that the number of rankings stays what it was. In the form ``"long"`` it needs a row
+    with a missing rank; a ranking without any row is not there.
+
+    The orders are drawn once, here, and are part of the data from then on: all fits of the result
+    share them.
+
+    **Elsewhere it is not exact.** Random orders pull every estimate (mean ranks, pair fractions)
+    towards indifference, and ``"bottom"`` pulls items down that are missing for other reasons: a
+    consensus takes rankings as they are, with ``ties=True`` and ``missing=``. A test of identity
+    with a distribution that is not uniform loses its level, up to rejecting always: each row has to
+    be drawn from that distribution, given its reported part, as `IdentityTest` does with
+    ``ties="complete"`` and ``missing=``, and condition 1 to hold. A
+    comparison of groups keeps its level if, given the rankings, ties and missing items come about
+    alike in all groups; complete once, before any permutation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import privrank as pr
+    >>> orders = pd.DataFrame(
+    ...     {"best": ["tea", "juice"], "second": ["juice", "tea"], "third": ["coffee", "coffee"]}
+    ... )
+    >>> pr.as_rankings(orders, "orders", items=["coffee", "tea", "juice"])
+       coffee  tea  juice
+    0       3    1      2
+    1       3    2      1
+
+    Lists of the leading two of four items; the others come after them in random order:
+
+    >>> pr.as_rankings(
+    ...     orders,
+    ...     "orders",
+    ...     items=["coffee", "tea", "juice", "water"],
+    ...     places=["best", "second"],
+    ...     missing="bottom",
+    ...     rng=np.random.default_rng(1),
+    ... )
+       coffee  tea  juice  water
+    0       4    1      2      3
+    1       3    2      1      4
+
+    Shared ranks, here coded 1, 1, 3, are separated at random:
+
+    >>> ranks = pd.DataFrame({"coffee": [3, 1], "tea": [1, 2], "juice": [1, 3]})
+    >>> pr.as_rankings(ranks, ties="random", rng=np.random.default_rng(0))
+       coffee  tea  juice
+    0       3    2      1
+    1       1    2      3
+    """
+    form = check_choice("form", form, Form)
+    ties = check_choice("ties", ties, Ties)
+    missing = check_choice("missing", missing, Missing)
+    rng = check_rng(rng)
+    homes = {"ranking": (ranking, ["long"]), "places": (places, ["orders"])}
+    only_for(form, homes | {"order": (order, ["orders"])})
+    rules = Rules(ties == "random", missing, "ties='random'", "missing='random'")
+    if form == "ranks":
+        ranks, labels, index = read_columns(frame, items, respondent, rules)
+    elif form == "long":
+        ranks, labels, index = read_long(frame, items, respondent, rules, ranking, item, rank)
+    else:
+        ranks, labels, index = read_orders(frame, items, respondent, rules, places, order)
+    draws = ties == "random" or missing != "refuse"
+    complete = np.empty(ranks.shape, dtype=np.int64)
+    m = len(labels)
+    for rows in blocks(len(ranks), m):
+        part = ranks[rows]
+        # every row takes its draws, needed or not, so that none depends on what the others report
+        drawn = draw_orders(len(part), m, rng) if draws else np.zeros(part.shape, dtype=np.int64)
+        complete[rows] = complete_ranks(part, drawn, anywhere=missing == "random")
+    return pd.DataFrame(complete, index=index, columns=list(labels))
+
+
+def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> IntArray:
+    """Return complete rankings that agree with partial ones.
+
+    Given ranks on the half-integers, NaN where missing, and a uniform permutation of 0..m-1 per
+    row, breaks ties by the permutation. Unless `anywhere`, missing items follow the ranked ones in
+    its order. With `anywhere` they take the places it gives them, and the ranked ones share those
+    it gives to them as a set; the order it puts them in is independent of that set.
+    """
+    m = ranks.shape[1]
+    ranked = ~np.isnan(ranks)
+    last = 2 * m + 1  # twice a rank is a whole number, at most 2m
+    # sorting by (twice the rank, place in the permutation) breaks ties by the permutation
+    key = np.where(ranked, 2 * ranks, last).astype(np.int64) * m + order
+    best_first = np.argsort(key, axis=1)
+    places = np.broadcast_to(np.arange(1, m + 1), ranks.shape)
+    if anywhere:
+        # the set of places that the permutation gives to the ranked items, in rising order
+        places = np.sort(np.where(ranked, order, m), axis=1) + 1
+    complete = np.empty(ranks.shape, dtype=np.int64)
+    np.put_along_axis(complete, best_first, places, axis=1)
+    return np.where(ranked, complete, order + 1) if anywhere else complete
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is declared of ties and missing items.
+
+    `missing` is "refuse", "bottom", or another word for "nothing is known of their places". The
+    last two are the arguments that allow ties, and that declare missing items unknown.
+    """
+
+    ties: bool
+    missing: str
+    tied: str
+    unknown: str
+
+    def check_ranks(self, ranks: FloatArray, name: Any, m: int) -> None:
+        """Refuse numbers of a column that cannot be ranks among m items."""
+        given = ranks[~np.isnan(ranks)]
+        if not ((given >= 1) & (given <= m)).all():
+            rule = (
+                f"ranks from 1 (best) to {m}, the number of items, or be missing: recode other "
+                f"numbers as ranks, and check the items in items="
+            )
+        elif not self.ties and (given % 1 != 0).any():
+            rule = f"whole numbers: use {self.tied} if the others are ranks that items share"
+        elif (2 * given % 1 != 0).any():
+            rule = "ranks, whole or, where items share one, a half more: recode other numbers"
+        else:
+            return
+        raise ValueError(f"column {name!r} must hold {rule}.")
+
+    def check_rankings(self, ranks: FloatArray) -> None:
+        """Refuse ties and missing items that the caller has not declared.
+
+        And ranks that leave places empty above items that are said to come last.
+        """
+        ordered = np.sort(ranks, axis=1)  # NaN comes last, and equals nothing
+        if not self.ties and (ordered[:, 1:] == ordered[:, :-1]).any():
+            raise ValueError(
+                f"no two items may share a rank unless ties= allows it, and in at least one "
+                f"ranking some do: use {self.tied} if they are tied."
+            )
+        absent = np.isnan(ranks)
+        remedy = f"use {self.unknown} if the places of the missing items are unknown"
+        if self.missing == "refuse" and absent.any():
+            raise ValueError(
+                f"missing='refuse' means that every ranking is complete, and at least one is not: "
+                f"{remedy}, missing='bottom' if they come after the others."
+            )
+        number = ranks.shape[1] - absent.sum(axis=1)
+        # in every usual coding of ties, the last of k ranked items has a rank of at most k
+        if self.missing == "bottom" and (np.where(absent, 0.0, ranks).max(axis=1) > number).any():
+            raise ValueError(
+                f"missing='bottom' means that items without a rank come after the others, and at "
+                f"least one ranking leaves a rank above them empty: {remedy}, or number the ranked "
+                f"ones from 1."
+            )
+
+
+def read_columns(
+    frame: object, items: object, respondent: str | None, rules: Rules, *, ratings: bool = False
+) -> Ranked:
+    """Read data with a column per item that holds its rank or, as negative ranks, its rating."""
+    if ratings and items is None:
+        raise ValueError(
+            "items must be declared for ratings: pass items=[...] with the columns that hold them, "
+            "because any other column of numbers, such as an age, would be an item too."
+        )
+    columns = Columns(frame, respondent)
+    labels = check_items(columns.others if items is None else items)
+    table, index = columns.collect_wide("items", labels, declared=items is not None)
+    check_numeric(columns.view, labels, "the ratings" if ratings else "the ranks", "items=")
+    ranks = frames.numbers(table[list(labels)])
+    if ratings:
+        if np.isinf(ranks).any():
+            raise ValueError(
+                "ratings must be finite numbers: write a missing value where an item has none."
+            )
+        # only the order of ratings counts, of which the highest is the best
+        ranks = pd.DataFrame(-ranks).rank(axis=1, method="min").to_numpy(dtype=np.float64)
+    else:
+        for k, name in enumerate(labels):
+            rules.check_ranks(ranks[:, k], name, len(labels))
+    rules.check_rankings(ranks)
+    return ranks, labels, index
+
+
+def read_orders(
+    frame: object,
+    items: object,
+    respondent: str | None,
+    rules: Rules,
+    places: object,
+    order: str | None,
+) -> Ranked:
+    """Read data with a column per place that names the item there, or with a column of texts."""
+    if order is not None and places is not None:
+        raise ValueError("places= and order= name the same answers twice: leave one of them out.")
+    columns = Columns(frame, respondent)
+    read = (
+        _read_places(columns, items, places)
+        if order is None
+        else _read_texts(columns, items, order)
+    )
+    rules.check_rankings(read[0])
+    return read
+
+
+def read_long(
+    frame: object,
+    items: object,
+    respondent: str | None,
+    rules: Rules,
+    ranking: str | None,
+    item: str,
+    rank: str,
+) -> Ranked:
+    """Read data with a row per ranking and item."""
+    if respondent is None and ranking is None:
+        raise ValueError(
+            "form='long' needs to know which rows make one ranking: name the column that "
+            "identifies it with ranking=, or with respondent= if each respondent has one."
+        )
+    columns = Columns(frame, respondent, ranking)
+    table, labels, (code,) = columns.collect_rows({"item": item}, {"rank": rank}, items)
+    check_numeric(columns.view, [rank], "the ranks", "rank=")
+    values = frames.numbers(table[rank])
+    rules.check_ranks(values, rank, len(labels))
+    identity = list(columns.owners.values())
+    # rankings are numbered by first appearance
+    groups = table.groupby(identity, sort=False, observed=True)
+    number = np.asarray(groups.ngroup(), dtype=np.int64)
+    first = np.unique(number, return_index=True)[1]
+    fault = f"column {item!r}: check that {' and '.join(map(repr, identity))} identify a ranking"
+    ranks = _pivoted(number, code, values, (len(first), len(labels)), fault)
+    rules.check_rankings(ranks)
+    index = pd.MultiIndex.from_frame(table[identity].iloc[first])
+    return ranks, labels, index if len(identity) > 1 else index.get_level_values(0)
+
+
+def _read_places(columns: Columns, items: object, places: object) -> Ranked:
+    listed = columns.others if places is None else as_list(places)
+    if listed is None or not all(isinstance(name, Hashable) for name in listed):
+        raise TypeError(
+            f"places must be a sequence of column names, best place first, "
+            f"got {type(places).__name__}."
+        )
+    columns.require({"places": listed})
+    labels = frames.declared_items(columns.frame, listed, items)
+    if not 1 <= len(listed) <= len(labels):
+        raise ValueError(
+            f"form='orders' needs between one place column and one for each of the {len(labels)} "
+            f"items, got {len(listed)}: list the place columns, best first, with places=[...]."
+        )
+    table, index = columns.collect_wide("places", listed, declared=places is not None)
+    text = f", or name it with order={listed[0]!r} if it holds texts such as 'a > b = c'"
+    codes = [item_codes(table[name], labels, text * (len(listed) == 1)) for name in listed]
+    # one row per ranking and place, where an item stands
+    place, row = np.nonzero(np.array(codes) >= 0)
+    fault = f"place columns {', '.join(map(repr, listed))}"
+    code = np.array(codes)[place, row]
+    ranks = _pivoted(
+        row.astype(np.int64), code, (place + 1).astype(np.float64), (len(table), len(labels)), fault
+    )
+    return ranks, labels, index
+
+
+def _pivoted(
+    row: IntArray, item: IntArray, rank: FloatArray, shape: tuple[int, int], fault: str
+) -> FloatArray:
+    """Return ranks by ranking and item, given one row for each rank; refuse an item named twice."""
+    named = np.zeros(shape, dtype=bool)
+    named[row, item] = True
+    if np.count_nonzero(named) < len(row):
+        raise ValueError(
+            f"each item must be named at most once in a ranking, and at least one ranking repeats "
+            f"an item in {fault}."
+        )
+    ranks = np.full(shape, np.nan)
+    ranks[row, item] = rank
+    return ranks
+
+
+def _read_texts(columns: Columns, items: object, order: str) -> Ranked:
+    """Read orders written as texts, such as ``"tea > milk = juice"``, in one column."""
+    check_name(order, "order")
+    table, index = columns.collect_wide("order", [order])
+    if items is None:
+        raise ValueError(
+            "items must be declared for orders in texts: pass items=[...] with all names, because "
+            "a list read off the answers would reveal them."
+        )
+    labels = check_items(items)
+    names = {str(label).strip(): k for k, label in enumerate(labels)}
+    if any(mark in name for name in names for mark in ">="):
+        raise ValueError(
+            "items must have names without > and =, which separate items in a text order: rename "
+            "such an item, and in the orders too."
+        )
+    key = frames.key_of(table[order])
+    if not all(isinstance(text, str) for text in key.values):
+        raise TypeError(
+            f"column {order!r} must hold texts such as 'a > b = c', best first: use places= for "
+            f"columns that name one item each."
+        )
+    known = []
+    # each distinct text is read once; -1 stands for a name that no item has
+    for text in key.values:
+        groups = [group.split("=") for group in text.split(">")] if text.strip() else []
+        places = [[names.get(name.strip(), -1) for name in group] for group in groups]
+        known.append(ranks_of(places, len(labels)))
+    if any(ranks is None for ranks in known):
+        raise ValueError(
+            f"column {order!r} must hold orders such as 'a > b = c' in which every name is one of "
+            f"items= and comes once: in at least one order a name is empty, repeated or not among "
+            f"them."
+        )
+    missing = np.full(len(labels), np.nan)
+    return np.array([*known, missing])[key.codes], labels, index
+
+
+def ranks_of(groups: Iterable[Sequence[int]], m: int) -> FloatArray | None:
+    """Return the ranks of m items, 1 plus the number of items before and NaN where one is left out.
+
+    Given the places of the items in their list, best first, in groups of those that share a rank.
+    None if one is not in the list or comes twice.
+    """
+    ranks, rank = np.full(m, np.nan), 1
+    for group in groups:
+        for place in group:
+            if not 0 <= place < m or not np.isnan(ranks[place]):
+                return None
+            ranks[place] = rank
+        rank += len(group)
+    return ranks

@@ -1,0 +1,162 @@
+"""Columns of a frame by the arguments that name them: the one schema of all forms of data.
+
+A role is an argument, and the columns that it names: one for ``item1=``, several for ``places=``.
+Messages name arguments, columns and rules, never a cell's value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from privrank.encode import frames
+from privrank.encode.encoded import check_owned
+from privrank.util.arrays import IntArray
+from privrank.util.checks import check_name, check_present
+
+Names = tuple[Any, ...]
+
+OWNERS = ("respondent", "ranking")
+"""Roles that say whose rows these are; such a column may be a level of a pandas index."""
+
+
+class Columns:
+    """A frame that is opened by the names of its columns, before a cell is read.
+
+    Parameters
+    ----------
+    frame : data frame
+        Any frame narwhals supports.
+    respondent, ranking : str or None
+        Columns, or levels of a pandas index, that say whose rows these are.
+    """
+
+    def __init__(self, frame: object, respondent: str | None, ranking: str | None = None) -> None:
+        named = zip(OWNERS, (respondent, ranking), strict=True)
+        self.owners = {role: name for role, name in named if name is not None}
+        for role, name in self.owners.items():
+            check_name(name, role)
+            frame = frames.with_respondent_column(frame, name)
+        self.frame, self.view = frame, frames.open_frame(frame, "frame")
+        self.names = frames.column_names(self.view)
+
+    @property
+    def others(self) -> list[Any]:
+        """The columns that do not say whose rows these are."""
+        return [name for name in self.names if name not in self.owners.values()]
+
+    def require(self, roles: Mapping[str, Sequence[Any]], otherwise: str = "") -> None:
+        """Refuse columns that are not there; given also what else can be done then."""
+        for role, names in roles.items():
+            remedy = f"name the right one with {role}={otherwise}"
+            check_present(names, self.names, "frame", remedy)
+        used = [name for names in roles.values() for name in names]
+        twice = [name for name, times in Counter(used).items() if times > 1]
+        if twice:
+            raise ValueError(
+                f"{'=, '.join(roles)}= must name distinct, different columns, and {twice[0]!r} is "
+                f"named twice: leave one of them out, or name another column."
+            )
+
+    def collect(self, roles: Mapping[str, Sequence[Any]], otherwise: str = "") -> pd.DataFrame:
+        """Return the columns that arguments name, and those of the owners."""
+        roles = {**roles, **{role: [name] for role, name in self.owners.items()}}
+        self.require(roles, otherwise)
+        table = frames.collect(self.view, [name for names in roles.values() for name in names])
+        frames.check_rows(len(table))
+        for role, name in self.owners.items():
+            check_owned(frames.key_of(table[name]), name, role)
+        return table
+
+    def collect_wide(
+        self, role: str, columns: Sequence[Any], *, declared: bool = True
+    ) -> tuple[pd.DataFrame, pd.Index]:
+        """Return columns of a frame with a row per respondent, and whose row each is.
+
+        Given the argument that names them, and whether it is `declared`. Counts of equal rows are
+        refused unless they are declared columns, as a row is one respondent's.
+        """
+        if frames.COUNT in self.names and not (
+            frames.COUNT in self.owners.values() or (declared and frames.COUNT in columns)
+        ):
+            raise ValueError(
+                f"frame has a column {frames.COUNT!r} that nothing uses: if a row stands for so "
+                f"many respondents, repeat it with {repeated(frames.COUNT)}, else drop the column."
+            )
+        table = self.collect({role: columns})
+        if not self.owners:
+            return table, table.index
+        return table, pd.Index(table[self.owners["respondent"]])
+
+    def collect_rows(
+        self,
+        named: Mapping[str, str],
+        others: Mapping[str, str | None],
+        items: object,
+        otherwise: str = "",
+    ) -> tuple[pd.DataFrame, Names, list[IntArray]]:
+        """Return rows that name items in the columns `named`, the items, and the rows' items.
+
+        Given columns by the arguments that name them, None for one that is left out.
+        """
+        given = {**named, **{role: name for role, name in others.items() if name is not None}}
+        for role, name in given.items():
+            check_name(name, role)
+        roles = {role: [name] for role, name in given.items()}
+        self.require(roles, otherwise)
+        # items are declared before a cell is read
+        labels = frames.declared_items(self.frame, list(named.values()), items)
+        table = self.collect(roles).reset_index(drop=True)
+        codes = [item_codes(table[name], labels) for name in named.values()]
+        for name, code in zip(named.values(), codes, strict=True):
+            if (code < 0).any():
+                raise ValueError(
+                    f"column {name!r} must name an item in every row: fill in the missing names, "
+                    f"or leave such rows out; a question without an answer has a missing outcome "
+                    f"or rank in form='long'."
+                )
+        return table, labels, codes
+
+
+def item_codes(names: pd.Series[Any], labels: Names, remedy: str = "") -> IntArray:
+    """Return the position of each name in `labels`, -1 where it is missing.
+
+    Given also what else can be done about other names.
+    """
+    key = frames.key_of(names)
+    places = key.among(labels)
+    if (places[key.codes >= 0] < 0).any():
+        raise ValueError(
+            f"column {names.name!r} must hold declared items only: at least one name is not in "
+            f"items=, as the column's own distinct values compared with items= will show{remedy}."
+        )
+    return places
+
+
+def repeated(column: object) -> str:
+    """Return the call that repeats a row as often as a column says."""
+    return f"frame.loc[frame.index.repeat(frame[{column!r}])].drop(columns={column!r})"
+
+
+def check_numeric(view: frames.Frame, columns: Sequence[Any], what: str, remedy: str) -> None:
+    """Refuse columns that do not hold numbers by their declared type."""
+    numeric = frames.numeric_columns(view, columns)
+    for name in columns:
+        if name not in numeric:
+            raise TypeError(
+                f"column {name!r} must hold numbers, {what}: name the columns meant with "
+                f"{remedy}, or convert numbers held as objects with pandas.to_numeric."
+            )
+
+
+def only_for(form: str, arguments: Mapping[str, tuple[object, Sequence[str]]]) -> None:
+    """Refuse arguments that belong to other forms: by name, the value (None: not given), forms."""
+    for name, (value, homes) in arguments.items():
+        if value is not None and form not in homes:
+            raise ValueError(
+                f"{name}= belongs to form={' or '.join(map(repr, homes))}: leave it out, or name "
+                f"that form."
+            )

@@ -1,0 +1,389 @@
+"""Effects of tests: alternatives by their size, how often they are detected, and the least ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.distributions.mallows import Mallows
+from privrank.hypotheses.nullmodel import NullModel, Probabilities, is_uniform, uniform
+from privrank.hypotheses.simulation import Curve, Enumerated, RejectionProbability, rejection_of
+from privrank.hypotheses.solving import Solved, detectable
+from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.names import STATISTIC
+from privrank.release.release import Release
+from privrank.release.survey import Sample
+from privrank.util.checks import is_number, quoted
+from privrank.util.solvers import zero
+
+__all__ = [
+    "MOST_ENUMERATED",
+    "STANDARD",
+    "Alternatives",
+    "DetectableEffect",
+    "PowerStudy",
+    "check_power",
+    "curve_between",
+    "curve_of",
+    "detectable_between",
+]
+
+IntArray = NDArray[np.int64]
+
+MOST_THETA = 50.0
+"""A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
+
+STANDARD = 0.1
+"""Total variation distance from H0 at which summaries state the power."""
+
+MOST_ENUMERATED = 1_000_000
+"""Choices of two categories up to which all counts are gone through."""
+
+_QUICK, _REPLICATES = 1_500_000, 200
+"""Cells that a summary simulates at most, and replicates, of which 20 are the fewest."""
+
+_LISTED = 10_000
+"""Rankings of two items of which all samples are listed."""
+
+_PER_CATEGORY = 20
+"""Cells of rankings that take about as long to simulate as all choices of one category."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetectableEffect:
+    """The smallest effect that a test detects with a given power.
+
+    Parameters
+    ----------
+    power, alpha : float
+        Probability of rejection, and the level.
+    phi : float or None
+        Dispersion of the Mallows model that has this power, for rankings; None for choices, or if
+        no effect has it.
+    first_over_last : float or None
+        Probability under that model that its first item is ranked before its last.
+    total_variation : float or None
+        Total variation distance of the alternative from H0; None if no effect has the power.
+    error : float or None
+        Monte Carlo standard error of that distance.
+    apart : str
+        What the distance is between.
+    """
+
+    power: float
+    alpha: float
+    phi: float | None
+    first_over_last: float | None
+    total_variation: float | None
+    error: float | None = None
+    apart: str = "from H0"
+
+    def __str__(self) -> str:
+        """Say it in a sentence."""
+        if self.total_variation is None:
+            return f"No effect is detected with power {self.power:g} at level {self.alpha:g}."
+        model = ""
+        if self.phi is not None and self.first_over_last is not None:
+            model = (
+                f"a Mallows model with phi = {self.phi:.4g} (its first item is ranked before its "
+                f"last with probability {self.first_over_last:.3f}), "
+            )
+        how = f"Monte Carlo standard error {self.error:.1g}" if self.error else "exact"
+        return (
+            f"Detected with power {self.power:g} at level {self.alpha:g}: {model}a total variation "
+            f"distance of {self.total_variation:.3g} {self.apart} ({how})."
+        )
+
+
+def check_power(power: object, alpha: float) -> float:
+    """Return the power of a test at level `alpha`, and refuse what is none."""
+    if not is_number(power) or not alpha < power < 1:
+        raise ValueError(
+            f"power must be a probability between the level {alpha:g} and 1, such as 0.9, "
+            f"got {quoted(power)}."
+        )
+    return float(power)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """What a sample may follow in place of the null hypothesis, by the size of one effect.
+
+    Parameters
+    ----------
+    sample : Sample
+        Public facts.
+    null : NullModel
+        What holds without an effect.
+    side : {"two-sided", "larger", "smaller"}
+        What the first of two categories is under H1.
+
+    Notes
+    -----
+    Effects are on a scale from 0, none, to `most`. Rankings follow a Mallows model: beside
+    uniformity the effect is its theta = -log phi; beside a model with a centre it is the share by
+    which theta is smaller. Of choices the effect is the total variation distance: half of the
+    null's mass grows at the cost of the other. Which categories make up that half is drawn, so that
+    the power does not depend on their order; with one side it is the first category that grows, or
+    falls, and of equal categories any half is as good as another.
+    """
+
+    sample: Sample
+    null: NullModel
+    side: str = "two-sided"
+
+    def __post_init__(self) -> None:
+        """Refuse a null hypothesis without alternatives of one size."""
+        if self.null.probabilities and self.sample.kind == "rankings":
+            raise ValueError(
+                "the smallest detectable effect is defined for a Mallows null, for uniformity and "
+                "for choices, not for a table of rankings."
+            )
+
+    @property
+    def start(self) -> float:
+        """An effect to start a search from, about as large as sampling errors."""
+        m, n = len(self.sample.items), self.sample.nobs
+        if self.null.probabilities:
+            return min(0.5 * math.sqrt(m / n), self.most)
+        return min(1.0 / math.sqrt(n) if self.null.center else 2.0 / math.sqrt(m**3 * n), 1.0)
+
+    @property
+    def most(self) -> float:
+        """The largest effect."""
+        p = self.null.probabilities
+        if not p:
+            return 1.0 if self.null.center else MOST_THETA
+        if self.side != "two-sided" or is_uniform(p):
+            raised = _raised(p, np.arange(len(p))) != (self.side == "smaller")
+            return 1.0 - float(np.array(p)[raised].sum())
+        return 1.0 - max(0.5, *p)
+
+    def simulate(self, effect: float, rng: np.random.Generator) -> IntArray:
+        """Return a simulated sample: ranks, or counts by category."""
+        n, m = self.sample.nobs, len(self.sample.items)
+        if self.null.probabilities:
+            return np.asarray(rng.multinomial(n, self._tilted(effect, rng)))
+        center = self.null.center or None
+        return np.asarray(Mallows.from_theta(m, self._theta(effect), center).rvs(n, rng))
+
+    def _theta(self, effect: float) -> float:
+        return self.null.theta * (1.0 - effect) if self.null.center else effect
+
+    def _tilted(self, distance: float, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return shares of the categories at this distance from those under H0."""
+        p = self.null.probabilities
+        cells, order = np.array(p), np.arange(len(p))
+        if self.side == "two-sided" and not is_uniform(p):
+            order = rng.permutation(len(p))
+        raised = _raised(p, order) != (self.side == "smaller")
+        share = cells[raised].sum()
+        cells[raised] *= 1 + distance / share
+        cells[~raised] *= max(1 - distance / (1 - share), 0.0)
+        return np.asarray(cells / cells.sum())
+
+    def model(self, effect: float) -> Mallows:
+        """Return the Mallows model of an effect on rankings, its centre in order."""
+        return Mallows.from_theta(len(self.sample.items), self._theta(effect))
+
+    def distance(self, effect: float) -> float:
+        """Return the total variation distance of an effect from H0."""
+        if self.null.probabilities:
+            return effect
+        null = self.model(0.0) if self.null.center else None
+        return self.model(effect).total_variation("uniform" if null is None else null)
+
+    def at_distance(self, distance: float) -> float | None:
+        """Return the effect at a total variation distance from H0, None if there is none."""
+        if self.null.probabilities:
+            return distance if distance <= self.most else None
+        if self.distance(self.most) < distance:
+            return None
+        return zero(
+            lambda effect: self.distance(effect) - distance, 0.0, self.most, xtol=1e-9, rtol=1e-6
+        )
+
+    def stated(self, solved: Solved | None, power: float, alpha: float) -> DetectableEffect:
+        """Return an effect with its Monte Carlo error in terms that a reader knows."""
+        if solved is None:
+            return DetectableEffect(power, alpha, None, None, None)
+        effect, error = solved.at, solved.error
+        if self.null.probabilities:
+            return DetectableEffect(power, alpha, None, None, effect, error)
+        model, distance = self.model(effect), self.distance(effect)
+        # with a centre there is none beyond the uniform model
+        back = self.null.center and effect + error > 1.0
+        error = abs(self.distance(effect - error if back else effect + error) - distance)
+        ahead = float(model.pair_probability(0, len(self.sample.items) - 1))
+        return DetectableEffect(power, alpha, model.phi, ahead, distance, error)
+
+
+def _raised(p: Probabilities, order: IntArray) -> NDArray[np.bool_]:
+    """Return which categories, the first ones of an order, make up half of the mass, or one."""
+    raised = np.zeros(len(p), dtype=np.bool_)
+    half = np.cumsum(np.array(p)[order]) <= 0.5 + 1e-12
+    raised[order] = half | (np.arange(len(p)) == 0)
+    return raised
+
+
+def curve_of(
+    asked: Statistic | RandomBit,
+    reject: RejectionProbability,
+    against: Alternatives,
+    n_jobs: int = 1,
+) -> Curve | Enumerated:
+    """Return the power of a test of one sample by effect.
+
+    Of two categories it is exact, and of two items if rankings are not too many to be listed.
+    """
+    sample, items = against.sample, len(against.sample.items)
+    if isinstance(asked, Statistic) and asked.sampler is not None:
+        return Curve(reject, asked.sampler, items, asked.name, n_jobs)
+    if isinstance(asked, Statistic) and items == 2:
+        if sample.kind == "choices" and sample.nobs <= MOST_ENUMERATED:
+            return Enumerated(reject, partial(_first, against), _counted, sample.nobs)
+        if sample.kind == "rankings" and sample.nobs <= _LISTED:
+            return Enumerated(reject, partial(_first_order, against), _listed, sample.nobs)
+    return Curve(reject, against.simulate, items, asked.name, n_jobs)
+
+
+def _first(against: Alternatives, distance: float) -> tuple[float, ...]:
+    """Return the probabilities of the first of two categories that an effect may have."""
+    share = against.null.probabilities[0]
+    ends = {"larger": min(share + distance, 1.0), "smaller": max(share - distance, 0.0)}
+    return tuple(ends.values()) if against.side == "two-sided" else (ends[against.side],)
+
+
+def _first_order(against: Alternatives, effect: float) -> tuple[float, ...]:
+    """Return the probability that the first of two items is ranked before the second."""
+    ahead = float(against.model(effect).pair_probability(0, 1))
+    return (ahead if against.null.center in ((), (1, 2)) else 1.0 - ahead,)
+
+
+def _counted(first: int, second: int) -> IntArray:
+    return np.array([first, second])
+
+
+def _listed(first: int, second: int) -> IntArray:
+    return np.repeat(np.array([[1, 2], [2, 1]]), [first, second], axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class PowerStudy:
+    """The power of a test of given public numbers, by simulation.
+
+    Parameters
+    ----------
+    release : Release
+        Of the test: its public facts and the scale of its noise.
+    asked : Statistic or RandomBit
+        What it releases.
+    threshold : int or None
+        Least value that is rejected, in lattice steps; None where none is.
+    null : NullModel
+        What is tested.
+    alpha : float
+        Its level.
+    """
+
+    release: Release
+    asked: Statistic | RandomBit
+    threshold: int | None
+    null: NullModel
+    alpha: float
+
+    @property
+    def _against(self) -> Alternatives:
+        side = str(self.release.plan.settings.get("alternative", "two-sided"))
+        return Alternatives(self.release.sample, self.null, side)
+
+    def _curve(self) -> Curve | Enumerated:
+        part = self.release.parts.get(STATISTIC)
+        noise = DiscreteLaplace(0.0) if part is None else part.laplace
+        reject = rejection_of(self.asked, noise, self.threshold)
+        return curve_of(self.asked, reject, self._against)
+
+    def detectable_effect(self, power: float, replicates: int) -> DetectableEffect:
+        """Return the smallest effect at which the test has this power."""
+        against = self._against
+        solved = detectable(
+            self._curve().at, power, replicates, start=against.start, most=against.most
+        )
+        return against.stated(solved, power, self.alpha)
+
+    def standard(self) -> tuple[float, float, float | None] | None:
+        """Return the power at the distance `STANDARD`, its Monte Carlo error, and phi for rankings.
+
+        None where that would take long, where no alternative has that distance, and where rankings
+        are completed, as power depends on how much of them is left open.
+        """
+        sample = self.release.sample
+        choices = sample.kind == "choices"
+        cells = len(sample.items) * (_PER_CATEGORY if choices else sample.nobs)
+        if isinstance(self.asked, Statistic) and self.asked.sampler is not None:
+            cells = 1 if self.asked.quick else _QUICK
+        replicates = min(_QUICK // cells, _REPLICATES)
+        if replicates < 20 or sample.completed or (self.null.probabilities and not choices):
+            return None
+        against = self._against
+        effect = against.at_distance(STANDARD)
+        if effect is None:
+            return None
+        phi = None if choices else against.model(effect).phi
+        return (*self._curve().at(effect, replicates), phi)
+
+
+def detectable_between(
+    reject: RejectionProbability, sample: Sample, alpha: float, power: float, replicates: int
+) -> DetectableEffect:
+    """Return the smallest difference of one group that a comparison of groups detects.
+
+    Parameters
+    ----------
+    reject : callable
+        Maps the data of all groups with a generator, and an order of the items, to the probability
+        of rejection.
+    sample : Sample
+        Public facts, with the sizes of the groups.
+    alpha, power : float
+        Level of the test, and the probability of rejection that is wanted.
+    replicates : int
+        Simulated data sets per effect.
+
+    Returns
+    -------
+    DetectableEffect
+        How far the smallest group is from the others, in which everything is equally likely.
+    """
+    curve, against = curve_between(reject, sample)
+    solved = detectable(curve.at, power, replicates, start=against.start, most=against.most)
+    apart = "of the smallest group from the others"
+    return replace(against.stated(solved, power, alpha), apart=apart)
+
+
+def curve_between(
+    reject: RejectionProbability, sample: Sample, n_jobs: int = 1
+) -> tuple[Curve, Alternatives]:
+    """Return the power of a comparison by the effect in the smallest group, and its alternatives.
+
+    In all other groups everything is equally likely.
+    """
+    null = NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ())
+    groups = [Alternatives(replace(sample, nobs=n, groups=()), null) for n in sample.sizes]
+    small = sample.sizes.index(min(sample.sizes))
+    drawn = partial(_drawn_groups, groups=groups, small=small)
+    curve = Curve(reject, drawn, len(sample.items), "comparison of groups", n_jobs)
+    return curve, groups[small]
+
+
+def _drawn_groups(
+    effect: float, rng: np.random.Generator, groups: list[Alternatives], small: int
+) -> tuple[list[IntArray], np.random.Generator]:
+    """Return the data of all groups, and the generator of what else is random in a comparison."""
+    drawn = [group.simulate(effect * (place == small), rng) for place, group in enumerate(groups)]
+    return drawn, rng

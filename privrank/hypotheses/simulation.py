@@ -1,0 +1,185 @@
+"""Power of a test by simulation, or summed over counts: from public numbers only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlog1py, xlogy
+
+from privrank.hypotheses.nulls import Null, Order, public_generator
+from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.util.workers import Workers
+
+__all__ = [
+    "Curve",
+    "Enumerated",
+    "RejectionProbability",
+    "Sampler",
+    "all_of",
+    "mean_of",
+    "rejection_at_level",
+    "rejection_of",
+]
+
+IntArray = NDArray[np.int64]
+T = TypeVar("T")
+
+BLOCK = 10
+"""Replicates that are simulated together."""
+
+RejectionProbability = Callable[[Any, Order], float]
+Sampler = Callable[[float, np.random.Generator], Any]
+
+
+def rejection_of(
+    asked: Statistic | RandomBit,
+    noise: DiscreteLaplace,
+    threshold: int | None,
+    boundary: float = 0.0,
+) -> RejectionProbability:
+    """Return the map from data to their probability of rejection, over noise or the bit's coin.
+
+    Given the threshold in lattice steps, None when no value is rejected, and the probability with
+    which the value one step below it is rejected as well.
+    """
+    if isinstance(asked, RandomBit):
+        return asked.probability
+    value = asked.simulated or asked.value
+
+    def reject(data: IntArray, order: Order) -> float:
+        if threshold is None:
+            return 0.0
+        needed = threshold - value(data, order)
+        tail, wider = noise.tail(np.array([needed, needed - 1])).tolist()
+        return float(tail + boundary * (wider - tail))
+
+    return reject
+
+
+def rejection_at_level(
+    asked: Statistic | RandomBit, noise: DiscreteLaplace, null: Null | None, alpha: float
+) -> RejectionProbability:
+    """Return the same for a test at level `alpha`, given the null distribution of its statistic.
+
+    Where a public random number decides at the boundary it is averaged over, too.
+    """
+    if null is None or isinstance(asked, RandomBit):
+        return rejection_of(asked, noise, None)
+    threshold, boundary = null.threshold(alpha, noise), 0.0
+    if asked.randomised and noise.scale > 0 and threshold is not None:
+        at, below = null.pvalue(threshold, noise), null.pvalue(threshold - 1, noise)
+        boundary = (alpha - at) / (below - at)
+    return rejection_of(asked, noise, threshold, boundary)
+
+
+def all_of(one: Callable[[int], T], replicates: int, n_jobs: int, label: str) -> list[T]:
+    """Return one(r) of all replicates r = 0, 1, ..., simulated block by block.
+
+    What a replicate is must depend on r alone, so that it is the same for any number of processes
+    and replicates r are alike from one call to the next.
+    """
+    blocks = range(-(-replicates // BLOCK))
+    parts = Workers(n_jobs).map(partial(_block, one, replicates), blocks, label)
+    return [outcome for part in parts for outcome in part]
+
+
+def _block(one: Callable[[int], T], replicates: int, number: int) -> list[T]:
+    last = min(BLOCK * (number + 1), replicates)
+    return [one(replicate) for replicate in range(BLOCK * number, last)]
+
+
+def mean_of(
+    one: Callable[[int], float], replicates: int, n_jobs: int, label: str, *, step: float = 1.0
+) -> tuple[float, float]:
+    """Return the mean of one(r) over replicates (:func:`all_of`) and its standard error.
+
+    Where all agree, the error is as if one more were apart from them by this step, as probabilities
+    are by 1: it is never 0, which says that a value is exact.
+    """
+    values = np.array(all_of(one, replicates, n_jobs, label))
+    error = float(values.std(ddof=1) / math.sqrt(replicates))
+    if np.ptp(values) <= 1e-12 * np.abs(values).max():
+        error = step / (replicates + 1)
+    return float(values.mean()), error
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Power as a function of the effect, by the same random numbers at every effect.
+
+    Parameters
+    ----------
+    reject : callable
+        From :func:`rejection_of`.
+    sampler : callable
+        Maps an effect and a generator to data.
+    items : int
+        Number of items or categories.
+    label : str
+        Name of the statistic, for the progress bar.
+    n_jobs : int
+        Processes that simulate.
+    """
+
+    reject: RejectionProbability
+    sampler: Sampler
+    items: int
+    label: str
+    n_jobs: int = 1
+
+    def at(self, effect: float, replicates: int) -> tuple[float, float]:
+        """Return the power at an effect and its standard error, from so many simulated samples."""
+        label = f"power of the {self.label}"
+        return mean_of(partial(self._rejected, effect), replicates, self.n_jobs, label)
+
+    def _rejected(self, effect: float, number: int) -> float:
+        rng = public_generator("power", number)
+        order = tuple(int(k) for k in rng.permutation(self.items))
+        return self.reject(self.sampler(effect, rng), order)
+
+
+@dataclass(frozen=True, slots=True)
+class Enumerated:
+    """The same of two categories, summed over their counts: no simulation.
+
+    Parameters
+    ----------
+    reject : callable
+        From :func:`rejection_of`, of a statistic that depends on the counts alone.
+    first : callable
+        Maps an effect to the probabilities of the first category whose powers are averaged.
+    data : callable
+        Maps the numbers of both categories to data.
+    nobs : int
+        Number of units.
+    """
+
+    reject: RejectionProbability
+    first: Callable[[float], tuple[float, ...]]
+    data: Callable[[int, int], Any]
+    nobs: int
+
+    def at(self, effect: float, replicates: int = 0) -> tuple[float, float]:
+        """Return the power at an effect, and 0, its error; replicates are not needed."""
+        return float(np.mean([self._power(p) for p in self.first(effect)])), 0.0
+
+    def _power(self, p: float) -> float:
+        """Return the binomial mean of the probability of rejection.
+
+        Counts beyond nine standard deviations have a probability below 1e-15 and are left out.
+        """
+        n = self.nobs
+        spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0
+        least, most = max(math.floor(n * p - spread), 0), min(math.ceil(n * p + spread), n)
+        counts = np.arange(least, most + 1)
+        logs = gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1)
+        weights = np.exp(logs + xlogy(counts, p) + xlog1py(n - counts, -p))
+        rejected = [self.reject(self.data(count, n - count), (0, 1)) for count in counts.tolist()]
+        return float(weights @ np.array(rejected) / weights.sum())

@@ -1,1 +1,0 @@
-"""Power, sizes and effects of tests: simulated from public numbers alone."""

@@ -1,0 +1,561 @@
+"""Planning tests: of uniformity and of identity of one sample, and of groups that are compared.
+
+Power comes from the null distribution of the noisy statistic: a simulated sample's probability of
+rejection over the noise, averaged over samples.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from privrank.closeness import ClosenessMethod, compare
+from privrank.distributions.mallows import Mallows
+from privrank.hypotheses.effects import MOST_THETA, Alternatives, curve_between, curve_of
+from privrank.hypotheses.nullmodel import NullModel, uniform
+from privrank.hypotheses.nulls import Null, usual_draws
+from privrank.hypotheses.simulation import rejection_at_level
+from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.identity import IdentityMethod
+from privrank.identity import ask as ask_identity
+from privrank.local.protocols import Protocol
+from privrank.local.protocols_orders import PairBits
+from privrank.local.uniformpower import Collection
+from privrank.local.uniformtest import check_reported
+from privrank.mechanisms.categories import Alternative
+from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
+from privrank.plans.nullmodel import read_null
+from privrank.power.base import Estimate, Mode, Point, Power, Range, check_work, item_names
+from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.survey import Sample, SampleKind
+from privrank.results.rejections import comparison_rejects
+from privrank.uniformity import UniformityMethod
+from privrank.uniformity import ask as ask_uniformity
+from privrank.util.checks import as_numbers, check_choice, check_count, is_number, quoted
+
+__all__ = ["ClosenessPower", "IdentityPower", "TestPower", "UniformityPower"]
+
+_LOOK, _DRAWS = 256, 1_999
+"""Draws of the null distribution at a first look, and of rankings in all."""
+
+_RELABELLINGS = 99
+"""Re-labellings at a first look."""
+
+_WORK, _CHOICES, _GROUPED = 2**31, 10**8, 10**6
+"""Largest n m (m + 200) of rankings, n of choices, and n of groups, that is looked for."""
+
+
+class TestPower(Power):
+    """The plan of a test: its effects are dispersions of rankings or distances."""
+
+    @abstractmethod
+    def _against(self, nobs: int) -> Alternatives:
+        """Return what a sample of so many units, or the smallest group of them, may follow."""
+
+    def _read(self, phi: float | None, total_variation: float | None) -> float | None:
+        """Return an effect on the engine's scale; None if none is stated."""
+        against = self._against(10)
+        if phi is not None and total_variation is not None:
+            raise ValueError("phi and total_variation state the same effect: give one of them.")
+        if phi is None and total_variation is None:
+            return None
+        if phi is None:
+            return self._of_distance(total_variation, against)
+        if against.sample.kind == "choices":
+            raise ValueError(
+                "phi= is the dispersion of rankings: give total_variation= for choices."
+            )
+        if not is_number(phi) or not 0 <= phi <= 1:
+            raise ValueError(
+                f"phi must lie between 0 (all rankings equal) and 1 (uniform), got {quoted(phi)}."
+            )
+        theta = min(-math.log(phi) if phi > 0 else math.inf, MOST_THETA)
+        return 1.0 - theta / against.null.theta if against.null.center else theta
+
+    def _of_distance(self, distance: object, against: Alternatives) -> float:
+        if not is_number(distance) or not 0 <= distance < 1:
+            raise ValueError(
+                f"total_variation must be a distance of at least 0 and below 1, "
+                f"got {quoted(distance)}."
+            )
+        effect = against.at_distance(float(distance))
+        if effect is None:
+            raise ValueError(
+                f"total_variation must be at most {against.distance(against.most):.4g}, which is "
+                f"how far the alternatives get from H0 here, got {distance}."
+            )
+        return effect
+
+    def _shown(self, effect: float) -> float:
+        """Return an effect as a user states it: phi, or the distance of choices."""
+        against = self._against(10)
+        return effect if against.null.probabilities else against.model(effect).phi
+
+    @property
+    def _effect_words(self) -> str:
+        choices = self._against(10).sample.kind == "choices"
+        return "total variation =" if choices else "phi ="
+
+    def _effect_range(self, at: Point) -> Range:
+        against = self._against(at.nobs)
+        return Range(against.start, 2.0**-20 * against.start, against.most)
+
+    def _unit_range(self, at: Point) -> Range:
+        if at.effect == 0:
+            raise ValueError(
+                f"{self._effect_words} {self._shown(0.0):g} is H0 itself: state an effect that "
+                f"there is to find."
+            )
+        least, most = self._searched
+        return Range(max(200.0, least), least, most)
+
+    @property
+    @abstractmethod
+    def _searched(self) -> tuple[float, float]:
+        """Among how many units a number is looked for, as simulations take long beyond."""
+
+    def power(
+        self,
+        *,
+        nobs: int,
+        epsilon: float,
+        phi: float | None = None,
+        total_variation: float | None = None,
+        delta: float = 0.0,
+        alpha: float = 0.05,
+    ) -> Estimate:
+        """Return the probability that the test rejects.
+
+        Parameters
+        ----------
+        nobs : int
+            Number of respondents, of all groups together.
+        epsilon, delta : float
+            The guarantee; ``epsilon=numpy.inf`` for the non-private test.
+        phi : float, optional
+            Of rankings: the dispersion of the Mallows model that they follow, or those of the
+            smallest group, 1 where all orders are equally likely and 0 where all rankings are
+            equal; its centre is that of H0, if H0 has one.
+        total_variation : float, optional
+            Total variation distance from H0, or of the smallest group from the others: of choices,
+            and of rankings in place of `phi`.
+        alpha : float, default 0.05
+            Level of the test.
+
+        Returns
+        -------
+        Estimate
+        """
+        effect = self._read(phi, total_variation)
+        return self._predict(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha)
+
+    def solve_power(
+        self,
+        *,
+        nobs: int | None = None,
+        epsilon: float | None = None,
+        phi: float | None = None,
+        total_variation: float | None = None,
+        delta: float = 0.0,
+        alpha: float = 0.05,
+        power: float | None = None,
+    ) -> Estimate:
+        """Return the one that is left out of the number of respondents, epsilon, effect and power.
+
+        Parameters
+        ----------
+        nobs, epsilon, phi, total_variation, delta, alpha
+            As for `power`.
+        power : float, optional
+            Probability of rejection that is wanted.
+
+        Returns
+        -------
+        Estimate
+            The least number of respondents, or the least epsilon, that reaches the power. Of
+            effects it is the phi closest to that of H0, on the side of 1, or on that of 0 where H0
+            is uniform; of choices it is the least distance.
+        """
+        effect = self._read(phi, total_variation)
+        return self._solve(
+            power, nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha
+        )
+
+
+class OneSamplePower(TestPower):
+    """The plan of a test of one sample."""
+
+    @abstractmethod
+    def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
+        """Return what the test releases, at a pure budget and a level."""
+
+    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+        """Return the power and its error; a first look takes few draws of the null, too."""
+        against, xi = self._against(at.nobs), pure_epsilon(at.epsilon, at.delta)
+        sample, null, noise = against.sample, None, DiscreteLaplace(0.0)
+        asked = self._ask(sample, xi, at.alpha)
+        if isinstance(asked, Statistic):
+            draws = usual_draws(sample.kind, at.nobs, len(sample.items))
+            draws = draws if sample.kind == "choices" else min(draws, _DRAWS)
+            if replicates < self.replicates:
+                draws = min(draws, _LOOK)
+                asked = asked if asked.coarse is None else asked.coarse(draws)
+            noise = DiscreteLaplace.calibrate(asked.sensitivity, xi)
+            null = asked.null(draws)
+        reject = rejection_at_level(asked, noise, null, at.alpha)
+        power, error = curve_of(asked, reject, against, self.n_jobs).at(at.effect, replicates)
+        return power, math.hypot(error, _error_of_threshold(null, noise, at.alpha, power))
+
+    @property
+    def _searched(self) -> tuple[float, float]:
+        sample = self._against(10).sample
+        m = len(sample.items)
+        return 2.0, _CHOICES if sample.kind == "choices" else max(_WORK // (m * (m + 200)), 1000)
+
+
+def _error_of_threshold(
+    null: Null | None, noise: DiscreteLaplace, alpha: float, power: float
+) -> float:
+    """Return the standard error in the power that draws of the null distribution leave.
+
+    That of the level at the threshold, times the slope of the power in the level where statistics
+    are normal: the ratio of the densities at the quantiles of the power and of the level.
+    """
+    threshold = None if null is None or null.draws is None else null.threshold(alpha, noise)
+    if null is None or null.draws is None or threshold is None:
+        return 0.0
+    tails = noise.tail(threshold - null.values)
+    level = float(null.weights @ tails)
+    variance = max(float(null.weights @ tails**2) - level**2, 0.0) / null.draws
+    at, of = (float(ndtri(min(max(p, 1e-9), 1 - 1e-9))) for p in (power, alpha))
+    return math.sqrt(variance) * math.exp(0.5 * (of * of - at * at))
+
+
+@dataclass(frozen=True)
+class UniformityPower(OneSamplePower):
+    """Power of :class:`privrank.UniformityTest`, before there are data.
+
+    Parameters
+    ----------
+    items : int or sequence of str
+        The items of rankings, or the categories of choices, or how many there are.
+    kind : {"rankings", "choices"}
+        What a respondent gives.
+    method : str, default "auto"
+        As for `fit`.
+    mode : {"central", "local"}
+        ``"local"``: rankings are not collected, but reports of :class:`privrank.local.PairBits`,
+        one of each respondent, as for :meth:`privrank.UniformityTest.from_reports`.
+    protocol : Protocol, optional
+        Another protocol whose reports the test takes; its epsilon is that which is asked about.
+    replicates : int, default 400
+        Simulated samples behind an answer.
+    n_jobs : int, default 1
+        Processes that simulate where it takes long; -1 for as many as there are cores. The answer
+        is the same for any number.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, if an argument breaks a rule.
+
+    Notes
+    -----
+    **Statistic.** The power of the test as `fit` makes it: a simulated sample's probability of
+    rejection over the privacy noise, averaged over samples. Its threshold is that of a fit of the
+    same size, from the same public table of the null distribution. Of two categories it is summed
+    over all counts, which is exact. The alternatives are those of ``detectable_effect()``: a
+    Mallows model, or choices of which half of the categories are more likely.
+
+    **Local model.** Its centre may be any order, all as likely, since a protocol asks without
+    knowing it. Of reports about one pair each only their numbers are simulated, so that any number
+    of respondents takes as long.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> design = pr.power.UniformityPower(items=["yes", "no"], kind="choices")
+    >>> design.solve_power(total_variation=0.1, epsilon=1.0, power=0.8)
+    202 respondents (no Monte Carlo error)
+    >>> round(design.power(total_variation=0.1, nobs=400, epsilon=1.0), 3)
+    0.979
+
+    Without a curator who sees the rankings it takes more of them:
+
+    >>> local = pr.power.UniformityPower(items=6, mode="local")
+    >>> 1100 < local.solve_power(phi=0.8, epsilon=1.0, power=0.8) < 1600
+    True
+    """
+
+    items: int | Sequence[str]
+    _: KW_ONLY
+    kind: SampleKind = "rankings"
+    method: UniformityMethod = "auto"
+    mode: Mode = "central"
+    protocol: Protocol | None = None
+    replicates: int = 400
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        """Check what is fixed."""
+        check_choice("kind", self.kind, SampleKind)
+        check_choice("method", self.method, UniformityMethod)
+        check_choice("mode", self.mode, Mode)
+        check_work(self.replicates, self.n_jobs)
+        names = item_names(self.items)
+        if self._local and (self.kind, self.method) != ("rankings", "auto"):
+            raise ValueError(
+                "kind and method must be left out in the local model: its test of uniformity is "
+                "one of rankings, and the protocol decides on the statistic."
+            )
+        if self.protocol is not None:
+            check_reported(self.protocol)
+            if len(self.protocol.items) != len(names):
+                raise ValueError(
+                    f"protocol must be of the {len(names)} items of the plan, got "
+                    f"{len(self.protocol.items)}."
+                )
+
+    @property
+    def _local(self) -> bool:
+        return self.mode == "local" or self.protocol is not None
+
+    @property
+    def _protocol(self) -> Protocol:
+        return self.protocol or PairBits(item_names(self.items), 1.0)
+
+    def _against(self, nobs: int) -> Alternatives:
+        names = self._protocol.items if self._local else item_names(self.items)
+        null = NullModel(uniform(len(names)) if self.kind == "choices" else ())
+        unit: Any = "respondent" if self._local else "row"
+        return Alternatives(Sample(self.kind, names, nobs, unit, 1), null)
+
+    def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
+        if self._local:
+            return Collection(replace(self._protocol, epsilon=xi), sample.nobs).statistic
+        return ask_uniformity(self.method, sample, xi=xi, alpha=alpha, tolerance=None)[0]
+
+    @property
+    def _searched(self) -> tuple[float, float]:
+        return (2.0, Collection(self._protocol, 2).most) if self._local else super()._searched
+
+    @property
+    def _caption(self) -> str:
+        return "Test of uniformity"
+
+
+@dataclass(frozen=True)
+class IdentityPower(OneSamplePower):
+    """Power of :class:`privrank.IdentityTest`, before there are data.
+
+    Parameters
+    ----------
+    null : Mallows, mapping or sequence
+        The distribution under H0: a :class:`privrank.Mallows` model, or the probabilities of
+        choices by category. For uniformity see :class:`UniformityPower`.
+    method : str, default "auto"
+        As for `fit`, but for ``"goldreich"`` and ``"sigmoid"``, which are not planned.
+    alternative : {"two-sided", "larger", "smaller"}
+        As for `fit`: of two categories, what the probability of the first is under H1.
+    replicates, n_jobs
+        As for :class:`UniformityPower`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, if an argument breaks a rule.
+
+    Notes
+    -----
+    **Statistic.** As :class:`UniformityPower`. The alternatives to a Mallows model have its centre
+    and another phi; those to probabilities have more of some categories, which make up half of the
+    mass: which ones is drawn for each sample, so that the order of the categories does not matter.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> census = pr.power.IdentityPower({"town": 0.7, "country": 0.3})
+    >>> census.solve_power(nobs=500, total_variation=0.06, power=0.8)
+    epsilon = 0.4365 (no Monte Carlo error)
+    """
+
+    null: Mallows | Mapping[str, float] | Sequence[float]
+    _: KW_ONLY
+    method: IdentityMethod = "auto"
+    alternative: Alternative = "two-sided"
+    replicates: int = 400
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        """Check what is fixed."""
+        check_choice("method", self.method, IdentityMethod)
+        check_choice("alternative", self.alternative, Alternative)
+        check_work(self.replicates, self.n_jobs)
+        if self.method in ("goldreich", "sigmoid"):
+            raise ValueError(
+                f"method={self.method!r} is not planned, as it is never the most powerful: use "
+                f"method='auto'."
+            )
+        self._ask(self._against(10).sample, 1.0, 0.05)
+
+    def _against(self, nobs: int) -> Alternatives:
+        null = self.null
+        if isinstance(null, Mallows):
+            sample = Sample("rankings", item_names(len(null.items)), nobs, "row", 1)
+            unnamed = Mallows.from_theta(len(null.items), null.theta, null.center)
+            return Alternatives(sample, read_null(unnamed, sample))
+        listed = isinstance(null, Iterable) and getattr(null, "ndim", 1) == 1
+        if isinstance(null, str | bytes) or not listed:
+            raise TypeError(
+                f"null must be a Mallows model or probabilities by category, got "
+                f"{type(null).__name__}."
+            )
+        names = list(null) if isinstance(null, Mapping) else len(list(null))
+        sample = Sample("choices", item_names(names), nobs, "row", 1)
+        return Alternatives(sample, read_null(null, sample), self.alternative)
+
+    def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
+        null, sided = self._against(sample.nobs).null, self.alternative
+        return ask_identity(null, sample, self.method, xi=xi, alternative=sided)
+
+    @property
+    def _caption(self) -> str:
+        return "Test of identity"
+
+
+@dataclass(frozen=True)
+class ClosenessPower(TestPower):
+    """Power of :class:`privrank.ClosenessTest`, before there are data.
+
+    Parameters
+    ----------
+    items : int or sequence of str
+        The items of rankings, or the categories of choices, or how many there are.
+    kind : {"rankings", "choices"}
+        What a respondent gives.
+    shares : sequence of float, default (1, 1)
+        How the respondents are divided into two or more groups, such as ``(2, 1)`` or the sizes of
+        the groups; a share is relative to the others.
+    method : str, default "auto"
+        As for `fit`.
+    permutations : int, default 999
+        Re-labellings, as for `fit`.
+    replicates : int, default 100
+        Simulated data sets behind an answer, each of which is tested with all re-labellings.
+    n_jobs : int, default 1
+        As for :class:`UniformityPower`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, if an argument breaks a rule.
+
+    Notes
+    -----
+    **Statistic.** The power of the test as `fit` makes it: a simulated data set's probability of
+    rejection over the privacy noise, given its re-labellings, averaged over data sets. The smallest
+    group, the first of equal ones, differs from all others, in which everything is equally likely,
+    as for ``detectable_effect()``. Labels are public, and respondents are in one group each.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> design = pr.power.ClosenessPower(items=["a", "b", "c"], kind="choices", shares=(2, 1))
+    >>> power = design.power(nobs=600, total_variation=0.15, epsilon=1.0)
+    >>> 0.7 < power < 0.95, power.error < 0.03
+    (True, True)
+    """
+
+    items: int | Sequence[str]
+    _: KW_ONLY
+    kind: SampleKind = "rankings"
+    shares: Sequence[float] = (1, 1)
+    method: ClosenessMethod = "auto"
+    permutations: int = 999
+    replicates: int = 100
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        """Check what is fixed."""
+        check_choice("kind", self.kind, SampleKind)
+        check_choice("method", self.method, ClosenessMethod)
+        check_count("permutations", self.permutations, low=FEWEST, high=MOST)
+        check_work(self.replicates, self.n_jobs)
+        shares = as_numbers(self.shares)
+        if shares is None or len(shares) < 2 or not np.isfinite(shares).all() or min(shares) <= 0:
+            raise ValueError(
+                "shares must be two or more positive numbers, one for each group, as (2, 1)."
+            )
+        compare(self.method, self._sample(math.ceil(self._searched[0])), 0.05)
+
+    def sizes(self, nobs: int) -> tuple[int, ...]:
+        """Return the sizes of the groups of so many respondents, at least 2 each.
+
+        Parameters
+        ----------
+        nobs : int
+            Number of respondents of all groups together.
+
+        Returns
+        -------
+        tuple of int
+        """
+        check_count("nobs", nobs, low=2)
+        shares = np.asarray(self.shares, dtype=np.float64)
+        # where the ends of the groups are, to the closest whole number
+        ends = np.rint(nobs * np.cumsum(shares) / shares.sum()).astype(np.int64)
+        sizes = np.diff(ends, prepend=0)
+        if sizes.min() < 2:
+            raise ValueError(
+                f"nobs must leave at least 2 respondents for each group, and {nobs} in shares "
+                f"{tuple(self.shares)} do not."
+            )
+        return tuple(sizes.tolist())
+
+    def _sample(self, nobs: int) -> Sample:
+        named = tuple((f"group {k}", size) for k, size in enumerate(self.sizes(nobs), 1))
+        return Sample(self.kind, item_names(self.items), nobs, "row", 1, groups=named)
+
+    def _against(self, nobs: int) -> Alternatives:
+        shares = np.asarray(self.shares, dtype=np.float64)
+        small = max(int(nobs * shares.min() / shares.sum()), 2)
+        names = item_names(self.items)
+        null = NullModel(uniform(len(names)) if self.kind == "choices" else ())
+        return Alternatives(Sample(self.kind, names, small, "row", 1), null)
+
+    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+        """Return the power and its error; a first look takes few re-labellings, too."""
+        sample, look = self._sample(at.nobs), replicates < self.replicates
+        asked = compare(self.method, sample, at.alpha)
+        plan = plan_comparison(
+            sample,
+            asked,
+            at.epsilon,
+            at.delta,
+            method=self.method,
+            effect_epsilon=None,
+            details_epsilon=None,
+            details_items=(),
+            alpha=at.alpha,
+            permutations=min(self.permutations, _RELABELLINGS) if look else self.permutations,
+        )
+        reject = comparison_rejects(asked, plan, sample, at.alpha)
+        return curve_between(reject, sample, self.n_jobs)[0].at(at.effect, replicates)
+
+    @property
+    def _searched(self) -> tuple[float, float]:
+        shares = np.asarray(self.shares, dtype=np.float64)
+        tabulated = self.kind == "choices" or len(item_names(self.items)) <= MOST_TABULATED
+        least = math.ceil(3.0 * shares.sum() / shares.min())
+        return float(least), float(_GROUPED if tabulated else LARGEST_GRAM)
+
+    @property
+    def _caption(self) -> str:
+        return f"Comparison of {len(self.shares)} groups"

@@ -1,0 +1,536 @@
+"""Pooling of several releases about the same numbers, by generalised least squares.
+
+Every result is read as equations (:class:`Source`). Its residual at any value of the p numbers has
+mean zero at the true one, slope -G, and two errors, that of sampling and that of privacy noise.
+Numbers may come in blocks between which nothing is known of covariances: worths are one block of
+contrasts, pair fractions as many blocks of one number as there are pairs. Arrays have results
+first, blocks second.
+
+**Estimate.** With D_k what differs between results (noise alone if all are of one survey, whose
+sampling error they share; else sampling and noise), the pooled value x solves
+
+    sum_k G_k D_k^-1 residual_k(x) = 0,
+
+the precision-weighted mean of one-step estimates x + G_k^-1 residual_k(x), and the best combination
+of unbiased equations (Godambe 1960, https://doi.org/10.1214/aoms/1177705693). All G_k and D_k are
+taken at one point, the pooled value, and never at a result's own estimate, in which its noise would
+choose its weight. Of one survey G and the sampling covariance C are common: averages over results,
+weighted by the square of epsilon, as the variance of noise on counts and on second moments falls.
+
+**Errors.** With J = sum_k G_k D_k^-1 G_k the covariance is J^-1 for several surveys. For one it is
+J^-1 + G^-1 C G^-1. **Never wider than the best.** By itself result k has G_k^-1 D_k G_k^-1, plus
+G^-1 C G^-1 in one survey. J - G_k D_k^-1 G_k is positive semidefinite, being a sum of such
+matrices, so J^-1 <= G_k^-1 D_k G_k^-1, in the direction of every contrast. This holds with the same
+G, C and D for all, those that are reported here; the standard error that a result printed by itself
+has its own estimates in it, and its shrinkage.
+
+**Intervals** are Wald's with Student's t. Its degrees of freedom are Satterthwaite's for sampling
+variances that are estimated, and such as give t the excess kurtosis k of the noise: 4 + 6 / k. As t
+is not brought back to variance 1, and its tail is heavier than the exponential one of the noise,
+intervals are wider than the noise asks for: by a tenth where there is hardly any sampling error.
+
+**Q** is Cochran's, over its degrees of freedom beside an F distribution, whose second degrees of
+freedom come from the same two sources: chi-squared where noise is normal and variances are known.
+
+**Random effects.** The true values of survey k are x + u_k, u_k of covariance tau^2 I, so that D_k
+becomes D_k + tau^2 G_k G_k'. Tau is that of Paule and Mandel (1982,
+https://doi.org/10.6028/jres.087.022): Q is what it is in expectation, its degrees of freedom, or
+tau is 0. Intervals are those of Hartung and Knapp (2001, https://doi.org/10.1002/sim.1009): what
+survey k adds to a combination c of the estimate, c'W_k r_k, has the variance a_k before and h_k
+after the estimate was taken off. The variance of the estimate is multiplied by
+
+    q = sum_k (c'W_k r_k)^2 / a_k  /  sum_k h_k / a_k,
+
+and is at least what it is for common values; t has K - 1 degrees of freedom. So a tau that is
+estimated from few surveys changes the weights but not whether intervals cover.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import helmert
+from scipy.special import fdtrc, stdtr, stdtrit
+
+from privrank.bradley_terry.dependence import degrees_of_freedom, floored, single_contrasts
+from privrank.bradley_terry.estimate import score_covariance
+from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.linear import ItemContrasts, times
+from privrank.consensus.intervals import Target
+from privrank.consensus.statements import RandomReports, Statements
+from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.tails import BordaDistribution, simulated
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.util.arrays import own
+from privrank.util.solvers import inverse, solve_each, square_root, zero
+
+__all__ = ["Pooled", "Source", "fraction_source", "pool", "score_source", "worth_source"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_MOST_FREEDOM = 1e9
+"""Degrees of freedom at which t is normal, and F chi-squared."""
+
+_LONGEST_STEP = 2.0
+"""Longest step of a number in the search for the pooled value, in units of its prior spread."""
+
+_ROUNDS, _CLOSE = 200, 1e-10
+
+_UNKNOWN = 1e12
+"""The variance of a fraction that nobody was asked about."""
+
+_DRAWS = 5_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """One result as estimating equations.
+
+    Parameters
+    ----------
+    at : callable
+        From a point, shape (blocks, p), to the residual there, observed less expected, of this
+        shape; and to four matrices by block: the slope of what is expected, the covariance of the
+        residual by sampling as measured, the least that this can be, and that by privacy noise.
+    freedom : ndarray, shape (blocks,)
+        Degrees of freedom with which the sampling covariance is known, infinite if it is given.
+    draws : ndarray, shape (draws, p), or None
+        Public draws of the noise in any block, for its kurtosis; None where it is taken as normal.
+    weight : float
+        Weight of slope and sampling covariance in the averages of one survey.
+    """
+
+    at: Callable[[FloatArray], tuple[FloatArray, ...]]
+    freedom: FloatArray
+    draws: FloatArray | None = None
+    weight: float = 1.0
+
+    def kurtosis(self, rows: FloatArray) -> FloatArray:
+        """Return the excess kurtosis of the noise in combinations of the residual, at least 0."""
+        if self.draws is None:
+            return np.zeros(len(rows))
+        squares = (self.draws @ rows.T) ** 2
+        second = np.maximum(squares.mean(axis=0), 1e-300)
+        return np.asarray(np.maximum((squares**2).mean(axis=0) / second**2 - 3.0, 0.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Equations:
+    """All results at one point, arrays by result and block; of one survey with common matrices."""
+
+    residual: FloatArray
+    slope: FloatArray
+    sampling: FloatArray
+    noise: FloatArray
+    same: bool
+
+    @classmethod
+    def of(cls, sources: Sequence[Source], point: FloatArray, same: bool) -> _Equations:
+        """Return the equations of all results at this point."""
+        parts = zip(*(source.at(point) for source in sources), strict=True)
+        residual, slope, sampling, least, noise = (np.array(part) for part in parts)
+        if same:
+            weights = np.array([source.weight for source in sources])
+            slope, sampling, least = (
+                np.broadcast_to(np.average(each, axis=0, weights=weights), each.shape)
+                for each in (slope, sampling, least)
+            )
+        if point.shape[1] > 1:
+            # noise on second moments can make what is measured indefinite. Of one survey they are
+            # averaged before they are cut off, as else all that noise took below would add up
+            pairs = zip(sampling[:, 0], least[:, 0], strict=True)
+            sampling = np.array([floored(*pair) for pair in pairs])[:, None]
+        return cls(residual, slope, sampling, noise, same)
+
+    @property
+    def apart(self) -> FloatArray:
+        """Covariances D_k of what differs between results."""
+        return self.noise if self.same else self.sampling + self.noise
+
+    def combined(self, tau: float = 0.0) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return D_k^-1, J^-1, and W_k = J^-1 G_k D_k^-1, which takes a residual to the pooled."""
+        between = tau**2 * self.slope @ self.slope.swapaxes(-1, -2)
+        precision = _inverses(self.apart + between)
+        weighted = self.slope.swapaxes(-1, -2) @ precision
+        covariance = _inverses((weighted @ self.slope).sum(axis=0))
+        return precision, covariance, covariance @ weighted
+
+    def moved(self, weights: FloatArray) -> FloatArray:
+        """Return by how much all results together move the pooled value, shape (blocks, p)."""
+        return np.asarray(np.einsum("kbpq,kbq->bp", weights, self.residual))
+
+    def cochran(self, tau: float = 0.0) -> FloatArray:
+        """Return Cochran's Q by block, with what the pooled value takes of it taken off."""
+        precision, _, weights = self.combined(tau)
+        step = self.moved(weights)
+        left = self.residual - np.einsum("kbpq,bq->kbp", self.slope, step)
+        return np.asarray(np.einsum("kbp,kbpq,kbq->b", left, precision, left))
+
+    def split(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sampling and the noise part of the covariance of the pooled value."""
+        noise = _through(weights, self.noise).sum(axis=0)
+        if self.same:
+            return _through(weights.sum(axis=0), self.sampling[0]), noise
+        return _through(weights, self.sampling).sum(axis=0), noise
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """A pooled value with its errors.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        What was pooled.
+    point : ndarray, shape (blocks, p)
+        The pooled value.
+    same : bool
+        Whether all results are of one survey.
+    tau : float or None
+        Standard deviation of each number between surveys; None if they have common values.
+    """
+
+    sources: Sequence[Source] = field(repr=False)
+    point: FloatArray
+    same: bool
+    tau: float | None = None
+
+    @cached_property
+    def _here(self) -> _Equations:
+        return _Equations.of(self.sources, self.point, self.same)
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        return self._here.combined(self.tau or 0.0)[2]
+
+    @cached_property
+    def parts(self) -> tuple[FloatArray, FloatArray]:
+        """Covariances of sampling and of noise, shape (blocks, p, p) each, without tau."""
+        return self._here.split(self._weights)
+
+    @cached_property
+    def single(self) -> FloatArray:
+        """Covariances that each result would have by itself, shape (results, blocks, p, p)."""
+        return _through(_inverses(self._here.slope), self._here.sampling + self._here.noise)
+
+    @property
+    def _shares(self) -> FloatArray:
+        """Mean weights of the results by block, shape (results, blocks)."""
+        shares = np.trace(self._weights @ self._here.slope, axis1=-2, axis2=-1)
+        return np.asarray(shares / self.point.shape[1])
+
+    @property
+    def shares(self) -> FloatArray:
+        """Mean weights of the results, which add up to 1."""
+        return np.asarray(self._shares.mean(axis=1))
+
+    def values(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
+        """Return combinations of the pooled value, shape (rows, p), of one block each."""
+        return np.asarray(np.einsum("rp,rp->r", rows, self.point[blocks]))
+
+    def errors(self, rows: FloatArray, blocks: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return standard errors of combinations, and the degrees of freedom of their t."""
+        if self.tau is not None:
+            return self._random_errors(rows, blocks), np.full(len(rows), len(self.sources) - 1.0)
+        sampling, noise = (_forms(rows, part[blocks]) for part in self.parts)
+        total = np.maximum(sampling + noise, 1e-300)
+        lost, kurtosis = np.zeros((2, len(rows)))
+        for k, source in enumerate(self.sources):
+            along = np.einsum("rp,rpq->rq", rows, self._weights[k, blocks])
+            # the kurtosis of a sum: those of its parts, by the squares of their shares of variance
+            share = _forms(along, self._here.noise[k, blocks]) / total
+            kurtosis += share**2 * source.kurtosis(along)
+            if not self.same:
+                share = _forms(along, self._here.sampling[k, blocks]) / total
+                lost += share**2 / source.freedom[blocks]
+        if self.same:
+            freedom = np.min([source.freedom for source in self.sources], axis=0)
+            lost += (sampling / total) ** 2 / freedom[blocks]
+        return np.sqrt(total), _freedom(lost, kurtosis)
+
+    def _random_errors(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
+        """Return the errors of Hartung and Knapp: what surveys add, beside what is expected."""
+        here, weights, slope = self._here, self._weights, self._here.slope
+        _, covariance, _ = here.combined(self.tau or 0.0)
+        between = (self.tau or 0.0) ** 2 * slope @ slope.swapaxes(-1, -2)
+        # a_k, what the estimate takes of it, and what surveys did add
+        before = _forms(rows, _through(weights, here.apart + between)[:, blocks])
+        taken = _forms(rows, _through(weights @ slope, covariance)[:, blocks])
+        left = here.residual - np.einsum("kbpq,bq->kbp", slope, here.moved(weights))
+        added = np.einsum("rp,krpq,krq->kr", rows, weights[:, blocks], left[:, blocks])
+        before = np.maximum(before, 1e-300)
+        expected = ((before - taken) / before).sum(axis=0)
+        ratio = (added**2 / before).sum(axis=0) / np.maximum(expected, 1e-300)
+        least = _forms(rows, here.combined()[1][blocks])
+        return np.asarray(np.sqrt(np.maximum(_forms(rows, covariance[blocks]) * ratio, least)))
+
+    def limits(
+        self, rows: FloatArray, blocks: IntArray, alpha: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return confidence limits of combinations."""
+        error, freedom = self.errors(rows, blocks)
+        value, half = self.values(rows, blocks), -stdtrit(freedom, 0.5 * alpha) * error
+        return value - half, value + half
+
+    def pvalues(self, rows: FloatArray, blocks: IntArray, null: float) -> FloatArray:
+        """Return two-sided p-values of the hypotheses that combinations are `null`."""
+        error, freedom = self.errors(rows, blocks)
+        deviation = np.abs(self.values(rows, blocks) - null)
+        return np.asarray(2.0 * stdtr(freedom, -deviation / error))
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the test of heterogeneity, of one block."""
+        return int((len(self.sources) - 1) * self.point.shape[1])
+
+    def heterogeneity(self) -> tuple[FloatArray, FloatArray]:
+        """Test that all results are about the same value: Q and p-values by block.
+
+        **Null.** Let w_k be the shares of the results and k_kj the excess kurtoses of the
+        standardised errors of result k. The variance of Q is 2 df + s, s = sum_k (1 - w_k)^2 sum_j
+        k_kj. Normal errors times one random scale have this excess where Q / df is of an F
+        distribution with df and 4 + 2 df (df + 2) / s degrees of freedom.
+        """
+        here, df = self._here, self.freedom
+        statistics, precision = here.cochran(), here.combined()[0]
+        rest = (1.0 - self._shares) ** 2
+        lost, excess = np.zeros((2, len(statistics)))
+        for block in range(len(statistics)):
+            for k, source in enumerate(self.sources):
+                rows = square_root(precision[k, block])
+                share = _forms(rows, here.noise[k, block][None])
+                excess[block] += rest[k, block] * (share**2 @ source.kurtosis(rows))
+                if not self.same:
+                    known = np.mean(_forms(rows, here.sampling[k, block][None]))
+                    lost[block] += rest[k, block] * known**2 / source.freedom[block]
+        # of one degree of freedom this is the 4 + 6 / k of Student's t
+        second = _freedom(lost, 3.0 * excess / (df * (df + 2)))
+        return statistics, np.asarray(fdtrc(df, second, np.maximum(statistics, 0.0) / df))
+
+
+def _freedom(lost: FloatArray, kurtosis: FloatArray) -> FloatArray:
+    """Return degrees of freedom: the inverse of what is lost, and of 4 + 6 / kurtosis."""
+    lost = lost + kurtosis / (4.0 * kurtosis + 6.0)
+    return np.asarray(1.0 / np.maximum(lost, 1.0 / _MOST_FREEDOM))
+
+
+def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
+    """Return the quadratic forms of rows, shape (rows, p), in matrices, shape (..., rows, p, p)."""
+    found = np.einsum("rp,...rpq,rq->...r", rows, matrices, rows)
+    return np.asarray(np.maximum(found, 0.0))
+
+
+def _through(weights: FloatArray, covariance: FloatArray) -> FloatArray:
+    return np.asarray(weights @ covariance @ weights.swapaxes(-1, -2))
+
+
+def _inverses(matrices: FloatArray) -> FloatArray:
+    """Return the inverses of positive definite matrices, NaN where there is none."""
+    p = matrices.shape[-1]
+    if p == 1:
+        return np.divide(1.0, matrices, np.full_like(matrices, np.nan), where=matrices > 0)
+    inverted = [inverse(matrix) for matrix in matrices.reshape(-1, p, p)]
+    return np.array(inverted).reshape(matrices.shape)
+
+
+def pool(
+    sources: Sequence[Source],
+    start: FloatArray,
+    *,
+    same: bool,
+    spread: float = math.inf,
+    random: bool = False,
+) -> Pooled:
+    """Return the pooled value.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        What is pooled.
+    start : ndarray, shape (blocks, p)
+        A value that depends on no release.
+    same : bool
+        Whether all results are of one survey.
+    spread : float
+        Standard deviation that the numbers are taken to have about `start`, infinite for none.
+    random : bool
+        Whether surveys have values of their own about a mean, which is then pooled.
+
+    Notes
+    -----
+    Equations that noise has carried beyond what answers can give have no finite solution, so a
+    ridge, the precision of the prior, is added, and its bias taken off again as in a fit of one
+    release (:func:`privrank.bradley_terry.estimate.estimate`): once more, now towards the first
+    solution. Weights are those at the solution before.
+    """
+    point = _solve(sources, start, start, start, spread, same)
+    point = _solve(sources, point, point, start, spread, same)
+    if math.isfinite(spread):
+        point = _solve(sources, point, point, point, spread, same)
+    pooled = Pooled(sources, point, same)
+    # tau changes the weights, and so the mean, by one step each time; the next hardly moves it
+    for _ in range(3 * random):
+        here, df = pooled._here, pooled.freedom * len(start)
+        tau = _tau(here, df)
+        pooled = replace(pooled, point=pooled.point + here.moved(here.combined(tau)[2]), tau=tau)
+    return pooled
+
+
+def _tau(here: _Equations, freedom: int) -> float:
+    """Return the standard deviation between surveys at which Q is its degrees of freedom."""
+
+    def beyond(tau: float) -> float:
+        return float(here.cochran(tau).sum()) - freedom
+
+    if not beyond(0.0) > 0:
+        return 0.0
+    high = 1.0
+    while beyond(high) > 0:
+        high *= 2.0
+    return zero(beyond, 0.0, high, xtol=1e-9)
+
+
+def _solve(
+    sources: Sequence[Source],
+    weighed: FloatArray,
+    start: FloatArray,
+    anchor: FloatArray,
+    spread: float,
+    same: bool,
+) -> FloatArray:
+    """Solve the pooled equations with the weights at one value and a ridge towards another."""
+    # Newton's method on equations whose weights stay where they are
+    there = _Equations.of(sources, weighed, same)
+    weights = there.combined()[2]
+    # the ridge counts against the whole error, sampling included
+    shrink, point = spread**-2.0 * sum(there.split(weights)), start
+    for _ in range(_ROUNDS):
+        here = _Equations.of(sources, point, same)
+        moved = here.moved(weights) - np.einsum("bpq,bq->bp", shrink, point - anchor)
+        step = solve_each((weights @ here.slope).sum(axis=0) + shrink, moved)
+        longest = np.abs(step).max(initial=0.0)
+        if not np.isfinite(longest):
+            return np.full_like(point, np.nan)
+        point = point + step * min(1.0, _LONGEST_STEP * spread / max(longest, 1e-300))
+        if longest <= _CLOSE * (1.0 + np.abs(point).max(initial=0.0)):
+            break
+    return np.asarray(point)
+
+
+def worth_source(inference: Inference) -> Source:
+    """Return a fit's noisy scores as equations of the worths' orthonormal contrasts.
+
+    Of the fit itself nothing is used but the release. With pair counts as they were released, also
+    where noise has put them below 0, the scores are unbiased at the true worths. What respondents'
+    responses add, and what noise there is on the worths of objective perturbation, counts as noise.
+    """
+    facts, release = inference.equations, inference.release
+    linear, basis = facts.linear, np.asarray(helmert(facts.items))
+    assert isinstance(linear, ItemContrasts)
+    added = facts.response_covariance
+
+    def at(point: FloatArray) -> tuple[FloatArray, ...]:
+        b = basis.T @ point[0]
+        # what the counts, as released, lead to expect at these worths, and what was scored
+        mean = facts.function.mean(linear.predict(b))
+        residual = facts.score - linear.scores(facts.released_count * mean)
+        slope, noise = facts.information(b), facts.noise_covariance(b) + added
+        if facts.output_variance > 0:
+            hessian = slope + times(inference.fitted.ridge, linear.identity)
+            noise = noise + facts.output_variance * (hessian @ hessian)
+        measured = least = score_covariance(facts, release, b) - added
+        if (moments := single_contrasts(facts, release, b)) is not None:
+            measured, least = moments.measured, moments.least
+        matrices = (slope, measured, least, noise)
+        return (basis @ residual)[None], *((basis @ each @ basis.T)[None] for each in matrices)
+
+    errors, draws = inference.score_errors(), None
+    if errors is not None and errors.noise is not None:
+        draws = errors.noise @ basis.T
+    return Source(at, np.array([degrees_of_freedom(release)]), draws, release.epsilon**2)
+
+
+def _means(
+    values: FloatArray,
+    largest: float,
+    units: FloatArray | float,
+    noise: FloatArray | float,
+    draws: FloatArray | None,
+) -> Source:
+    """Return means of values between 0 and `largest`, each a block of its own.
+
+    **Statistic.** Such a mean s of n units has at most the variance s (b - s) / n, b the largest
+    (Bhatia and Davis); a fraction, which has b = 1, has just that. It is taken at the mean of n + 4
+    values, two more at either end (Agresti and Coull 1998), as Wald's intervals need it near 0 and
+    b. With infinite `units` there is no sampling error.
+    """
+    shape = (len(values), 1, 1)
+
+    def at(point: FloatArray) -> tuple[FloatArray, ...]:
+        centre = np.clip(point[:, 0], 0.0, largest)
+        centre = centre + 2.0 * (largest - 2.0 * centre) / (units + 4.0)
+        sampling = np.broadcast_to(centre * (largest - centre) / units, len(values)).reshape(shape)
+        noises = np.broadcast_to(noise, len(values)).reshape(shape)
+        return values[:, None] - point, np.ones(shape), sampling, sampling, noises
+
+    return Source(at, np.full(len(values), np.inf), draws)
+
+
+def fraction_source(stated: Statements, target: Target) -> Source:
+    """Return the pair fractions, the first of two items of the list before the second.
+
+    Votes of the local model have the variance p (1 - p) / n of n exact answers, and what responses
+    add to it: (s - g^2) / (4 g^2 n), with g the gain and s the mean square of a vote
+    (:attr:`privrank.consensus.statements.PairVotes.largest_variance` less that of exact answers).
+    """
+    assert stated.fractions is not None
+    pairs = np.triu_indices(len(stated.fractions), 1)
+    values = stated.fractions[pairs]
+    if isinstance(stated, RandomReports):
+        votes = stated.pairs
+        assert votes is not None
+        counts = votes.counts[pairs]
+        units = np.where(counts > 0, counts, 1.0)
+        noise = (votes.square - votes.gain**2) / (4.0 * votes.gain**2 * units)
+        noise = np.where(counts > 0, noise, _UNKNOWN)
+        return _means(np.nan_to_num(values, nan=0.5), 1.0, units, noise, None)
+    sample = stated.units if target == "population" else math.inf
+    return _means(values, 1.0, sample, stated.noise_sd**2, _draws(stated.noise, 1))
+
+
+def score_source(stated: Statements, target: Target) -> Source:
+    """Return the Borda scores.
+
+    Those of reports have the variance that these show, by sampling and response together, with the
+    degrees of freedom of the reports.
+    """
+    m, scores = len(stated.scores), stated.scores
+    if isinstance(stated, RandomReports):
+        shape, freedom = (m, 1, 1), np.diag(stated.concerned) - 1.0
+        shown = np.diag(stated.covariance).reshape(shape)
+        fixed = (np.ones(shape), shown, shown, np.zeros(shape))
+        return Source(lambda point: (scores[:, None] - point, *fixed), np.maximum(freedom, 1.0))
+    units = stated.units if target == "population" else math.inf
+    summed, noise = 1 if stated.fractions is None else m - 1, stated.noise
+    if isinstance(noise, PermutohedronNoise):
+        # of one shape at every scale: draws take seconds where items are many, and sites share them
+        noise = PermutohedronNoise(noise.items, 2.0**-10, 1)
+    errors = stated.score_errors("sample")
+    return _means(scores, m - 1.0, units, errors**2, _draws(noise, summed))
+
+
+@lru_cache(maxsize=16)
+def _draws(noise: BordaDistribution, summed: int) -> FloatArray:
+    """Return public draws of the noise of one number, the sum of so many, whatever their scale."""
+    generator = public_generator("pooled votes", summed)
+    size = (_DRAWS, summed)
+    if isinstance(noise, PermutohedronNoise):
+        size = (_DRAWS, noise.items)
+    drawn = np.asarray(simulated(noise, size, generator), dtype=np.float64)
+    return own(drawn[:, :summed].sum(axis=1, keepdims=True), np.float64)

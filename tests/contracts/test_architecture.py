@@ -1,0 +1,540 @@
+"""The house: rooms in one strict order, who may import what, and sizes a person can hold.
+
+Every rule runs over all modules at once, and says how much it looked at: a rule that finds nothing
+to judge fails.
+"""
+
+import ast
+import importlib
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "privrank"
+
+# A room imports from itself and from the rooms above it in this list. The public classes, which
+# stand beside the rooms, count as one: "doors".
+ROOMS = (
+    "util",
+    "kernels",
+    "distributions",
+    "privacy",
+    "release",
+    "hypotheses",
+    "bradley_terry",
+    "consensus",
+    "plans",
+    "encode",
+    "mechanisms",
+    "published",
+    "results",
+    "local",
+    "doors",
+    "power",
+    "reporting",
+)
+TRUSTED = {"privacy", "encode", "mechanisms", "published"}
+DOORS = {"aggregation", "archive", "btl", "closeness", "contributions", "datasets", "identity"}
+DOORS |= {"pooling", "topk", "uniformity"}
+
+# Rooms mirror each other by family; else no two modules have one name.
+FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
+FAMILIES |= {"base", "contributions", "details", "dependence", "pooling", "topk"}
+
+# Each of these libraries has one importer, so that it can be replaced or audited in one place.
+ONLY_IMPORTER = {
+    "numba": {"kernels"},
+    "opendp": set(),
+    "narwhals": {"encode.frames"},
+    "statsmodels": {"results.hypotheses"},
+    "jinja2": {"results.tables"},
+    "patsy": {"util.formula"},
+    "cvxpy": {"bradley_terry.fit"},
+    "matplotlib": {"results.plots"},
+    "tqdm": {"util.workers"},
+}
+HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
+
+# What an encoded data set holds: filled by its encoder, opened by its mechanism.
+COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_sizes"}, {"_parts"}
+DRAWN, PAIRED = {"_rows", "_units"}, {"_partners"}
+HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
+OPENED = {
+    "encode.encoded": COMPARISONS | DRAWN | GROUPS | PAIRED | SAMPLES,
+    "mechanisms.aggregation": SAMPLES,
+    "mechanisms.closeness": GROUPS | PAIRED | {"_rows"},
+    "mechanisms.samples": SAMPLES | GROUPS | PAIRED,
+    "mechanisms.tallies": COMPARISONS | DRAWN,
+}
+
+LONGEST_FILE, LONGEST_FUNCTION = 600, 60
+
+
+def name_of(path):
+    """Module name inside the package: ``privrank/results/btl.py`` is ``results.btl``."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PATHS = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in PATHS.items()}
+MODULES = sorted(TREES.keys() - {""})
+
+
+def room_of(module):
+    first = module.partition(".")[0]
+    return first if first in ROOMS else "doors"
+
+
+def is_type_checking(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test) in (
+        "TYPE_CHECKING",
+        "typing.TYPE_CHECKING",
+    )
+
+
+def run_time_nodes(tree, *, inside_functions=True):
+    """Walk a tree without what only type checkers see, and without function bodies if asked."""
+    queue = [tree]
+    while queue:
+        node = queue.pop()
+        yield node
+        if is_type_checking(node):
+            queue.extend(node.orelse)
+        elif inside_functions or not isinstance(node, ast.FunctionDef | ast.Lambda):
+            queue.extend(ast.iter_child_nodes(node))
+
+
+def imports(module, *, inside_functions=True):
+    """Dotted names a module imports: ``a.b`` for each name, and ``a`` unless all are modules."""
+    found = set()
+    for node in run_time_nodes(TREES[module], inside_functions=inside_functions):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} uses a relative import"
+            full = {f"{node.module}.{alias.name}" for alias in node.names}
+            inside = {name for name in full if name.removeprefix("privrank.") in TREES}
+            found |= full | ({node.module} if full - inside else set())
+    return found
+
+
+def uses(module, library, **where):
+    return any(
+        name == library or name.startswith(library + ".") for name in imports(module, **where)
+    )
+
+
+def internal_imports(module):
+    return {
+        name.removeprefix("privrank.")
+        for name in imports(module)
+        if name.removeprefix("privrank.") in TREES and name != "privrank"
+    } - {module}
+
+
+def attributes(module):
+    return {node.attr for node in ast.walk(TREES[module]) if isinstance(node, ast.Attribute)}
+
+
+def names(module):
+    return {node.id for node in ast.walk(TREES[module]) if isinstance(node, ast.Name)}
+
+
+def test_every_module_is_in_a_room_or_is_a_door():
+    assert {module for module in MODULES if "." not in module} - set(ROOMS) == DOORS
+    assert {room_of(module) for module in MODULES} == set(ROOMS)
+
+
+def test_modules_of_one_name_are_of_one_family():
+    last = [path.stem for path in PATHS.values() if path.stem != "__init__"]
+    assert {name for name in last if last.count(name) > 1} == FAMILIES
+
+
+def test_a_room_imports_only_from_rooms_above_it():
+    arrows = [(module, other) for module in MODULES for other in internal_imports(module)]
+    assert len(arrows) > 300
+    upward = [
+        (module, other)
+        for module, other in arrows
+        if ROOMS.index(room_of(other)) > ROOMS.index(room_of(module))
+    ]
+    assert upward == []
+
+
+def test_imports_inside_the_package_name_a_module():
+    # `from privrank import PrivateBTL` would go round the rooms through the lazy __init__
+    allowed = set(ROOMS) | DOORS | {"__version__"}
+    straight = [
+        (module, name)
+        for module in MODULES
+        for name in imports(module)
+        if name.startswith("privrank.") and name.count(".") == 1
+    ]
+    assert len(straight) > 10
+    assert [pair for pair in straight if pair[1].removeprefix("privrank.") not in allowed] == []
+
+
+def test_no_circle_of_imports():
+    graph = {module: internal_imports(module) for module in MODULES}
+    try:
+        assert len(list(TopologicalSorter(graph).static_order())) == len(MODULES)
+    except CycleError as error:
+        pytest.fail(f"circle of imports: {error.args[1]}")
+
+
+# Circles that run-time imports at the top of modules do not show, and why each is there.
+_CLASS = "a module for the length of another: what it writes of a result is given the result"
+CIRCLES = {
+    frozenset({"results.btl", "results.loglikelihood", "results.worthtable"}): _CLASS,
+    frozenset({"results.ranktest", "results.testnotes"}): _CLASS,
+    frozenset(
+        {
+            *(f"local.{name}" for name in ("client", "protocols", "tally")),
+            *("local.protocols_orders", "local.protocols_vectors"),
+        }
+    ): "`Protocol.tally` is the curator's, whose libraries a client must not load",
+}
+
+
+def named_modules(module):
+    """Modules of the package that a module imports anywhere, for types alone, or by a string."""
+    found = set()
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            full = {f"{node.module}.{alias.name}" for alias in node.names}
+            inside = {name for name in full if name.removeprefix("privrank.") in TREES}
+            found |= inside | ({node.module} if full - inside else set())
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+    whole = {name.removeprefix("privrank.") for name in found if name.startswith("privrank.")}
+    return (whole & TREES.keys()) - {module}
+
+
+def reached(graph):
+    """What can be reached from each module."""
+    found = {}
+    for module in graph:
+        queue, seen = [module], set()
+        while queue:
+            fresh = graph[queue.pop()] - seen
+            seen |= fresh
+            queue.extend(fresh)
+        found[module] = seen
+    return found
+
+
+def circles(graph):
+    """The largest sets of modules that can all be reached from each other."""
+    after = reached(graph)
+    return {
+        frozenset({module, *(other for other in after[module] if module in after[other])})
+        for module in graph
+        if module in after[module]
+    }
+
+
+def test_circles_of_types_strings_and_functions_are_those_listed():
+    graph = {module: named_modules(module) for module in MODULES}
+    graph[""] = set()
+    assert sum(map(len, graph.values())) > sum(len(internal_imports(m)) for m in MODULES)
+    assert circles(graph) == set(CIRCLES)
+    # a new one would be seen
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {frozenset("abc")}
+
+
+def test_each_library_has_one_importer():
+    for library, importers in ONLY_IMPORTER.items():
+        assert {module for module in MODULES if uses(module, library)} == importers, library
+
+
+def test_the_room_of_privacy_needs_only_numbers():
+    rooms = {"privrank", "numpy", "scipy", *sys.stdlib_module_names}
+    modules = [module for module in MODULES if room_of(module) == "privacy"]
+    assert len(modules) > 5
+    for module in modules:
+        assert {name.partition(".")[0] for name in imports(module)} <= rooms, module
+
+
+# What runs on a respondent's device: NumPy, the standard library and these modules alone.
+CLIENT = {"client", "protocols", "protocols_orders", "protocols_vectors", "publicdraws"}
+CLIENT |= {"responses"}
+LENT = {"privacy", "privacy.samplers", "util", "util.arrays", "util.checks"}
+
+
+def test_the_client_needs_only_numpy():
+    client = {f"local.{module}" for module in CLIENT}
+    assert client < set(MODULES)
+    for module in client | LENT:
+        assert internal_imports(module) <= client | LENT, module
+        packages = {name.partition(".")[0] for name in imports(module)}
+        assert packages <= {"numpy", "privrank", *sys.stdlib_module_names}, module
+
+
+def test_files_and_functions_are_of_a_size_a_person_can_hold():
+    long, counted = [], 0
+    for module in MODULES:
+        lines = PATHS[module].read_text(encoding="utf-8").count("\n")
+        if lines > LONGEST_FILE:
+            long.append((module, lines))
+        for node in ast.walk(TREES[module]):
+            if isinstance(node, ast.FunctionDef):
+                counted += 1
+                body = node.body[ast.get_docstring(node) is not None :]
+                size = sum(part.end_lineno - part.lineno + 1 for part in body)
+                if size > LONGEST_FUNCTION:
+                    long.append((module, node.name, size))
+    assert counted > 500
+    assert long == []
+
+
+# Routines that may raise on some data or processors. `util.solvers` falls back on arithmetic that
+# always ends; the others below call theirs within `solvers.attempt`, or before anything is spent:
+# Gauss's rules are computed on import.
+SAFE = {"helmert", "norm"}
+MAY_FAIL = {
+    "bradley_terry.contrasts": {"least_squares"},
+    "bradley_terry.fit": {"minimize"},
+    "bradley_terry.linear": {"LinearOperator", "cg"},
+    "bradley_terry.losses": {"np.polynomial.hermite_e", "np.polynomial.hermite_e.hermegauss"},
+    "bradley_terry.modelmatrix": {"eigvalsh", "matrix_rank"},
+    "consensus.orders": {"LinearConstraint", "milp"},
+    "distributions.links": {"np.polynomial.legendre", "np.polynomial.legendre.leggauss"},
+    "mechanisms.capped": {"minimize", "qr", "svd"},
+    "plans.comparisons": {"minimize_scalar"},
+}
+SOLVERS = ("scipy.linalg", "scipy.optimize", "scipy.sparse.linalg", "numpy.linalg")
+
+
+def solver_routines(tree):
+    """Names of the libraries' solvers that a module imports, or reaches through numpy."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(SOLVERS):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith(SOLVERS))
+        if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("np.linalg."):
+            yield node.attr
+        if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("np.polynomial."):
+            yield ast.unparse(node)
+
+
+def test_solvers_that_may_fail_are_reached_where_their_failure_is_met():
+    found = {
+        module: set(solver_routines(TREES[module])) - SAFE
+        for module in MODULES
+        if module != "util.solvers"
+    }
+    assert {module: routines for module, routines in found.items() if routines} == MAY_FAIL
+
+
+def test_heavy_libraries_are_imported_when_first_used():
+    heavy = {
+        (module, library)
+        for module in MODULES
+        for library in HEAVY
+        if uses(module, library, inside_functions=False)
+    }
+    # kernels is nothing but compiled loops: other modules import it inside their functions
+    assert heavy == {("kernels", "numba")}
+    early = [m for m in MODULES if uses(m, "privrank.kernels", inside_functions=False)]
+    assert {room_of(module) for module in early} == {"kernels"}
+
+
+def test_only_mechanisms_open_encoded_data():
+    found = {module: attributes(module) & HELD for module in MODULES}
+    assert {module: held for module, held in found.items() if held} == OPENED
+    # an encoder fills what it encodes; reading it there would be a way round the budget
+    reads = [
+        (module, node.attr)
+        for module in OPENED
+        if room_of(module) == "encode"
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.Attribute) and node.attr in HELD and isinstance(node.ctx, ast.Load)
+    ]
+    assert reads == []
+
+
+def test_no_string_opens_encoded_data():
+    # getattr(encoded, "_pairs") and encoded.__getstate__() would escape the check above
+    found = {
+        module: {
+            node.value
+            for node in ast.walk(TREES[module])
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        & HELD
+        for module in MODULES
+    }
+    assert {room_of(module) for module, held in found.items() if held} == {"encode"}  # its slots
+
+
+def test_encoded_data_are_handed_to_trusted_rooms_alone():
+    types = {"Encoded", "EncodedSample", "EncodedGroups"}
+    rooms = {
+        room_of(module)
+        for module in MODULES
+        if {name.rpartition(".")[2] for name in imports(module)} & types
+    }
+    # plans of surveys encode answers that they simulate, and open none
+    assert rooms == {"encode", "mechanisms", "published", "doors", "power"}
+    assert rooms <= TRUSTED | {"doors", "power"}
+
+
+def test_inference_sees_no_data():
+    # what computes from a release, or prints it, reaches neither encoders nor mechanisms
+    blind = set(ROOMS[: ROOMS.index("encode")])
+    modules = [module for module in MODULES if room_of(module) in blind]
+    assert len(modules) > 40
+    for module in modules:
+        assert not {room_of(name) for name in internal_imports(module)} & (TRUSTED - {"privacy"})
+
+
+def test_only_privacy_and_mechanisms_draw():
+    drawing = {"draw", "draw_bit", "draw_cells", "draw_one_each", "draw_orders", "draw_permutation"}
+    drawing |= {
+        "SystemRandom",
+        "draw_nonzero",
+        "draw_shuffles",
+        "secret_generator",
+    }
+    # conversion completes rankings at random: an answer's own noise, nothing that protects it
+    allowed = {"encode.rankingforms": {"draw_orders"}}
+    looked = 0
+    for module in MODULES:
+        if room_of(module) in TRUSTED - {"encode"}:
+            continue
+        looked += 1
+        assert not attributes(module) & drawing, module
+        # `draw` alone is a fair name for simulated numbers
+        assert not (names(module) - allowed.get(module, set())) & (drawing - {"draw"}), module
+    assert looked > 50
+
+
+def test_only_noise_and_responses_use_random_bits_of_the_system():
+    systems = {
+        module
+        for module in MODULES
+        if uses(module, "secrets") or uses(module, "random") or "urandom" in attributes(module)
+    }
+    assert systems == {"privacy.noise", "local.responses"}
+
+
+def test_only_a_client_draws_reports():
+    drawn = {f"privrank.local.responses.{name}" for name in ("below", "identifier")}
+    drawing = {module for module in MODULES if imports(module) & drawn}
+    assert drawing == {"local.protocols"}
+    assert {module for module in MODULES if "secure" in attributes(module)} == {"local.protocols"}
+
+
+def test_no_generator_is_made_outside_the_null_tables():
+    # A generator of one's own would be noise or calibration nobody can audit. nulls has the
+    # public counter seed; datasets breaks ties of plain rankings, which are not released; simulate
+    # draws from models, without data. noise makes one of secret bits for what is no noise.
+    made = {"default_rng", "Philox", "PCG64", "SeedSequence", "RandomState", "seed"}
+    found = {module: attributes(module) & made for module in MODULES}
+    assert {module: makers for module, makers in found.items() if makers} == {
+        "hypotheses.nulls": {"Philox", "SeedSequence"},
+        "datasets": {"default_rng"},
+        "distributions.simulate": {"default_rng"},
+        "privacy.noise": {"Philox"},
+    }
+
+
+def test_a_fit_spends_in_one_place():
+    spending = {module for module in MODULES if "Spending" in names(module)}
+    assert spending == {"privacy.budget"}
+    assert {module for module in MODULES if "reserve" in attributes(module)} == {"mechanisms.spend"}
+
+
+def test_mechanisms_and_inference_know_no_frames():
+    rooms = {"privacy", "hypotheses", "consensus", "mechanisms", "published"}
+    modules = [module for module in MODULES if room_of(module) in rooms]
+    assert len(modules) > 30
+    assert [module for module in modules if uses(module, "pandas")] == []
+
+
+def test_no_class_inherits():
+    heirs = {
+        (module, node.name): [ast.unparse(base) for base in node.bases]
+        for module in ["", *MODULES]
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.ClassDef) and (node.bases or node.keywords)
+    }
+    exceptions = {"Exception", "UserWarning", "ValueError", "Warning"}
+    found = {name: bases for name, bases in heirs.items() if not set(bases) <= exceptions}
+    # the ledger's table is printed by a room that the ledger does not know
+    assert found.pop(("results.ledger", "Budget")) == ["Ledger"]
+    assert found.pop(("results.base", "Result")) == ["ABC"]
+    # a protocol says what is asked and which values a ranking favours; the response is one
+    assert found.pop(("local.protocols", "Protocol")) == ["ABC"]
+    # a number that says its error; a design whose one answer is found from all others
+    assert found.pop(("power.base", "Estimate")) == ["float"]
+    assert found.pop(("power.base", "Power")) == ["ABC"]
+    designs = {name: found.pop(name) for name in list(found) if name[0].startswith("power.")}
+    kinds = {"Power", "ComparisonPower", "TestPower", "OneSamplePower"}
+    assert {base for bases in designs.values() for base in bases} <= kinds
+    protocols = {name: found.pop(name) for name in list(found) if name[0].startswith("local.")}
+    assert {tuple(bases) for bases in protocols.values()} <= {("Protocol",), ("Asking",)}
+    assert {module.partition(".")[0] for module, _ in found} == {"results"}
+    assert {tuple(bases) for bases in found.values()} == {("Result",)}
+
+
+def test_all_names_exist():
+    looked = 0
+    for module in MODULES:
+        loaded = importlib.import_module(f"privrank.{module}")
+        if all(isinstance(node, ast.Expr) for node in TREES[module].body):
+            continue  # a package that is a docstring offers nothing
+        looked += 1
+        # a module that others import from has a list only where its names are a user's, too
+        offered = list(getattr(loaded, "__all__", []))
+        assert len(offered) == len(set(offered)), module
+        assert [name for name in offered if not hasattr(loaded, name)] == [], module
+    assert looked > 80
+
+
+def test_init_names_everything_lazily():
+    import privrank
+
+    top = [node for node in TREES[""].body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert {node.module for node in top} <= {"__future__", "importlib", "typing"}
+    # what type checkers see is what users get
+    checked = {
+        alias.asname
+        for node in TREES[""].body
+        if is_type_checking(node)
+        for statement in node.body
+        for alias in statement.names
+    }
+    assert checked == set(privrank.__all__)
+    assert set(privrank.__all__) <= set(dir(privrank))
+    assert [name for name in privrank.__all__ if not hasattr(privrank, name)] == []
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = privrank.nothing
+
+
+def modules_after(statement):
+    script = f"import sys\n{statement}\nprint(*sys.modules, sep='\\n')"
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=PACKAGE.parent
+    )
+    assert run.returncode == 0, run.stderr
+    return set(run.stdout.split())
+
+
+def test_import_is_light():
+    loaded = modules_after("import privrank; privrank.__version__; dir(privrank)")
+    assert not loaded & {"numpy", "pandas", "scipy", "narwhals", *HEAVY}
+
+
+def test_models_are_imported_without_the_heavy_libraries():
+    loaded = modules_after(
+        "from privrank import PrivateBTL, PrivateTopK, Budget, Mallows, PlackettLuce, datasets"
+    )
+    assert not loaded & {"statsmodels", "matplotlib", "cvxpy", "numba", "patsy"}

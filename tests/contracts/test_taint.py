@@ -1,0 +1,180 @@
+"""Un-noised data stay in the trusted rooms, and no noise is calibrated once they are read.
+
+`taint.py` says how they are followed, and what it does not follow.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import taint
+from catalogue import CATALOGUE
+from constantnoise import replace_everywhere
+
+from privrank.hypotheses.nulls import noisy_quantile
+from privrank.mechanisms import spend
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+import chain
+
+# Loops that keep nothing of their arrays.
+KERNELS = {
+    "fixedpoint.stationary_direction",
+    "rankings.discordance_counts",
+    "rankings.insertion_codes",
+    "rankings.insertion_ranks",
+    "rankings.inversion_sums",
+    "rankings.kendall_distance",
+    "rankings.kendall_to_center",
+    "rankings.packed_pairs",
+    "rankings.pair_counts",
+    "rankings.places_of",
+    "search.last_terms",
+    "search.split_costs",
+    "search.subset_values",
+}
+# What objective perturbation minimises, and by what: convex functions of arrays, of which nothing
+# is kept. Fits to releases, which know no mechanisms, use them as well.
+MINIMISER = {
+    "bradley_terry.fit",
+    "bradley_terry.linear",
+    "bradley_terry.losses",
+    "distributions.links",
+    "util.solvers",
+}
+# The record of comparisons by pair, public or not, and how it copies its arrays.
+RECORD = {"release.survey.PairCounts.__post_init__", "util.arrays.own"}
+
+# What turns an epsilon into noise.
+CALIBRATION = {"calibrate", "cell_noise", "count_noise", "gaussian_scale", "integer_scale"}
+CALIBRATION |= {"lattice_scale", "net_noise", "noise_scale", "objective_scale", "pure_epsilon"}
+CALIBRATION |= {"smoothing_scale", "split", "totals_scale"}
+
+COUNTS = CATALOGUE["BTL of rows, method counts"]
+
+
+# What a reviewer of the claim reads, in lines of code and in modules; lines of the trusted rooms.
+MOST_LINES, MOST_MODULES, MOST_OF_ROOMS = 4_200, 60, 11_500
+
+
+@pytest.fixture(scope="module")
+def watches(tmp_path_factory):
+    """Every fit of the catalogue, watched as for publication."""
+    folder, found = tmp_path_factory.mktemp("ledgers"), {}
+    for name, case in CATALOGUE.items():
+        with pytest.MonkeyPatch.context() as patch:
+            found[name] = taint.followed(patch, case, folder)
+    return found
+
+
+def test_un_noised_data_stay_in_the_trusted_rooms(watches):
+    outside = {name for watch in watches.values() for name in watch.outside()}
+    loops = {name for name in outside if name.startswith("kernels.")}
+    assert {name.removeprefix("kernels.") for name in loops} == KERNELS
+    others = outside - loops - RECORD
+    assert outside >= RECORD
+    assert {".".join(name.split(".")[:2]) for name in others} == MINIMISER
+
+
+def test_noise_is_that_of_the_plan(watches):
+    calibrated, untouched = set(), []
+    for name, watch in watches.items():
+        calibrated |= {code.co_name for code in watch.spending} & CALIBRATION
+        if not (watch.boxes and watch.inside() and watch.spending) or watch.spent:
+            untouched.append(name)
+    assert untouched == []
+    assert calibrated == set()
+    text = "".join(path.read_text(encoding="utf-8") for path in taint.PACKAGE.rglob("*.py"))
+    assert [name for name in CALIBRATION if f"def {name}(" not in text] == []
+
+
+def test_a_reviewer_can_read_the_chain(watches):
+    parts = chain.counted(watches.values())
+    sizes = parts["from a data frame to its release"]
+    assert {"mechanisms.spend", "privacy.samplers", "privacy.budget"} <= sizes.keys()
+    assert 1_000 < sum(sizes.values()) <= MOST_LINES
+    assert len(sizes) <= MOST_MODULES
+    assert chain.lines_of_rooms() <= MOST_OF_ROOMS
+    page = chain.stated((chain.ROOT / "docs" / "privacy.md").read_text(encoding="utf-8"))
+    assert page.keys() == parts.keys()
+    for what, found in parts.items():  # rare coins and what was computed before make a difference
+        assert page[what] == pytest.approx((sum(found.values()), len(found)), rel=0.03, abs=2)
+
+
+def leaking(to):
+    """Noise is drawn as ever, and the exact numbers are handed to a function besides."""
+    exactly = spend.draw
+
+    def draw(part, exact, rng):
+        to(exact)
+        return exactly(part, exact, rng)
+
+    return draw
+
+
+@pytest.mark.parametrize("given", [lambda exact: exact, lambda exact: [2.0 * exact[1:]]])
+def test_a_planted_leak_is_seen(monkeypatch, given):
+    replace_everywhere(
+        monkeypatch, spend.draw, leaking(lambda exact: noisy_quantile(given(exact), 0.1, 1.0))
+    )
+    outside = taint.followed(monkeypatch, COUNTS).outside()
+    assert "hypotheses.nulls.noisy_quantile" in outside
+
+
+def test_what_is_released_without_noise_is_seen(monkeypatch):
+    replace_everywhere(monkeypatch, spend.draw, lambda part, exact, rng: 2 * exact)
+    outside = taint.followed(monkeypatch, COUNTS).outside()
+    assert "release.release.Release.__post_init__" in outside
+    assert any(name.startswith("results.") for name in outside)
+
+
+X = taint.traced(np.arange(6), True)
+
+
+@pytest.mark.parametrize(
+    "derived",
+    [
+        lambda np: X + 1,
+        lambda np: 2.0 * X[::2],
+        lambda np: X.reshape(2, 3).sum(axis=0),
+        lambda np: X.astype(float).T,
+        lambda np: np.eye(6) @ X,
+        lambda np: np.asarray(X, dtype=float),
+        lambda np: np.ascontiguousarray(X[::2]),
+        lambda np: np.array([X, X]),
+        lambda np: np.concatenate((np.zeros(2), X)),
+        lambda np: np.bincount(X),
+        lambda np: np.where(X > 2, 1, 0),
+        lambda np: np.unique(X, return_counts=True)[1],
+        lambda np: np.einsum("i,i->i", X, X),
+        lambda np: stored(np.zeros(6), slice(None), X),
+        lambda np: stored(np.zeros((2, 3)), (0, X[:3] % 3), 1.0),
+        lambda np: viewed(np.zeros((2, 6))),
+        lambda np: added(np.zeros(6)),
+        lambda np: np.minimum(X, 3, out=np.zeros(6, dtype=int)),
+    ],
+)
+def test_a_mark_goes_on(derived):
+    assert taint.is_marked(derived(taint.MAKING))
+
+
+def stored(array, place, value):
+    array[place] = value
+    return array
+
+
+def viewed(array):
+    array.T[:, 0] = X
+    return array
+
+
+def added(array):
+    np.add.at(array, X, 1)
+    return array
+
+
+def test_what_has_no_data_has_no_mark():
+    made = taint.MAKING.zeros(6)
+    for array in (made, made + 1, np.concatenate((made, [1.0])), made.reshape(2, 3), np.arange(3)):
+        assert not taint.is_marked(array)
