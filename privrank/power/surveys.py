@@ -219,10 +219,11 @@ class ComparisonPower(Power):
 
         None of comparisons that do not connect all items, which a fit refuses.
         """
-        rng = public_generator("survey", number)
+        # noise is the same for any number of respondents, so that the power is smooth in it
+        rng = public_generator("noise of a survey", number)
         if plan is None:
-            return self._reported(at, worths, rng)
-        encoded = self._encoded(at, worths, rng)
+            return self._reported(at, worths, public_generator("survey", number))
+        encoded = self._encoded(at, worths, number)
         if encoded is None:
             return None
         return release_comparisons(
@@ -247,16 +248,20 @@ class ComparisonPower(Power):
         except ValueError:  # few reports may not connect all items, or be ties only
             return None
 
-    def _encoded(self, at: Point, worths: FloatArray, rng: np.random.Generator) -> Encoded | None:
+    def _encoded(self, at: Point, worths: FloatArray, number: int) -> Encoded | None:
         """Return the counts of a survey; None where its observed pairs do not connect all items."""
         n, rows, m, pairs = at.nobs, self.max_rows, len(worths), self._distinct
         design, (first, second) = self._facts(n, at.epsilon), np.triu_indices(m, 1)
-        asked = different_pairs(n, rows, pairs, rng)
+        # each kind of number has a generator: a smaller survey is the first part of a larger one
+        asked = different_pairs(n, rows, pairs, public_generator("survey, pairs", number))
+        rng, orders = (
+            public_generator(f"survey, {what}", number) for what in ("answers", "orders")
+        )
         one, other = first[asked], second[asked]
         apart = rng.logistic(size=asked.shape)
         if self._ordered > 0 and rows > 1:
-            felt, person = rng.gumbel(size=(n, m)), np.arange(n)[:, None]
-            ordered = rng.random((n, 1)) < self._ordered
+            felt, person = orders.gumbel(size=(n, m)), np.arange(n)[:, None]
+            ordered = public_generator("survey, kinds", number).random((n, 1)) < self._ordered
             apart = np.where(ordered, felt[person, one] - felt[person, other], apart)
         answer = np.where(worths[one] - worths[other] + apart > 0, 1, -1).ravel()
         count = np.bincount(asked.ravel(), minlength=pairs)

@@ -14,7 +14,7 @@ from privrank.hypotheses.interval import tv_interval
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulls import null_draws, public_generator
 from privrank.mechanisms import categories
-from privrank.mechanisms.categories import QUANTILE_DRAWS, cellwise_excess, max_count
+from privrank.mechanisms.categories import QUANTILE_DRAWS, _quantiles, cellwise_excess, max_count
 from privrank.mechanisms.ranknorms import of_orders
 from privrank.privacy.noise import DiscreteLaplace
 
@@ -172,14 +172,16 @@ def test_omnibus_of_rankings_moves_by_no_more_than_its_sensitivity(n, m):
 @pytest.mark.parametrize("xi", [0.2, 2.0, math.inf])
 def test_quantiles_are_those_of_the_noisy_parts_in_a_sequence_of_their_own(xi):
     omnibus = omnibus_choices(30, 5, xi)
-    label, sizes, draw, levels, scale, draws = omnibus.value.__self__.public.args
+    whole = omnibus.value.__self__
+    label, sizes, draw, scale = whole.label, whole.sizes, whole.drawn, whole.scale
+    levels, draws = tuple(part.level for part in whole.parts), whole.draws
     own, other = (
         null_draws(f"{who}{label}", sizes, draw, draws) for who in ("quantiles of the ", "")
     )
     assert draws == QUANTILE_DRAWS and levels == (0.025, 0.025)
     assert not np.array_equal(own, other)
     assert scale == (0 if math.isinf(xi) else omnibus.sensitivity / xi)
-    for column, level, q in zip(own.T, levels, omnibus.value.__self__.public(), strict=True):
+    for column, level, q in zip(own.T, levels, _quantiles(whole), strict=True):
         if scale:
             z = (q - column) / scale
             tail = np.where(z > 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z))).mean()

@@ -9,6 +9,7 @@ import pytest
 from privrank.hypotheses import nulls
 from privrank.hypotheses.nulls import Null, public_generator, uniform_rankings, usual_draws
 from privrank.mechanisms import ranknorms
+from privrank.mechanisms.categories import _quantiles
 from privrank.mechanisms.ranknorms import borda_norm, most_rankings, residual_norm, sees_everything
 from privrank.privacy.noise import DiscreteLaplace
 
@@ -240,7 +241,7 @@ def test_pvalues_are_valid_over_tables(xi):
     pvalues = np.array(pvalues)
     for alpha in (0.05, 0.2, 0.5):
         assert np.mean(pvalues <= alpha) <= alpha + 3 * math.sqrt(alpha / len(pvalues))
-    assert whole.public().shape == (2,)
+    assert _quantiles(whole).shape == (2,)
 
 
 def test_the_level_is_kept_with_noise_and_without():
@@ -258,12 +259,12 @@ def test_the_level_is_kept_with_noise_and_without():
 def test_quantiles_without_the_noise_share_the_level_otherwise(monkeypatch):
     # the part with the larger spread would be set back by several of its standard deviations
     n, m, xi = 40, 5, 0.25
-    noisy = ranknorms.of_rankings(n, m, xi).value.__self__.public()
+    noisy = _quantiles(ranknorms.of_rankings(n, m, xi).value.__self__)
     monkeypatch.setattr(
         "privrank.mechanisms.categories.noisy_quantile",
         lambda draws, level, scale: np.quantile(draws, 1 - level),
     )
-    plain = ranknorms.of_rankings(n, m, xi).value.__self__.public()
+    plain = _quantiles(ranknorms.of_rankings(n, m, xi).value.__self__)
     table = nulls.null_draws(
         "quantiles of the omnibus of rankings against uniformity", (n, m), None, 1_999
     )

@@ -11,7 +11,6 @@ from scipy.stats import chisquare
 
 import privrank as pr
 from privrank import btl
-from privrank.hypotheses.nulls import public_generator
 from privrank.power.comparisons import median_of
 from privrank.power.surveys import different_pairs
 from privrank.release.names import MOMENTS, WINS
@@ -58,7 +57,7 @@ def test_a_simulated_fit_is_the_fit_of_its_answers(epsilon, settings):
     simulated = btl.infer(released)
     options = {name: settings[name] for name in ("method", "dependence") if name in settings}
     model = pr.PrivateBTL(
-        frame_of(plan._encoded(at, worths, public_generator("survey", 3))),
+        frame_of(plan._encoded(at, worths, 3)),
         items=NAMES,
         respondent="respondent",
         max_rows=settings.get("max_rows", 1),
@@ -83,7 +82,7 @@ def test_pairs_of_a_respondent_are_different_ones_and_all_sets_alike():
 def test_answers_follow_the_model_and_vary_as_the_design_effect_says(answers):
     plan, at = plan_and_point(4000, 1.0, 0.0, max_rows=6, answers=answers)
     assert plan._effect == pytest.approx(answers)
-    encoded = plan._encoded(at, np.zeros(4), np.random.default_rng(1))
+    encoded = plan._encoded(at, np.zeros(4), 1)
     person, pair, _, answer = encoded._answers
     first, second = np.triu_indices(4, 1)
     net = np.zeros((4000, 4))
@@ -92,7 +91,7 @@ def test_answers_follow_the_model_and_vary_as_the_design_effect_says(answers):
     # a difference of two nets has the variance 2 m for independent answers to all pairs
     assert np.var(net[:, 0] - net[:, 1]) / 8 == pytest.approx(answers, rel=0.08)
     worths = np.array([1.0, 0.0, 0.0, -1.0])
-    first, second, count, total = plan._encoded(at, worths, np.random.default_rng(2))._pairs
+    first, second, count, total = plan._encoded(at, worths, 2)._pairs
     expected = np.tanh(0.5 * (worths[first] - worths[second]))
     assert (np.abs(total / count - expected) < 4.0 / np.sqrt(count)).all()
 
