@@ -332,10 +332,21 @@ MAKING = Numpy(vars(COPYING) | {name: making(getattr(np, name)) for name in MADE
 
 
 def crossed(module, watch):
-    """A module of compiled loops, which take plain arrays, as others import it."""
+    """A module of compiled loops, which take plain arrays, as others import it.
+
+    Its functions that are not compiled get the NumPy that keeps marks; the loops keep their own.
+    """
     found = ModuleType(module.__name__)
-    for name, loop in vars(module).items():
-        setattr(found, name, crossing(loop, watch) if hasattr(loop, "py_func") else loop)
+    vars(found).update(vars(module))
+    if getattr(module, "np", None) is np:
+        found.np = MAKING
+    for name, thing in vars(module).items():
+        if hasattr(thing, "py_func"):
+            setattr(found, name, crossing(thing, watch))
+        elif isinstance(thing, FunctionType) and thing.__module__ == module.__name__:
+            plain = FunctionType(thing.__code__, vars(found), name, thing.__defaults__)
+            plain.__kwdefaults__ = thing.__kwdefaults__
+            setattr(found, name, plain)
     return found
 
 

@@ -1,0 +1,91 @@
+"""Size is a promise: lines of code, modules and comments are counted; some words are not used."""
+
+import ast
+import io
+import re
+import tokenize
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "privrank").rglob("*.py"))
+LAYOUT = {
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+MOST_CODE, MOST_MODULES, LEAST_COMMENTS = 24_000, 180, 0.025
+
+# Each of these was said for what has a term in the field (docs/glossary.md).
+WORDS = {
+    "law": "distribution",
+    "chance": "probability",
+    "bend": "curvature",
+    "swing": "asymmetry of the curvature",
+    "told": "detected",
+    "hostile": "adversarial",
+    "strongest": "largest design effect",
+    "away": "deviation",
+    "near": "estimate",
+}
+# Of ordinary words only their use as a name is meant.
+NAMES_ONLY = {"chance", "told", "away", "near"}
+
+
+@cache
+def tokens(path):
+    return list(tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline))
+
+
+def lines(path):
+    """Lines of a file that hold code, and those that hold a comment; docstrings are neither."""
+    code, comments, documented = set(), set(), set()
+    for token in tokens(path):
+        if token.type == tokenize.COMMENT:
+            comments.add(token.start[0])
+        elif token.type not in LAYOUT:
+            code |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            documented |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    return code - documented, comments
+
+
+def test_the_package_is_of_a_size_a_person_can_hold():
+    counted = [lines(path) for path in FILES]
+    code = sum(len(of_code) for of_code, _ in counted)
+    comments = sum(len(of_comments) for _, of_comments in counted)
+    print(f"\n{code:,} lines of code in {len(FILES)} modules, {comments} lines with a comment")
+    assert 10_000 < code <= MOST_CODE
+    assert len(FILES) <= MOST_MODULES
+    assert comments >= LEAST_COMMENTS * code
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_are_those_of_the_field(word):
+    # as a part of a name, too: _law, law_name, BordaLaw
+    name = re.compile(rf"(?i:(?:^|_){word}(?:s?$|_))|{word.title()}(?:$|[A-Z])")
+    prose = re.compile(rf"(?i:\b{word}s?\b)(?! of large numbers)")
+    found = []
+    for path in FILES:
+        for token in tokens(path):
+            if token.type == tokenize.NAME:
+                wrong = name.search(token.string)
+            elif token.type in (tokenize.STRING, tokenize.COMMENT):
+                wrong = word not in NAMES_ONLY and prose.search(token.string)
+            else:
+                continue
+            if wrong:
+                found.append(f"{path.relative_to(ROOT)}:{token.start[0]}: {token.string[:60]}")
+    assert not found, f"say {WORDS[word]}: {found}"
+
+
+def test_the_glossary_is_in_order():
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| \*\*`?(.+?)`?\*\*", text, flags=re.MULTILINE)
+    assert len(words) > 40 and words == sorted(words, key=str.lower)
