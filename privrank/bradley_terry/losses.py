@@ -205,25 +205,25 @@ class EdgeLoss:
         """
         return 25.0 * self.far
 
-    def moved(self, offset: FloatArray, near: float) -> EdgeLoss:
+    def moved(self, offset: FloatArray, radius: float) -> EdgeLoss:
         """Return the loss as a function of what is left of each difference beside an offset.
 
-        What is left of the worths is bounded by `near` times ``far``. Beyond ``straight`` the loss
+        What is left of the worths is bounded by `radius` times ``far``. Beyond ``straight`` the loss
         is a line: an offset is cut off where no difference comes back from there.
 
-        Rounding the offset, what is left and their sum t moves t by 2 u |t| and 8 u near far. As
+        Rounding the offset, what is left and their sum t moves t by 2 u |t| and 8 u radius far. As
         |t| times the curvature is below the bound of the slope, and far / 28, the unit of a
         distribution with exponential tails, times the curvature as well, the slope moves by 2 + 2^8
-        near unit roundoffs of its bound.
+        radius unit roundoffs of its bound.
         """
-        end = self.straight + 8.0 * near * self.far
+        end = self.straight + 8.0 * radius * self.far
         offset = np.clip(offset, -end, end)
         return replace(
             self,
             value=lambda t: self.value(t + offset),
             slope=lambda t: self.slope(t + offset),
             curvature=lambda t: self.curvature(t + offset),
-            accuracy=self.accuracy + 2.0 + 2.0**8 * near,
+            accuracy=self.accuracy + 2.0 + 2.0**8 * radius,
         )
 
 

@@ -73,7 +73,7 @@ def fingerprint(numbers: Sequence[float]) -> int:
     """Return 64 bits that stand for these numbers, as a size of a table that they decide.
 
     The first bytes of the SHA-256 digest of their binary64 forms: the same numbers give the same
-    public sequence on every machine, and others, but for one chance in 2^64, another one.
+    public sequence on every machine, other numbers another one, but for a probability of 2^-64.
     """
     exact = np.asarray(numbers, dtype="<f8") + 0.0  # there is one zero
     return int.from_bytes(hashlib.sha256(exact.tobytes()).digest()[:8], "little")

@@ -134,8 +134,8 @@ def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) ->
     subset, members = (1 << m) - 1, list(range(m))
     order = np.empty(m, dtype=np.int64)
     for place, uniform in zip(range(m - 1, -1, -1), uniforms, strict=True):
-        chance = np.exp(values[subset] - last_terms(values, halves, subset, members)).cumsum()
-        pick = int(np.searchsorted(chance, uniform * chance[-1], side="right"))
+        cumulative = np.exp(values[subset] - last_terms(values, halves, subset, members)).cumsum()
+        pick = int(np.searchsorted(cumulative, uniform * cumulative[-1], side="right"))
         last = members.pop(min(pick, len(members) - 1))
         order[place] = last
         subset ^= 1 << last

@@ -19,7 +19,7 @@ from privrank.release.survey import Design
 from privrank.util.checks import check_flag
 
 __all__ = [
-    "chance_name",
+    "probability_name",
     "pair_table",
     "predictions",
     "predictors_of",
@@ -31,7 +31,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-def chance_name(releases: Sequence[Release]) -> str:
+def probability_name(releases: Sequence[Release]) -> str:
     """Return what the link's probability is called: a tie counts as half a preference."""
     tied = any(release.design.ties for release in releases)
     return "preferred_plus_half_ties" if tied else "probability"
@@ -61,7 +61,7 @@ def pair_table(
         "item2": names[second],
         "difference": difference,
         "std_err": np.where(together, worths.contrast_errors[first, second], np.nan),
-        chance_name([worths.inference.release]): link.probability(difference),
+        probability_name([worths.inference.release]): link.probability(difference),
         "lower": link.probability(lower),
         "upper": link.probability(upper),
         "pvalue": np.minimum(count * worths.pvalues, 1.0),
@@ -110,7 +110,7 @@ def predictions(
     t, link = shown @ inference.fitted.coefficients, inference.release.link
     t = np.where(inference.equations.identifies(shown), t, np.nan)
     lower, upper = intervals(inference, shown, alpha)
-    sides = {chance_name([inference.release]): t, "lower": lower, "upper": upper}
+    sides = {probability_name([inference.release]): t, "lower": lower, "upper": upper}
     chances = {name: link.probability(side) for name, side in sides.items()}
     return pd.DataFrame(chances, index=index)
 

@@ -29,7 +29,7 @@ from privrank.results.guarantee import (
     release_facts,
     seed_notes,
 )
-from privrank.results.pairs import chance_name
+from privrank.results.pairs import probability_name
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
 from privrank.results.tables import Column, Table, interval_heads
 from privrank.util.checks import check_alpha, check_flag
@@ -349,7 +349,7 @@ class PooledResult:
         table["std_err"] = of.errors(*rows)[0]
         if isinstance(self.results[0], BTLResult):
             probability = self.results[0].link.probability
-            table[chance_name([result.release for result in self.results])] = probability(value)
+            table[probability_name([result.release for result in self.results])] = probability(value)
             limits = {name: probability(limit) for name, limit in limits.items()}
         pvalue = of.pvalues(*rows, 0.0 if self._worths else 0.5)
         return pd.DataFrame(table | limits | {"pvalue": pvalue})

@@ -50,8 +50,9 @@ def lines(path):
             comments.add(token.start[0])
         elif token.type not in LAYOUT:
             code |= set(range(token.start[0], token.end[0] + 1))
+    with_docstring = (ast.Module, ast.ClassDef, ast.FunctionDef)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+        if isinstance(node, with_docstring) and ast.get_docstring(node):
             documented |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
     return code - documented, comments
 
