@@ -43,9 +43,6 @@ from privrank.util.checks import (
     check_number,
 )
 
-__all__ = ["PrivateRankAggregation", "infer", "planned"]
-
-
 _PUBLISHED = ("kwiksort", "kwiksort-hay", "exponential")
 """Methods that release an order alone."""
 

@@ -17,8 +17,6 @@ from privrank.results.base import Result
 from privrank.results.pooled import PooledResult
 from privrank.util.checks import is_number
 
-__all__ = ["from_json"]
-
 _REBUILD = {
     "AggregationResult": aggregation.infer,
     "BTLResult": btl.infer,

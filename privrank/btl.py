@@ -31,8 +31,6 @@ from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_fit,
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
 
-__all__ = ["PrivateBTL", "infer"]
-
 
 class PrivateBTL:
     """Bradley-Terry model of paired comparisons under differential privacy.

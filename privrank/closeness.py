@@ -40,8 +40,6 @@ from privrank.util.checks import (
     warn_few,
 )
 
-__all__ = ["ClosenessMethod", "ClosenessTest", "Labels", "compare", "infer"]
-
 ClosenessMethod = Literal[
     "auto", "tv", "mmd", "kendall", "pairs", "chi-square", "kim-schrab", "sigmoid"
 ]

@@ -27,8 +27,6 @@ from privrank.util.checks import (
     check_rng,
 )
 
-__all__ = ["contribution_tradeoff"]
-
 BOUNDS = (1, 2, 5, 10, 20, 50)
 
 MOST_ROWS, MOST_RESPONDENTS = 2**31, 1e15

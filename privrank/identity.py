@@ -35,8 +35,6 @@ from privrank.results.testnotes import against_null
 from privrank.uniformity import statistic_or_bit
 from privrank.util.checks import check_alpha, check_choice, check_extra, check_fit, check_tolerance
 
-__all__ = ["IdentityMethod", "IdentityTest", "ask", "infer"]
-
 OfStatistics = Literal["auto", "tv", "omnibus", "borda", "max-count", "kernel", "distance"]
 OfPapers = Literal["paninski", "goldreich", "sigmoid", "binary"]
 IdentityMethod = Literal[OfStatistics, OfPapers]

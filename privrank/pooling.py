@@ -19,8 +19,6 @@ from privrank.results.pooled import Effects, PooledResult, Survey, pooled
 from privrank.results.topk import TopKResult
 from privrank.util.checks import PrivrankWarning, check_alpha, check_choice, check_items
 
-__all__ = ["pool"]
-
 Poolable = BTLResult | AggregationResult
 
 _LEAST_REPORTS = 200

@@ -32,8 +32,6 @@ from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_coun
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
 
-__all__ = ["PrivateTopK", "infer"]
-
 FloatArray = NDArray[np.float64]
 
 

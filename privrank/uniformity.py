@@ -42,8 +42,6 @@ from privrank.util.checks import (
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
 
-__all__ = ["UniformityMethod", "UniformityTest", "ask", "infer", "statistic_or_bit"]
-
 OfRankings = Literal["auto", "borda", "pairs", "laplace", "two-sample", "mallows", "omnibus"]
 OfBits = Literal["truncated", "bucket"]
 OfChoices = Literal["auto", "omnibus", "tv", "max-count"]

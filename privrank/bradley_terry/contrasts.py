@@ -22,21 +22,6 @@ from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root
 
-__all__ = [
-    "HomogeneityResult",
-    "Worths",
-    "homogeneity",
-    "largest_effect",
-    "lack_of_fit",
-    "own_and_between",
-    "quasi_variances",
-    "rank_sets",
-    "standard_errors",
-    "term_tests",
-    "tested_rank_sets",
-    "wald",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -24,20 +24,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.solvers import spectrum
 
-__all__ = [
-    "Directions",
-    "cluster_moments",
-    "contrast_directions",
-    "degrees_of_freedom",
-    "effect_error",
-    "expected_answers",
-    "floored",
-    "floored_moments",
-    "independent_scores",
-    "released_effect",
-    "single_contrasts",
-]
-
 FloatArray = NDArray[np.float64]
 
 FARTHEST = 4.0

@@ -17,8 +17,6 @@ from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.tails import mixture_tail
 from privrank.util.solvers import bracket, square_root
 
-__all__ = ["Components", "NoisyErrors", "SecondMoments", "from_normal", "to_normal"]
-
 FloatArray = NDArray[np.float64]
 
 _GROUPS = 64

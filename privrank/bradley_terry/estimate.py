@@ -26,19 +26,6 @@ from privrank.release.release import Release
 from privrank.util.arrays import own
 from privrank.util.solvers import pseudo_inverse
 
-__all__ = [
-    "Covariance",
-    "Estimate",
-    "automatic_ridge",
-    "covariance",
-    "default_ridge",
-    "estimate",
-    "nominal_information",
-    "prior_ridge",
-    "response",
-    "score_covariance",
-]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -27,14 +27,6 @@ from privrank.bradley_terry.losses import EdgeLoss
 from privrank.distributions.links import LOGIT
 from privrank.util.solvers import attempt, square_root
 
-__all__ = [
-    "Minimum",
-    "Objective",
-    "Solver",
-    "fit_ridge",
-    "minimise",
-]
-
 FloatArray = NDArray[np.float64]
 
 Solver = Literal["newton", "lbfgs", "cvxpy"]

@@ -37,8 +37,6 @@ from privrank.release.survey import PairCounts
 from privrank.util.arrays import own
 from privrank.util.solvers import spectrum, square_root, zero
 
-__all__ = ["FreeFit", "Inference", "by_scores", "edge_noise", "public_noise"]
-
 FloatArray = NDArray[np.float64]
 
 MOST_SIMULATED_ITEMS = 50

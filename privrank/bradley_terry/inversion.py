@@ -39,13 +39,6 @@ from privrank.bradley_terry.losses import ScoreFunction
 from privrank.release.survey import PairCounts
 from privrank.util.solvers import solve_each
 
-__all__ = [
-    "attainable",
-    "beside_zero",
-    "intervals",
-    "pvalues",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -31,26 +31,6 @@ from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.solvers import attempt, inverse, solve, spectrum
 
-__all__ = [
-    "Columns",
-    "ItemContrasts",
-    "LinearPredictor",
-    "Ridge",
-    "blocks",
-    "bordered",
-    "check_identified",
-    "display",
-    "groups_at",
-    "identified",
-    "item_basis",
-    "linear_predictor",
-    "names_shown",
-    "pair_predictors",
-    "predictor_matrix",
-    "times",
-    "worth_map",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

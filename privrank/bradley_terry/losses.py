@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from privrank.distributions.links import LOGIT, Antiderivatives, Link
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds
 
-__all__ = ["LOGISTIC_SCORE", "EdgeLoss", "ScoreFunction", "loss_bounds"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -208,8 +206,8 @@ class EdgeLoss:
     def moved(self, offset: FloatArray, radius: float) -> EdgeLoss:
         """Return the loss as a function of what is left of each difference beside an offset.
 
-        What is left of the worths is bounded by `radius` times ``far``. Beyond ``straight`` the loss
-        is a line: an offset is cut off where no difference comes back from there.
+        What is left of the worths is bounded by `radius` times ``far``. Beyond ``straight`` the
+        loss is a line: an offset is cut off where no difference comes back from there.
 
         Rounding the offset, what is left and their sum t moves t by 2 u |t| and 8 u radius far. As
         |t| times the curvature is below the bound of the slope, and far / 28, the unit of a

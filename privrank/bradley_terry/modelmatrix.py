@@ -22,8 +22,6 @@ from privrank.release.survey import Covariates, powers_of, scaled_position
 from privrank.util.checks import as_list, as_numbers, undeclared
 from privrank.util.formula import Factor, columns_of, factors_of, terms_of
 
-__all__ = ["FIRST", "Predictor", "Schema", "declare", "rows_at"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

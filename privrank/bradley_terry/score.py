@@ -46,12 +46,6 @@ from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, Design, PairCounts, parts_of
 from privrank.util.arrays import own
 
-__all__ = [
-    "ScoreEquations",
-    "pair_counts",
-    "score_equations",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -30,16 +30,6 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.arrays import FloatArray
 from privrank.util.solvers import bracket
 
-__all__ = [
-    "Target",
-    "binomial_lower",
-    "fraction_interval",
-    "rank_threshold",
-    "score_half_width",
-    "score_interval",
-]
-
-
 Target = Literal["population", "sample"]
 
 _FEWEST, _MOST, _CELLS = 400, 20_000, 2**25

@@ -27,22 +27,6 @@ from scipy.sparse.csgraph import connected_components
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import attempt
 
-__all__ = [
-    "KemenyOrder",
-    "borda",
-    "by_score",
-    "copeland",
-    "kemeny",
-    "kemeny_score",
-    "kwiksort",
-    "local_search",
-    "margins_of",
-    "order_of",
-    "pair_matrix",
-    "pair_table",
-]
-
-
 SUBSET_LIMIT = 14
 """Items up to which a component is solved over all its subsets; beyond, programming is faster."""
 

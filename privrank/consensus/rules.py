@@ -31,9 +31,6 @@ from privrank.consensus.orders import (
 from privrank.util.arrays import FloatArray
 from privrank.util.solvers import solve
 
-__all__ = ["Rule", "Shrunk", "consensus_of", "fit_scores", "prior_of", "shrink"]
-
-
 Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "KwikSort"]
 
 TIME_LIMIT = 10.0

@@ -40,8 +40,6 @@ from privrank.release.names import (
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray
 
-__all__ = ["NoisyVotes", "PairVotes", "RandomReports", "Statements", "statements_of"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyVotes:

@@ -16,9 +16,6 @@ from privrank.distributions.simulate import generator
 from privrank.util.arrays import FloatArray, IntArray, blocks
 from privrank.util.checks import as_array, check_count, check_items, check_number, is_number, quoted
 
-__all__ = ["Mallows", "tolerance_to_phi", "tolerance_to_theta"]
-
-
 MOST_ITEMS_PMF = 2000
 """Beyond this the distribution of the distance has too many values to tabulate."""
 

@@ -16,8 +16,6 @@ from scipy.special import ndtri
 
 from privrank.hypotheses.tails import DetailDistribution, noisy_quantiles
 
-__all__ = ["Contrast", "contrasts", "half_widths"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -21,18 +21,6 @@ from privrank.release.survey import Sample
 from privrank.util.checks import is_number, quoted
 from privrank.util.solvers import zero
 
-__all__ = [
-    "MOST_ENUMERATED",
-    "STANDARD",
-    "Alternatives",
-    "DetectableEffect",
-    "PowerStudy",
-    "check_power",
-    "curve_between",
-    "curve_of",
-    "detectable_between",
-]
-
 IntArray = NDArray[np.int64]
 
 MOST_THETA = 50.0

@@ -55,17 +55,6 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import FloatArray
 from privrank.util.solvers import bracket
 
-__all__ = [
-    "THRESHOLD_LEVEL",
-    "Distance",
-    "Scatter",
-    "corrected_distance",
-    "interval_from",
-    "least_mean",
-    "tv_interval",
-    "zero_rule",
-]
-
 _CELLS = 2**19
 """Simulated counts per evaluation, within the limits below."""
 

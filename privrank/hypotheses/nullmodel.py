@@ -21,24 +21,6 @@ from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulls import Null, Order, null_of
 from privrank.util.arrays import FloatArray, IntArray, orders_of, own
 
-__all__ = [
-    "NullModel",
-    "Probabilities",
-    "binomial_null",
-    "binomial_weights",
-    "central_distance",
-    "concordant_pairs",
-    "distance_step",
-    "is_uniform",
-    "largest_count",
-    "multinomial",
-    "pair_squares",
-    "pair_squares_null",
-    "sorted_multinomial",
-    "uniform",
-    "uniform_excess",
-]
-
 Probabilities = tuple[float, ...]
 
 _LARGEST, _ROUNDOFF = 2**23, 1e-20

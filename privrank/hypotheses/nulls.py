@@ -26,20 +26,6 @@ from privrank.util.checks import check_count
 from privrank.util.solvers import bracket
 from privrank.util.workers import Workers
 
-__all__ = [
-    "FULL",
-    "Null",
-    "fingerprint",
-    "monte_carlo_pvalue",
-    "noisy_quantile",
-    "null_draws",
-    "null_of",
-    "public_generator",
-    "uniform_rankings",
-    "usual_draws",
-    "wanted_draws",
-]
-
 Draw = Callable[[np.random.Generator], int | IntArray]
 Order = tuple[int, ...]
 Value = Callable[[IntArray, Order], int]

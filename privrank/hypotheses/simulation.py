@@ -17,17 +17,6 @@ from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.workers import Workers
 
-__all__ = [
-    "Curve",
-    "Enumerated",
-    "RejectionProbability",
-    "Sampler",
-    "all_of",
-    "mean_of",
-    "rejection_at_level",
-    "rejection_of",
-]
-
 IntArray = NDArray[np.int64]
 T = TypeVar("T")
 

@@ -10,8 +10,6 @@ from scipy.special import ndtri
 
 from privrank.util.solvers import bracket
 
-__all__ = ["Measure", "Search", "Solved", "detectable", "solve"]
-
 Measure = Callable[[float, int], tuple[float, float]]
 """Maps a number and how many replicates to the value there and its standard error, 0 if exact."""
 

@@ -14,8 +14,6 @@ from privrank.release.plan import Plan
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import warn_few
 
-__all__ = ["Comparison", "Decision", "RandomBit", "Statistic", "null_for"]
-
 
 @dataclass(frozen=True, slots=True)
 class Statistic:

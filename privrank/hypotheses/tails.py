@@ -39,28 +39,6 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.arrays import FloatArray
 from privrank.util.solvers import bracket
 
-__all__ = [
-    "BodyDistribution",
-    "BordaDistribution",
-    "DetailDistribution",
-    "PairDistribution",
-    "body_points",
-    "body_scale",
-    "cube_half_width",
-    "cube_radii",
-    "difference_tail",
-    "difference_variance",
-    "half_width",
-    "mixture_tail",
-    "noisy_quantiles",
-    "noisy_tail",
-    "normal_laplace_tail",
-    "permutohedra",
-    "public_points",
-    "radii_up_to",
-    "simulated",
-]
-
 BodyDistribution = ZeroSumLaplace | PermutohedronNoise
 
 _RADII = 4000

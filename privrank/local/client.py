@@ -22,8 +22,6 @@ from privrank.local.protocols_orders import (
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.util.checks import is_number, quoted
 
-__all__ = ["Client", "protocol_from_json"]
-
 _ORDERS = (SubRanking, RandomPairs, PairBits, Comparisons, AdaptiveKwikSort)
 KINDS: dict[str, type[Protocol]] = {kind.kind: kind for kind in (*_ORDERS, DuchiBall, CapBorda)}
 

@@ -23,9 +23,6 @@ from privrank.results.aggregation import AggregationResult
 from privrank.util.arrays import IntArray, own
 from privrank.util.checks import check_alpha, check_count
 
-__all__ = ["Curator", "comparisons_of", "divided", "mean_comparisons"]
-
-
 UNASKED = "not asked for"
 """Why a report is rejected beside those of a tally: no open query has its id and its pair."""
 

@@ -51,9 +51,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts, check_connected
 from privrank.util.arrays import FloatArray, IntArray
 
-__all__ = ["FEWEST", "Votes", "release_consensus", "release_wins"]
-
-
 FEWEST = 2
 """Reports below which nothing has a standard error."""
 

@@ -13,8 +13,6 @@ from privrank.local.protocols import check_generator, check_rankings
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.util.checks import as_list, is_number
 
-__all__ = ["Population"]
-
 Reports = dict[str, NDArray[Any]]
 
 

@@ -34,9 +34,6 @@ from privrank.util.checks import (
     quoted,
 )
 
-__all__ = ["LARGEST_CODE", "VERSION", "Asking", "Protocol", "check_generator", "check_rankings"]
-
-
 VERSION = 1
 """Of the form of a protocol's JSON; it is part of the id."""
 

@@ -24,17 +24,6 @@ from privrank.local.responses import SubsetResponse
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_choice, check_count, check_flag
 
-__all__ = [
-    "AdaptiveKwikSort",
-    "Comparisons",
-    "PairBits",
-    "RandomPairs",
-    "SubRanking",
-    "best_size",
-    "pair_factor",
-]
-
-
 LARGEST_SIZE = 8
 """Items of a sub-ranking; the table of all orders grows with the factorial."""
 

@@ -19,9 +19,6 @@ from privrank.local.protocols import Protocol
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_count
 
-__all__ = ["SEEDS", "CapBorda", "DuchiBall", "best_cap"]
-
-
 SEEDS = 2**32
 """How many seeds there are."""
 

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SCALE", "directions", "permutation", "words"]
-
 SCALE = 2**20
 """Length of a direction, whose coordinates are rounded to whole numbers."""
 

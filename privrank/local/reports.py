@@ -22,19 +22,6 @@ from numpy.typing import NDArray
 from privrank.encode import frames
 from privrank.util.arrays import IntArray
 
-__all__ = [
-    "COLUMNS",
-    "FOREIGN",
-    "MALFORMED",
-    "RANGE",
-    "REPEATED",
-    "STRUCK",
-    "Reports",
-    "hashed",
-    "once",
-    "read_reports",
-]
-
 Identities = NDArray[np.uint64]
 BoolArray = NDArray[np.bool_]
 

@@ -22,9 +22,6 @@ from numpy.typing import NDArray
 from privrank.privacy.samplers import digits
 from privrank.util.arrays import IntArray
 
-__all__ = ["Partial", "SubsetResponse", "below", "identifier", "read_ranking"]
-
-
 Partial = Literal["refuse", "complete"]
 
 _PRECISION = 52

@@ -32,16 +32,6 @@ from privrank.results.tables import Table
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
 
-__all__ = [
-    "Tally",
-    "Values",
-    "check_protocol",
-    "check_tally",
-    "fixed_point",
-    "public_order",
-    "release_of",
-]
-
 Values = Mapping[str, tuple[IntArray, float]]
 """Released numbers by name: whole numbers, and the size of their step."""
 

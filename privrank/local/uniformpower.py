@@ -21,8 +21,6 @@ from privrank.local.protocols import Asking, Protocol
 from privrank.local.uniformtest import STEP, Asked, counted
 from privrank.util.arrays import own
 
-__all__ = ["Collection"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

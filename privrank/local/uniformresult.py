@@ -18,8 +18,6 @@ from privrank.release.release import Release
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import hypotheses_of_uniformity
 
-__all__ = ["infer"]
-
 
 def infer(
     release: Release, *, alpha: float = 0.05, found: Mapping[str, Any] | None = None

@@ -40,9 +40,6 @@ from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import spectrum
 from privrank.util.workers import Progress
 
-__all__ = ["NULL", "STEP", "Asked", "check_reported", "counted", "release_test"]
-
-
 NULL = "statistic under H0"
 """The part of a release that holds the draws of the null distribution."""
 

@@ -26,15 +26,6 @@ from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.util.arrays import IntArray
 
-__all__ = [
-    "Found",
-    "consensus_in",
-    "half_votes",
-    "pair_counts",
-    "release_aggregation",
-    "release_votes",
-]
-
 Found = tuple[dict[str, IntArray], dict[str, float]]
 """Values that are released, and facts about how they were found in them."""
 

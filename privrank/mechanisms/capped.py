@@ -21,9 +21,6 @@ from scipy.optimize import minimize
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import attempt, solve, spectrum, zero
 
-__all__ = ["GAP", "CappedNorm", "capped_norm"]
-
-
 GAP = 1e-3
 """A value lies below the maximum by at most this fraction of A + B, and never above it."""
 

@@ -40,26 +40,6 @@ from privrank.hypotheses.nulls import (
 from privrank.hypotheses.statistic import Statistic
 from privrank.util.arrays import IntArray, own, signs_of_orders
 
-__all__ = [
-    "ALLOWANCE",
-    "GRID",
-    "MOST_ITEMS",
-    "QUANTILE_DRAWS",
-    "binomial",
-    "cellwise_excess",
-    "excess",
-    "impossible",
-    "kendall_norm",
-    "largest_excess",
-    "max_count",
-    "of_ranks",
-    "omnibus",
-    "omnibus_of",
-    "total_variation",
-    "Alternative",
-    "Part",
-]
-
 Alternative = Literal["larger", "smaller", "two-sided"]
 
 MOST_ITEMS = 6

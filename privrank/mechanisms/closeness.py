@@ -110,20 +110,6 @@ from privrank.release.survey import Sample
 from privrank.util.arrays import FloatArray, IntArray, orders_of
 from privrank.util.solvers import bracket
 
-__all__ = [
-    "draw_details",
-    "kim_schrab",
-    "kim_schrab_reject",
-    "noise_cell",
-    "null_threshold",
-    "permuted",
-    "public_quantiles",
-    "release_comparison",
-    "round_up",
-    "simulated_groups",
-    "smoothed_pvalue",
-]
-
 Tables = NDArray[np.int32]
 Measure = Callable[[Tables], FloatArray]
 

@@ -49,8 +49,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Design, check_connected
 from privrank.util.arrays import IntArray
 
-__all__ = ["first_stage", "release_comparisons"]
-
 
 def release_comparisons(
     encoded: Encoded,

@@ -52,16 +52,6 @@ from privrank.mechanisms.permutation import FLOOR, Gram, gram_blocks, kernel_pro
 from privrank.plans.closeness import DIAMETER, MOST_TABULATED, RankKernel
 from privrank.util.arrays import FloatArray, IntArray, orders_of
 
-__all__ = [
-    "cell_parts",
-    "choice_parts",
-    "kernel_departures",
-    "omnibus_values",
-    "parts_of_departures",
-    "ranking_parts",
-    "share_departures",
-]
-
 TableArray = NDArray[np.int32]
 
 _CELLS = 2**19

@@ -16,9 +16,6 @@ from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.categories import ALLOWANCE, GRID, Part, omnibus
 from privrank.util.arrays import FloatArray, IntArray
 
-__all__ = ["MOST_PAIRED", "clipped_distance", "clipped_kernel", "omnibus_mallows"]
-
-
 MOST_PAIRED = 200
 """Most items of which all pairs are looked at, in time n m^2 for each of thousands of draws."""
 

@@ -21,8 +21,6 @@ from privrank.privacy.noise import draw_cells
 from privrank.release.plan import Perturbation
 from privrank.util.arrays import FloatArray, IntArray
 
-__all__ = ["certified_worths", "draw_worths"]
-
 
 def draw_worths(
     encoded: Encoded,

@@ -71,17 +71,6 @@ from privrank.plans.closeness import RankKernel
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_one_each, draw_shuffles, secret_generator
 from privrank.util.arrays import FloatArray, IntArray
 
-__all__ = [
-    "chi_square",
-    "deal",
-    "gram_blocks",
-    "kernel_distance",
-    "kernel_products",
-    "permuted_statistics",
-    "swapped",
-    "total_variation",
-]
-
 TableArray = NDArray[np.int32]
 Gram = Iterable[tuple[int, FloatArray]]
 

@@ -44,20 +44,6 @@ from privrank.mechanisms.categories import (
 )
 from privrank.util.arrays import IntArray, signs_of_orders
 
-__all__ = [
-    "borda_norm",
-    "most_rankings",
-    "of_choices",
-    "of_orders",
-    "of_rankings",
-    "pair_norm",
-    "pair_sums",
-    "plain_norm",
-    "residual_norm",
-    "sees_everything",
-]
-
-
 CERTIFIED = 200
 """Up to this many rankings or items, null draws carry their certificate as data do."""
 

@@ -29,8 +29,6 @@ from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, signs_of_orders
 
-__all__ = ["completed", "completed_groups", "one_row_each", "release_sample", "tabulated"]
-
 Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
 Draw = Callable[[IntArray], IntArray]
 

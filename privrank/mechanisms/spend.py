@@ -20,8 +20,6 @@ from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import PrivrankWarning
 
-__all__ = ["Drawn", "draw", "released", "spend"]
-
 
 @dataclass(frozen=True, slots=True)
 class Drawn:

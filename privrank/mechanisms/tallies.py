@@ -38,25 +38,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray
 
-__all__ = [
-    "activity",
-    "bounded",
-    "largest_design_effect",
-    "met",
-    "net_wins",
-    "pair_moments",
-    "release_activity",
-    "round_directions",
-    "round_expected",
-    "second_moments",
-    "statistic",
-    "units",
-    "wins_met",
-    "Contrasts",
-    "Expected",
-]
-
-
 _DENSE = 0.02
 """Share of pairs that respondents answer from which products of dense matrices are faster."""
 

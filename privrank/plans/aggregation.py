@@ -25,30 +25,6 @@ from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
 
-__all__ = [
-    "FALLBACK",
-    "LARGEST_SHARE",
-    "LEAST_SHARE",
-    "PAIR_KINDS",
-    "QUERIES",
-    "AggregationMethod",
-    "Kind",
-    "Releases",
-    "cautions",
-    "choose",
-    "excess_of",
-    "hay_cap",
-    "plan_aggregation",
-    "plan_of",
-    "plan_sort",
-    "predicted_excess",
-    "predicted_excesses",
-    "query_cap",
-    "remedy",
-    "totals_scale",
-    "unit_steps",
-]
-
 Kind = Literal["cube pairs", "Gaussian pairs", "Laplace pairs", "K-norm totals", "Gaussian totals"]
 
 PAIR_KINDS: tuple[Kind, ...] = ("cube pairs", "Gaussian pairs")

@@ -34,15 +34,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.solvers import bracket
 
-__all__ = [
-    "NEAREST",
-    "OUTPUT_STEP",
-    "check_perturbation",
-    "objective_scale",
-    "perturbation",
-    "plan_comparisons",
-]
-
 OUTPUT_STEP = 2.0**-30
 """Grid on which objective perturbation publishes its worths."""
 

@@ -26,25 +26,6 @@ from privrank.release.release import Mechanism
 from privrank.release.survey import Design, DesignKind, Excess, PairCounts
 from privrank.util.checks import check_choice
 
-__all__ = [
-    "BALANCED",
-    "DEFAULT_SHARES",
-    "FINE",
-    "LEAST_RIDGE",
-    "OUTPUT",
-    "STEPS",
-    "Choice",
-    "Dependence",
-    "Form",
-    "PairCountChoice",
-    "asked_form",
-    "check_excess",
-    "choose_form",
-    "declared_pairs",
-    "deviation",
-    "noise_choices",
-]
-
 Dependence = Literal["auto", "worst", "pairs", "none", "cluster"]
 
 Form = Literal["worst", "pairs", "none", "cluster"]

@@ -28,35 +28,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.util.checks import check_extra
 
-__all__ = [
-    "DIAMETER",
-    "DISTANCES",
-    "FEWEST",
-    "FEW_CATEGORIES",
-    "LARGEST_GRAM",
-    "MOST",
-    "MOST_TABULATED",
-    "ONE_NUMBER",
-    "PAIR_FACTOR",
-    "RELEASED_STEPS",
-    "RankKernel",
-    "check_deal",
-    "check_gram",
-    "check_scale",
-    "chi_square_of",
-    "chi_square_sensitivity",
-    "detail_items",
-    "distance_of",
-    "mean_sensitivity",
-    "noise_scale",
-    "of_pairs",
-    "plan_comparison",
-    "plan_details",
-    "private_label_sensitivity",
-    "smoothing_scale",
-    "sum_sensitivity",
-]
-
 IntArray = NDArray[np.int64]
 
 RankKernel = Literal["kendall", "mallows"]

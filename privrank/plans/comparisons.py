@@ -34,17 +34,6 @@ from privrank.release.release import Mechanism
 from privrank.release.survey import Design
 from privrank.util.checks import is_number
 
-__all__ = [
-    "Method",
-    "Noise",
-    "noises_left",
-    "plan_choices",
-    "plan_fit",
-    "plan_selection",
-    "predicted_error",
-    "side_shares",
-]
-
 Method = Literal["auto", "counts", "objective"]
 Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 

@@ -16,8 +16,6 @@ from privrank.release.names import ACTIVITY
 from privrank.release.plan import PartPlan, Plan, Setting
 from privrank.release.survey import Design, PairCounts
 
-__all__ = ["plan_activity", "Activity", "difference_errors", "planned_fits"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

@@ -27,21 +27,6 @@ from privrank.util.checks import (
     quoted,
 )
 
-__all__ = [
-    "Gaps",
-    "Missing",
-    "Purpose",
-    "Ties",
-    "answers_behind",
-    "as_declared",
-    "check_paired",
-    "formula_options",
-    "null_categories",
-    "rank_remedy",
-    "read_null",
-    "refuse_partial",
-]
-
 MOST_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
 

@@ -14,17 +14,6 @@ from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATI
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.survey import Sample
 
-__all__ = [
-    "Effect",
-    "effect_beside",
-    "guaranteed",
-    "least_bias",
-    "plan_sample",
-    "share_of_test",
-    "shares_of",
-    "two_rankings_tolerance",
-]
-
 Effect = tuple[Statistic, float]
 
 _FINE = 2.0**-53

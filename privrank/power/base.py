@@ -35,18 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Dependent",
-    "Estimate",
-    "Mode",
-    "Point",
-    "Power",
-    "Range",
-    "check_work",
-    "item_names",
-    "plot_tradeoff",
-]
-
 Dependent = Literal["nobs", "epsilon", "effect"]
 Mode = Literal["central", "local"]
 

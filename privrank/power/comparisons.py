@@ -29,8 +29,6 @@ from privrank.util.checks import (
     quoted,
 )
 
-__all__ = ["Aim", "BTLPower", "TopKPower"]
-
 FloatArray = NDArray[np.float64]
 
 Aim = Literal["separated", "right"]

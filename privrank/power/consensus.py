@@ -32,8 +32,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.util.checks import check_choice, is_number, quoted
 
-__all__ = ["AggregationPower", "Loss"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -28,8 +28,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Design, DesignKind, PairCounts, groups_of
 from privrank.util.checks import check_choice, check_count, check_flag, is_number, quoted
 
-__all__ = ["Answers", "ComparisonPower", "PairsKnown"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

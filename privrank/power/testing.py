@@ -40,8 +40,6 @@ from privrank.uniformity import UniformityMethod
 from privrank.uniformity import ask as ask_uniformity
 from privrank.util.checks import as_numbers, check_choice, check_count, is_number, quoted
 
-__all__ = ["ClosenessPower", "IdentityPower", "TestPower", "UniformityPower"]
-
 _LOOK, _DRAWS = 256, 1_999
 """Draws of the null distribution at a first look, and of rankings in all."""
 

@@ -25,16 +25,6 @@ from privrank.util.checks import (
     quoted,
 )
 
-__all__ = [
-    "BudgetExceeded",
-    "Ledger",
-    "Spending",
-    "Unit",
-    "check_budget",
-    "pure_epsilon",
-    "split",
-]
-
 Unit = Literal["row", "respondent"]
 
 FORMAT = "privrank ledger 3"

@@ -14,16 +14,6 @@ from scipy.special import log_ndtr, ndtr
 
 from privrank.util.solvers import bracket
 
-__all__ = [
-    "gaussian_delta",
-    "gaussian_scale",
-    "integer_delta",
-    "integer_scale",
-    "lattice_delta",
-    "lattice_scale",
-    "zcdp_epsilon",
-]
-
 SMALLEST_LATTICE_SCALE = 3.0
 """Below this the discrete distribution is not close enough to its limit for `lattice_delta`."""
 

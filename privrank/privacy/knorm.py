@@ -27,18 +27,6 @@ from scipy.special import gammaln
 from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
 from privrank.util.arrays import IntArray
 
-__all__ = [
-    "SLACK",
-    "CubeNoise",
-    "PermutohedronNoise",
-    "Radius",
-    "permutohedron_moment",
-    "spanning_tree",
-    "step_rate",
-    "tree_point",
-]
-
-
 SLACK = 2.0**-26
 """Privacy loss per step set aside for rounding the weights of the radius."""
 

@@ -31,19 +31,6 @@ from privrank.privacy.samplers import LARGEST
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.util.arrays import IntArray
 
-__all__ = [
-    "MOST_ITEMS",
-    "CountNoise",
-    "NetDistribution",
-    "NetNoise",
-    "NoiseName",
-    "ZeroSumLaplace",
-    "cell_noise",
-    "count_noise",
-    "net_noise",
-]
-
-
 NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 
 MOST_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "permutohedron": 50}

@@ -23,29 +23,6 @@ from numpy.typing import NDArray
 from privrank.privacy import samplers
 from privrank.util.arrays import FloatArray, IntArray
 
-__all__ = [
-    "LARGEST_SHUFFLE",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "NoiseSource",
-    "clipped_sum",
-    "conditioned",
-    "draw_below",
-    "draw_bit",
-    "draw_cells",
-    "draw_nonzero",
-    "draw_one_each",
-    "draw_orders",
-    "draw_permutation",
-    "draw_rows",
-    "draw_shuffles",
-    "draw_uniforms",
-    "geometric",
-    "secret_generator",
-    "source_of",
-]
-
-
 NoiseSource = Literal["secure", "seeded", "none", "respondents"]
 
 LARGEST_SHUFFLE = 2**16

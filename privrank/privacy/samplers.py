@@ -24,8 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST", "Bits", "Integers", "digits", "gaussian", "geometric", "laplace"]
-
 Bits = Callable[[int], bytes]
 """Returns so many random bytes."""
 

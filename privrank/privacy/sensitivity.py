@@ -27,15 +27,6 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Literal
 
-__all__ = [
-    "LOGISTIC",
-    "Adjacency",
-    "LossBounds",
-    "RankingSensitivity",
-    "UnitSensitivity",
-    "objective_loss",
-]
-
 Adjacency = Literal["outcome", "replace"]
 
 _SECOND_MOMENTS = {

@@ -65,8 +65,6 @@ from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, IntArray
 
-__all__ = ["NoisySort", "exponential_order", "noisy_kwiksort", "release"]
-
 
 @dataclass(frozen=True, slots=True)
 class NoisySort:

@@ -26,18 +26,6 @@ from privrank.release.names import DECISION
 from privrank.release.plan import Plan
 from privrank.util.arrays import FloatArray, IntArray
 
-__all__ = [
-    "COINS",
-    "CELLS",
-    "binary_bit",
-    "closeness_bit",
-    "paninski",
-    "random_reduction",
-    "reduce_to_uniform",
-    "sigmoid_bit",
-]
-
-
 COINS = 4
 """Random numbers per choice in the reduction to uniformity."""
 

@@ -26,14 +26,6 @@ from privrank.mechanisms.ranknorms import pair_sums
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import IntArray
 
-__all__ = [
-    "Buckets",
-    "Ramp",
-    "central_distance",
-    "pair_squares",
-    "two_rankings",
-]
-
 
 def pair_squares(n: int, m: int) -> Statistic:
     """Return the sum of the squared pair counts, in steps of 4, or of 8 when n is odd.

@@ -46,8 +46,6 @@ from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Covariates, Design, Sample
 from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
 
-__all__ = ["archive", "read_archive", "verify"]
-
 Values = NDArray[np.int64]
 
 _ROOM = 1e-6

@@ -6,8 +6,6 @@ from types import TracebackType
 
 from privrank.release.release import Release
 
-__all__ = ["FitError", "kept"]
-
 
 class FitError(Exception):
     """What was computed from a release failed; the budget is spent, and the release is kept here.

@@ -32,5 +32,3 @@ UNPLACED = "unplaced"
 
 GAIN = "gain"
 """The setting that makes a win matrix one of randomised responses: the mean of a report of 1."""
-
-__all__ = [name for name in dir() if name.isupper()]

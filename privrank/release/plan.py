@@ -10,8 +10,6 @@ from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import WORTHS
 
-__all__ = ["equivalent_variance", "QUIET", "Noise", "PartPlan", "Perturbation", "Plan", "Setting"]
-
 Noise = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise | ZeroSumLaplace
 
 Setting = float | str | bool

@@ -23,15 +23,6 @@ from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import own
 
-__all__ = [
-    "Mechanism",
-    "Part",
-    "Release",
-    "archived_link",
-    "check_release",
-    "distribution_name",
-]
-
 IntArray = NDArray[np.int64]
 
 Mechanism = Literal["net wins", "win matrix", "objective perturbation"]

@@ -37,24 +37,6 @@ from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
 from privrank.util.arrays import own
 from privrank.util.solvers import spectrum
 
-__all__ = [
-    "FEWEST_UNITS",
-    "FINENESS",
-    "Covariates",
-    "Design",
-    "DesignKind",
-    "Excess",
-    "Origin",
-    "PairCounts",
-    "Sample",
-    "SampleKind",
-    "check_connected",
-    "groups_of",
-    "parts_of",
-    "powers_of",
-    "scaled_position",
-]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

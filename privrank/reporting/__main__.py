@@ -22,8 +22,6 @@ from privrank.results.tables import Table
 from privrank.topk import PrivateTopK
 from privrank.util.checks import PrivrankWarning
 
-__all__ = ["investigate", "main"]
-
 # Size of the top set; fixed before any release was seen, as its p-value needs.
 TOP = 2
 

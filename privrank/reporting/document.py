@@ -22,8 +22,6 @@ from privrank.util.checks import check_names
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["pair_table", "report", "write"]
-
 _PLOTS = ("plot", "plot_pairwise", "plot_details")
 
 # Pairs of items of which a page has a table.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AggregationResult"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

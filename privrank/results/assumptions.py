@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from privrank.release.release import Release
 from privrank.release.survey import Design
 
-__all__ = ["CATALOGUE", "assumptions", "holds_if"]
-
 # What a statement may rest on, by a word for it, in the order in which they are said.
 CATALOGUE = {
     "respondents": "respondents are independent of each other (else respondent= names their class)",

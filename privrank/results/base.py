@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Result", "check_labels", "once"]
-
 # The words of ``tidy()`` for the columns of frames.
 _WORDS = {
     **dict.fromkeys(("worth", "coef", "win_rate", "borda", "effect"), "estimate"),

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BTLResult"]
-
 FloatArray = NDArray[np.float64]
 At = Mapping[str, Any] | None
 

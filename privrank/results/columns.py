@@ -15,8 +15,6 @@ from privrank.util.checks import check_count, check_names
 if TYPE_CHECKING:
     from privrank.results.pooled import PooledResult
 
-__all__ = ["label_all", "summary_col"]
-
 _ESTIMATE = "estimate"
 
 

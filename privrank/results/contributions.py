@@ -14,8 +14,6 @@ from privrank.release.survey import Design
 from privrank.results.guarantee import noise_source, promise, seed_notes, spent, units
 from privrank.results.tables import Table
 
-__all__ = ["ContributionTradeoff"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ContributionTradeoff:

@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "REST",
-    "detail_frame",
-    "detail_words",
-    "hypotheses_of",
-    "plot_details",
-]
-
 REST = "the others"
 
 # Clear differences that a summary spells out.

@@ -17,8 +17,6 @@ from privrank.results.guarantee import UNFINISHED, delta_notes
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import largest_ratio
 
-__all__ = ["fit_warnings", "part_notes", "warn_of"]
-
 IntArray = NDArray[np.int64]
 
 BEYOND = (

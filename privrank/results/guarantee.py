@@ -16,35 +16,6 @@ from privrank.release import names
 from privrank.release.release import Part, Release, distribution_name
 from privrank.release.survey import Design
 
-__all__ = [
-    "allowance",
-    "SEEDED",
-    "UNCERTAIN",
-    "UNFINISHED",
-    "UNIDENTIFIED",
-    "bound_notes",
-    "caption",
-    "column_name",
-    "count_notes",
-    "delta_notes",
-    "format_pvalue",
-    "comparison_header",
-    "level_notes",
-    "loss_notes",
-    "noise_source",
-    "privacy_notes",
-    "promise",
-    "pvalue_cell",
-    "rank_range",
-    "reading",
-    "release_facts",
-    "seed_notes",
-    "spent",
-    "column_heads",
-    "title",
-    "units",
-]
-
 UNFINISHED = (
     "Warning: the solver stopped before it had reached the minimum to the precision it works to, "
     "so the estimates may be off: use a larger penalty."

@@ -19,8 +19,6 @@ from privrank.util.checks import check_alpha
 from privrank.util.formula import constraint
 from privrank.util.solvers import pseudo_inverse, rank
 
-__all__ = ["ContrastTests", "t_test", "wald_test"]
-
 FloatArray = NDArray[np.float64]
 
 # Letters of the name of a contrast that are shown.

@@ -7,8 +7,6 @@ from math import inf
 from privrank.privacy.budget import Ledger
 from privrank.results.tables import Table
 
-__all__ = ["Budget"]
-
 
 class Budget(Ledger):
     """A ledger of the privacy budget of one data set, in memory or on disk.

@@ -24,18 +24,6 @@ from privrank.release.release import Release
 if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
 
-__all__ = [
-    "aic",
-    "bic",
-    "deviance",
-    "df_model",
-    "df_resid",
-    "glance",
-    "llf",
-    "llnull",
-    "maximised",
-]
-
 
 def _why_none(release: Release) -> str:
     """Return why a release has no likelihood, in one sentence; empty if it has one."""

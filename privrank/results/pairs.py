@@ -18,15 +18,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.checks import check_flag
 
-__all__ = [
-    "probability_name",
-    "pair_table",
-    "predictions",
-    "predictors_of",
-    "quasi_table",
-    "worth_table",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

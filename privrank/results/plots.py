@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "consensus",
-    "differences",
-    "effect",
-    "group_worths",
-    "null_distribution",
-    "pairwise",
-    "planned",
-    "png",
-    "win_rates",
-    "worth",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Effects", "PooledResult", "Survey", "pooled"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -349,7 +347,9 @@ class PooledResult:
         table["std_err"] = of.errors(*rows)[0]
         if isinstance(self.results[0], BTLResult):
             probability = self.results[0].link.probability
-            table[probability_name([result.release for result in self.results])] = probability(value)
+            table[probability_name([result.release for result in self.results])] = probability(
+                value
+            )
             limits = {name: probability(limit) for name, limit in limits.items()}
         pvalue = of.pvalues(*rows, 0.0 if self._worths else 0.5)
         return pd.DataFrame(table | limits | {"pvalue": pvalue})

@@ -69,8 +69,6 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.util.arrays import own
 from privrank.util.solvers import inverse, solve_each, square_root, zero
 
-__all__ = ["Pooled", "Source", "fraction_source", "pool", "score_source", "worth_source"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["RankTestResult", "impossible", "read_test"]
-
 # The method that maps categories at random, of which the power is not simulated.
 _MAPPED = "goldreich"
 

@@ -26,8 +26,6 @@ from privrank.release.plan import Plan
 from privrank.release.survey import Sample
 from privrank.util.solvers import zero
 
-__all__ = ["comparison_rejects", "rejection_probability"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

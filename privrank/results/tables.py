@@ -12,8 +12,6 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["RANK_OF", "Column", "Table", "interval_heads", "printed", "render"]
-
 # How the line of a column starts that has the rank of a term.
 RANK_OF = "rank of "
 

@@ -17,16 +17,6 @@ from privrank.results.guarantee import format_pvalue
 if TYPE_CHECKING:
     from privrank.results.ranktest import RankTestResult
 
-__all__ = [
-    "against_null",
-    "against_uniformity",
-    "between_groups",
-    "facts",
-    "findings",
-    "hypotheses_of_uniformity",
-    "redrawn",
-]
-
 _DISJOINT = (
     "The statistic sees consensus on the order of disjoint random pairs of items, and nothing that "
     "leaves these pairs even; method='auto' does."

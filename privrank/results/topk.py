@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["TopKResult", "equal_variances", "rate_variance"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -19,8 +19,6 @@ from privrank.util.checks import check_flag
 if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
 
-__all__ = ["fit_table"]
-
 _LIKELIHOOD = "The log-likelihood takes answers as independent, and a tie as half a win to each."
 
 _ENDLESS = (
