@@ -231,7 +231,7 @@ def _components(margins: FloatArray) -> list[IntArray]:
 
 
 def _by_subsets(block: FloatArray) -> IntArray:
-    from privrank.kernels.search import last_terms, split_costs, subset_values
+    from privrank.kernels.subsets import last_terms, split_costs, subset_values
 
     m = len(block)
     halves = split_costs(block)

@@ -1,4 +1,4 @@
-"""How orders of items are looked for: by moves, by pivots, over the subsets that may come first."""
+"""Loops over pair matrices that look for an order."""
 
 from __future__ import annotations
 
@@ -78,50 +78,3 @@ def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> 
                     order[k] = order[k + step]
                 order[target] = item
     return order
-
-
-def split_costs(block: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the costs of placing each item behind a set, over the sets of two halves of items."""
-    m = len(block)
-    tables = []
-    for columns in (block[:, : m // 2], block[:, m // 2 :]):
-        sums = np.zeros((m, 1))
-        for column in columns.T:
-            sums = np.hstack((sums, sums + column[:, None]))
-        tables.append(np.ascontiguousarray(sums))
-    return tables[0], tables[1]
-
-
-def subset_values(halves: tuple[FloatArray, FloatArray], *, soft: bool = False) -> FloatArray:
-    """Return for each set of items the least total cost of ordering it, or its soft minimum.
-
-    Given the costs of :func:`split_costs`, returns the 2^m values V of the sets, written as bits:
-    V(A) = min or -log sum exp(-.) over i in A of V(A - i) + cost(i, A - i), V(empty) = 0: the last
-    item of A is i. With ``soft``, exp(-V(A)) is the sum of exp(-cost) over all orders of A.
-    """
-    low, high = halves
-    m, width = low.shape
-    sets, items = np.arange(1 << m, dtype=np.int32), np.arange(m, dtype=np.int32)
-    inside = (sets[:, None] >> items) & 1 > 0
-    size = inside.sum(axis=1)
-    values = np.zeros(1 << m)
-    for several in range(1, m + 1):
-        layer = np.flatnonzero(size == several)
-        last = np.nonzero(inside[layer])[1].reshape(-1, several)
-        rests = layer[:, None] ^ (1 << last)
-        costs = values[rests] + low[last, rests % width] + high[last, rests // width]
-        least = costs.min(axis=1)
-        values[layer] = (
-            least - np.log(np.exp(least[:, None] - costs).sum(axis=1)) if soft else least
-        )
-    return values
-
-
-def last_terms(
-    values: FloatArray, halves: tuple[FloatArray, FloatArray], subset: int, members: list[int]
-) -> FloatArray:
-    """Return for each member of `subset` the value of the rest and of placing it last."""
-    low, high = halves
-    rests = subset ^ (1 << np.array(members))
-    width = low.shape[1]
-    return np.asarray(values[rests] + low[members, rests % width] + high[members, rests // width])

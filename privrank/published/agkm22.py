@@ -122,7 +122,7 @@ def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) ->
     cost(i, A - i)). So drawing the last item in proportion to these, then the last of the others,
     and so on, gives each order its exact probability.
     """
-    from privrank.kernels.search import last_terms, split_costs, subset_values
+    from privrank.kernels.subsets import last_terms, split_costs, subset_values
 
     block = rate * np.array(pairs, dtype=np.float64)
     np.fill_diagonal(block, 0.0)

@@ -30,9 +30,9 @@ KERNELS = {
     "rankings.packed_pairs",
     "rankings.pair_counts",
     "rankings.places_of",
-    "search.last_terms",
-    "search.split_costs",
-    "search.subset_values",
+    "subsets.last_terms",
+    "subsets.split_costs",
+    "subsets.subset_values",
 }
 # What objective perturbation minimises, and by what: convex functions of arrays, of which nothing
 # is kept. Fits to releases, which know no mechanisms, use them as well.
