@@ -351,7 +351,7 @@ def noisy_tail(
         return np.asarray(2.0 * ndtr(-x / np.sqrt(sd**2 + distribution.variance * lengths)))
     gap, error, a = (np.ravel(part) for part in (x, sd, first))
     ratio = np.zeros(x.size) if second is None else np.broadcast_to(second, x.shape).ravel() / a
-    known, which = _told_apart(ratio)
+    known, which = _separated(ratio)
     tables = [_sizes(distribution, float(each)) for each in known]
     sizes, widths = (np.array(part) for part in zip(*tables, strict=True))
     share = -np.diff(_beyond(), append=0.0)
@@ -365,7 +365,7 @@ def noisy_tail(
     return np.asarray(out.reshape(x.shape))
 
 
-def _told_apart(ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
+def _separated(ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
     """Return the ratios of two weights that are distinguished, and which of them each ratio is.
 
     Items compared equally often have the ratio 1. Where there are many ratios each takes the

@@ -102,8 +102,8 @@ def predictions(
     t = np.where(inference.equations.identifies(shown), t, np.nan)
     lower, upper = intervals(inference, shown, alpha)
     sides = {probability_name([inference.release]): t, "lower": lower, "upper": upper}
-    chances = {name: link.probability(side) for name, side in sides.items()}
-    return pd.DataFrame(chances, index=index)
+    probabilities = {name: link.probability(side) for name, side in sides.items()}
+    return pd.DataFrame(probabilities, index=index)
 
 
 def worth_table(

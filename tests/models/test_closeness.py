@@ -49,7 +49,7 @@ def test_the_line_of_the_quick_start_runs():
         university().fit(epsilon=0.1, budget=budget)
 
 
-def test_different_distributions_are_told_apart_and_equal_ones_are_not():
+def test_different_distributions_are_separated_and_equal_ones_are_not():
     one, other = mallows(0.6, 200), mallows(0.85, 150, seed=2)
     for method in ("auto", "kendall", "mmd"):
         assert pr.ClosenessTest(one, other).fit(1.0, method=method, rng=seeded()).pvalue < 0.01

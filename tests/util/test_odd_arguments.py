@@ -80,7 +80,7 @@ FIT = {"epsilon": 1.0, "rng": seeded}
 POINT = {"nobs": 100, "epsilon": 1.0}
 BTL = pr.power.BTLPower(items=4, max_rows=6, design="public")
 CHOICES = pr.power.UniformityPower(2, kind="choices")
-TOP = pr.power.TopKPower(4, 2, max_rows=6, replicates=100)
+TOP = pr.power.TopKPower(4, k=2, max_rows=6, replicates=100)
 
 
 def tradeoff(epsilons, nobs=100):
@@ -195,7 +195,7 @@ def test_methods_of_results_are_as_careful(results):
 
 NUMBERS = {
     "worths of a plan": lambda values: pr.power.BTLPower(items=4, worths=values),
-    "worths of a selection": lambda values: pr.power.TopKPower(2, 1, worths=values),
+    "worths of a selection": lambda values: pr.power.TopKPower(2, k=1, worths=values),
     "shares": lambda values: pr.power.ClosenessPower(3, kind="choices", shares=values),
     "null of a plan": pr.power.IdentityPower,
     "worths": pr.PlackettLuce,
