@@ -4,8 +4,8 @@ Replaced is the smallest surface that makes every release a constant:
 
 - ``draw`` of every distribution of noise, unless it has no variance: a statistic that is released
   without noise stays what it is, and is seen;
-- the random sources of `privrank.privacy.noise`, whose numbers do not depend on data: permutations,
-  completions and re-labellings then are the same for all data of a shape;
+- the random sources of `privrank.privacy.noise` and `draws`, whose numbers do not depend on data:
+  permutations, completions and re-labellings then are the same for all data of a shape;
 - ``draw_bit``, unless the bit is certain: its probability is secret, one draw of it is not;
 - `SECRET`: functions inside a mechanism whose arguments are secret and hold the noise already, and
   whose value is what is released. Each has its own proof and its own enumeration.
@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from privrank.mechanisms import closeness
-from privrank.privacy import noise
+from privrank.privacy import draws, noise
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.published import agkm22
@@ -137,6 +137,6 @@ def hold_still(patch, volume="quiet"):
         patch.setattr(distribution, "draw", draw)
     for name, constant in SOURCES.items():
         chosen = partial(constant, volume=size) if constant is bit else constant
-        replace_everywhere(patch, getattr(noise, name), chosen)
+        replace_everywhere(patch, vars(draws).get(name) or vars(noise)[name], chosen)
     for function, constant in SECRET.items():
         replace_everywhere(patch, function, partial(constant, exact=function, volume=size))

@@ -18,7 +18,7 @@ import pandas as pd
 
 from privrank.encode import frames
 from privrank.encode.roles import Columns, Names, check_numeric, item_codes, only_for
-from privrank.privacy.noise import draw_orders
+from privrank.privacy.draws import draw_orders
 from privrank.util.arrays import FloatArray, IntArray, blocks
 from privrank.util.checks import as_list, check_choice, check_items, check_name, check_rng
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.privacy.samplers import digits
+from privrank.privacy.noise import digits
 from privrank.util.arrays import IntArray
 
 Partial = Literal["refuse", "complete"]

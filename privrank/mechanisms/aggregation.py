@@ -20,7 +20,7 @@ from privrank.consensus.rules import Rule, consensus_of
 from privrank.encode.encoded import EncodedSample
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import draw_permutation
+from privrank.privacy.draws import draw_permutation
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import Plan
 from privrank.release.release import Release

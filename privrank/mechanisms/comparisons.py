@@ -32,7 +32,7 @@ from privrank.mechanisms.tallies import (
     wins_met,
 )
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import draw_permutation
+from privrank.privacy.draws import draw_permutation
 from privrank.release.kept import kept
 from privrank.release.names import (
     CEILING,

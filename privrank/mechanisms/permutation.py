@@ -68,7 +68,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.plans.closeness import RankKernel
-from privrank.privacy.noise import LARGEST_SHUFFLE, draw_one_each, draw_shuffles, secret_generator
+from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
+from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray
 
 TableArray = NDArray[np.int32]

@@ -17,13 +17,8 @@ from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.plans.samples import Effect
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import (
-    draw_bit,
-    draw_one_each,
-    draw_orders,
-    draw_permutation,
-    draw_uniforms,
-)
+from privrank.privacy.draws import draw_bit, draw_orders, draw_permutation, draw_uniforms
+from privrank.privacy.noise import draw_one_each
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release

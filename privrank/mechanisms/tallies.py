@@ -31,7 +31,7 @@ from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.plans.choice import FINE, STEPS
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import draw_permutation, draw_rows
+from privrank.privacy.draws import draw_permutation, draw_rows
 from privrank.release.names import ACTIVITY, GROUP_ANSWERS, MOMENTS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.plan import Plan
 from privrank.release.release import Release

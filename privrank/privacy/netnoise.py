@@ -26,8 +26,13 @@ import numpy as np
 
 from privrank.privacy.gaussian import integer_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum, geometric
-from privrank.privacy.samplers import LARGEST
+from privrank.privacy.noise import (
+    LARGEST,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    clipped_sum,
+    geometric,
+)
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.util.arrays import IntArray
 

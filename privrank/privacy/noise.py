@@ -1,9 +1,17 @@
 """Distributions of noise: scales from a budget, moments; the only place that draws privacy noise.
 
-Secure noise is made of random bits of the operating system by `samplers`, whose distributions are
-exact. Scales are chosen in exact fractions. Seeded noise, from a caller's
-``numpy.random.Generator``, follows the same distribution but may not be published: whoever holds
-the seed subtracts the noise.
+Secure noise is made of random bits of the operating system. Scales are chosen in exact fractions.
+Seeded noise, from a caller's ``numpy.random.Generator``, follows the same distribution but may not
+be published: whoever holds the seed subtracts the noise.
+
+**Exactness.** Every random decision of secure noise is a coin: heads where U < p, with U uniform on
+[0, 1] and p known to any number of binary digits. The digits of U are random bits. They are taken
+until they differ from those of p, which settles the coin: 16 or 32 of them at first, in vectors,
+and 64 more at a time for the few coins that these leave open. All probabilities are 1 / (e^x + c)
+with a rational x >= 0 and c = 0 or 1. Their digits come from `digits`, whole numbers with a proved
+error, so each coin has the probability p exactly. What is drawn has no largest value: numbers
+beyond 2^62 are Python integers, in arrays of objects. Given random bits that are independent and
+fair, the distributions hold exactly.
 """
 
 from __future__ import annotations
@@ -13,6 +21,7 @@ import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
@@ -20,13 +29,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.privacy import samplers
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import IntArray
+
+Bits = Callable[[int], bytes]
+"""Returns so many random bytes."""
+
+Integers = NDArray[Any]
+"""int64, or Python integers where one does not fit."""
+
+LARGEST = 2**62
+"""Numbers below it are int64, so that the sum of two still is."""
+
+_SLACK = 2.0**-24
+"""Distance from the float of a probability beyond which it decides; its error is below 2^-45."""
 
 NoiseSource = Literal["secure", "seeded", "none", "respondents"]
-
-LARGEST_SHUFFLE = 2**16
-"""Elements of the permutations that `draw_shuffles` can draw."""
 
 _LARGEST_SCALE = 2.0**52
 """Beyond this the noise no longer fits 64-bit integers with a margin."""
@@ -48,16 +65,138 @@ def _private_scale(sensitivity: int, target: float) -> float:
     return scale
 
 
-def clipped_sum(values: IntArray, noise: samplers.Integers) -> IntArray:
+def clipped_sum(values: IntArray, noise: Integers) -> IntArray:
     """Return the exact sum, moved to the end of 64 bits where it passes it: post-processing."""
     ends = np.iinfo(np.int64)
     noise = noise.reshape(values.shape)
-    room = ends.max - samplers.LARGEST
+    room = ends.max - LARGEST
     if noise.dtype != object and ((-room <= values) & (values <= room)).all():
         return values + noise
     total = (int(value) + int(step) for value, step in zip(values.flat, noise.flat, strict=True))
     inside = [min(max(number, ends.min), ends.max) for number in total]
     return np.array(inside, dtype=np.int64).reshape(values.shape)
+
+
+@lru_cache(maxsize=4096)
+def digits(x: Fraction, bits: int, one: int) -> int:
+    """Return floor(2^bits / (e^x + one)) for a rational x >= 0 and one = 0 or 1.
+
+    Notes
+    -----
+    **Privacy.** No probability is rounded, so the losses that are proved of a distribution are
+    those of what is drawn. Let y = e^-x, so that p = y / (1 + one y). The quotient x, its
+    exponential, the sum and the last quotient are each rounded correctly to P decimal digits, by a
+    relative 10^(1-P) / 2 at most. As x e^-x < 1/2 the first two move y by less than 10^(1-P), and p
+    changes by no more than y does; the others move p by less than 10^(1-P). Cutting p after P
+    decimals adds 10^-P. So the whole number n below is off by less than 50 of 10^P p, and where
+    both ends of that interval have the same floor it is the one wanted. e^x is irrational but at x
+    = 0, so a larger P always ends the search. From x = bits on the floor is 0, as e > 2.
+    """
+    if x == 0:
+        return (1 << bits) // (1 + one)
+    if x >= bits:
+        return 0
+    places = 12 + bits // 3
+    while True:
+        context = Context(prec=places, Emax=MAX_EMAX, Emin=MIN_EMIN)
+        y = context.exp(-context.divide(Decimal(x.numerator), Decimal(x.denominator)))
+        p = context.divide(y, context.add(y, 1)) if one else y
+        n, whole = int(p.scaleb(places, context)), int(10**places)
+        low, high = ((n - 50) << bits) // whole, ((n + 50) << bits) // whole
+        if low == high:
+            return low
+        places *= 2
+
+
+def _settle(word: int, known: int, x: Fraction, one: int, bits: Bits) -> bool:
+    """Return whether U < 1 / (e^x + one), given the first `known` binary digits of U."""
+    while word == (level := digits(x, known, one)):
+        word = word << 64 | int.from_bytes(bits(8), "little")
+        known += 64
+    return bool(word < level)
+
+
+def _heads(x: Fraction, one: int, size: int, bits: Bits) -> NDArray[np.bool_]:
+    """Return independent coins that fall heads with probability 1 / (e^x + one), x > 0."""
+    level = digits(x, 16, one)
+    words = np.frombuffer(bits(2 * size), dtype="<u2")
+    heads = words < level
+    for place in np.flatnonzero(words == level):
+        heads[place] = _settle(level, 16, x, one, bits)
+    return heads
+
+
+def exact_geometric(scale: float, size: int, bits: Bits) -> Integers:
+    """Return independent whole numbers k >= 0 with P(k) proportional to exp(-k / scale).
+
+    The positive scale is taken as the rational number it is. Python integers where one of them is
+    2^62 or more.
+
+    Notes
+    -----
+    **Statistic.** With k = b_0 + 2 b_1 + ... + 2^J h the probability is a product: the binary
+    digits b_j below 2^J and h are independent. b_j is 1 with probability q / (1 + q) for
+    q = exp(-2^j / scale), that is 1 / (e^(2^j / scale) + 1), and h is geometric with ratio
+    exp(-2^J / scale): it counts heads before the first tails. J is the least with 2^J > scale.
+    """
+    rate = 1 / Fraction(scale)
+    low = max(0, math.frexp(scale)[1])
+    number = np.zeros(size, dtype=np.int64)
+    for place in range(low):
+        number |= _heads(rate * 2**place, 1, size, bits).astype(np.int64) << place
+    above, todo = np.zeros(size, dtype=np.int64), np.arange(size)
+    while todo.size:
+        todo = todo[_heads(rate * 2**low, 0, todo.size, bits)]
+        above[todo] += 1
+    if size and int(above.max()) + 1 >= LARGEST >> low:
+        return np.asarray(number.astype(object) + above.astype(object) * 2**low)
+    return number + (above << low)
+
+
+def exact_laplace(scale: float, size: int, bits: Bits) -> Integers:
+    """Return independent integers k with P(k) proportional to exp(-|k| / scale).
+
+    The difference of two independent geometric variables: at k it is the sum over j of
+    (1 - q)^2 q^(2 j + |k|), which is (1 - q) / (1 + q) q^|k|.
+    """
+    both = exact_geometric(scale, 2 * size, bits)
+    return np.asarray(both[:size] - both[size:])
+
+
+def exact_gaussian(scale: float, size: int, bits: Bits) -> Integers:
+    """Return independent integers k with P(k) proportional to exp(-k^2 / (2 scale^2)).
+
+    Notes
+    -----
+    **Statistic.** A discrete Laplace variable k of scale t = floor(scale) + 1 is kept with
+    probability exp(-g), g = (|k| - scale^2 / t)^2 / (2 scale^2): the product of the two is
+    proportional to exp(-k^2 / (2 scale^2)). The coin looks at 32 binary digits of U and at exp(-g)
+    in double precision. That is off by less than 2^-45: as scale^2 / t < scale, rounding moves
+    z = (|k| - scale^2 / t) / scale by a few units of 2^-53 (|z| + 1), hence exp(-z^2 / 2) by a few
+    of them as well, and the exponential function adds few more. Where U is within 2^-24 of it the
+    exact coin decides.
+
+    References
+    ----------
+    Canonne, Kamath and Steinke (2020), Algorithm 3, https://doi.org/10.29012/jpc.784.
+    """
+    square, wide = Fraction(scale) ** 2, math.floor(scale) + 1
+    out: Integers = np.zeros(size, dtype=np.int64)
+    todo = np.arange(size)
+    while todo.size:
+        k = exact_laplace(float(wide), todo.size, bits)
+        words = np.frombuffer(bits(4 * todo.size), dtype="<u4")
+        deviation = (np.abs(k).astype(np.float64) - scale * (scale / wide)) / scale
+        gap = words * 2.0**-32 - np.exp(-0.5 * deviation**2)
+        kept = gap < 0
+        for place in np.flatnonzero(np.abs(gap) <= _SLACK):
+            g = (abs(int(k[place])) - square / wide) ** 2 / (2 * square)
+            kept[place] = _settle(int(words[place]), 32, g, 0, bits)
+        if k.dtype == object:
+            out = out.astype(object)
+        out[todo[kept]] = k[kept]
+        todo = todo[~kept]
+    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +272,11 @@ class DiscreteLaplace:
             return values.copy()
         return clipped_sum(values, self.noise(values.size, rng))
 
-    def noise(self, size: int, rng: np.random.Generator | None) -> samplers.Integers:
+    def noise(self, size: int, rng: np.random.Generator | None) -> Integers:
         """Return noise alone, whole numbers of any size; scale 0 has none to draw."""
         if rng is not None:
             return self.simulate(size, rng)
-        return samplers.laplace(self.scale, size, os.urandom)
+        return exact_laplace(self.scale, size, os.urandom)
 
     def simulate(self, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Return noise alone from a Generator, for seeded fits and for calibration.
@@ -190,7 +329,7 @@ class DiscreteGaussian:
             return values.copy()
         if rng is not None:
             return clipped_sum(values, self.simulate(values.shape, rng))
-        return clipped_sum(values, samplers.gaussian(self.scale, values.size, os.urandom))
+        return clipped_sum(values, exact_gaussian(self.scale, values.size, os.urandom))
 
     def simulate(self, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Return noise alone from a Generator, for seeded fits and for calibration.
@@ -216,10 +355,10 @@ class DiscreteGaussian:
 
 def conditioned(
     distribution: DiscreteLaplace,
-    wanted: Callable[[samplers.Integers], NDArray[np.bool_]],
+    wanted: Callable[[Integers], NDArray[np.bool_]],
     size: int,
     rng: np.random.Generator | None,
-) -> samplers.Integers:
+) -> Integers:
     """Return variables given that they are `wanted`: others are drawn again before any is used."""
     drawn = distribution.noise(size, rng)
     while (again := np.flatnonzero(~wanted(drawn))).size:
@@ -229,7 +368,7 @@ def conditioned(
     return drawn
 
 
-def geometric(scale: float, size: int, rng: np.random.Generator | None) -> samplers.Integers:
+def geometric(scale: float, size: int, rng: np.random.Generator | None) -> Integers:
     """Return variables that are k or more with probability exp(-k / scale), k = 0, 1, 2, ...
 
     Discrete Laplace variables given that they are not negative, as more than half of them are at
@@ -238,7 +377,7 @@ def geometric(scale: float, size: int, rng: np.random.Generator | None) -> sampl
     return conditioned(DiscreteLaplace(scale), lambda drawn: drawn >= 0, size, rng)
 
 
-def draw_nonzero(scale: float, size: int, rng: np.random.Generator | None) -> samplers.Integers:
+def draw_nonzero(scale: float, size: int, rng: np.random.Generator | None) -> Integers:
     """Return discrete Laplace variables given that they are not 0: zeros are drawn again.
 
     The sign is a fair coin, independent of |k| - 1, which is geometric with ratio exp(-1 / scale).
@@ -266,20 +405,6 @@ def draw_cells(
     return np.array([int(half) * Fraction(cell) / 2 for half in halves], dtype=object)
 
 
-def draw_bit(probability: float, rng: np.random.Generator | None) -> int:
-    """Return 1 with the given probability, else 0, to within 2^-53."""
-    uniform = random.SystemRandom().random() if rng is None else rng.random()
-    return int(uniform < probability)
-
-
-def draw_uniforms(rows: int, columns: int, rng: np.random.Generator | None) -> FloatArray:
-    """Return independent uniform numbers in [0, 1), multiples of 2^-53, shape (rows, columns)."""
-    if rng is not None:
-        return np.asarray(rng.random((rows, columns)))
-    words = np.frombuffer(os.urandom(8 * rows * columns), dtype=np.uint64).reshape(rows, columns)
-    return np.asarray((words >> np.uint64(11)) * 2.0**-53)
-
-
 def draw_one_each(sizes: IntArray, rng: np.random.Generator | None) -> IntArray:
     """Return for each group a uniform position in 0..size - 1, independently.
 
@@ -301,65 +426,6 @@ def draw_one_each(sizes: IntArray, rng: np.random.Generator | None) -> IntArray:
     return out
 
 
-def draw_rows(
-    group: IntArray, size: IntArray, most: int, rng: np.random.Generator | None
-) -> IntArray:
-    """Return how many of each kind of rows are kept where `most` rows of every group are drawn.
-
-    Given the group of each kind of rows, not negative, groups in one piece; and how many rows of a
-    kind there are. Of a group with no more than `most` rows all are kept.
-
-    Notes
-    -----
-    **Statistic.** Rows are numbered, kind after kind. Uniform numbers of a group are drawn until
-    the wanted number of them differ. Nothing but how many differ decides when that ends, so every
-    permutation of a group's rows leaves the distribution of the drawn set as it is: all sets of
-    that size are equally likely, and so are their complements. What is drawn is whichever is
-    smaller, the rows that are kept or those that are left out; memory is needed for no others.
-    Groups are independent.
-    """
-    # `ends` number the rows of all kinds; `total` are the rows of each group
-    last = np.flatnonzero(np.diff(group, append=-1))
-    place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
-    ends = np.cumsum(size)
-    total = np.diff(ends[last], prepend=0)
-    kept = np.minimum(total, min(most, 2**62))
-    few = np.minimum(kept, total - kept)
-    drawn, missing = np.zeros(0, dtype=np.int64), few
-    while missing.any():
-        # so many more numbers for each group as are missing; repeated ones are dropped
-        who = np.repeat(np.arange(len(last)), missing)
-        fresh = (ends[last] - total)[who] + draw_one_each(total[who], rng)
-        drawn = np.sort(np.concatenate((drawn, fresh)))
-        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
-        found = np.searchsorted(ends[last], drawn, side="right")
-        missing = few - np.bincount(found, minlength=len(last))
-    taken = np.bincount(np.searchsorted(ends, drawn, side="right"), minlength=len(size))
-    return np.where((few == kept)[place], taken, size - taken)
-
-
-def draw_orders(rows: int, columns: int, rng: np.random.Generator | None) -> IntArray:
-    """Return independent uniform permutations of 0..columns - 1, one per row of a matrix.
-
-    Each row orders independent 64-bit keys. Given that the keys of a row differ, all orders are
-    equally likely; a row with equal keys is drawn again.
-    """
-    orders = np.empty((rows, columns), dtype=np.int64)
-    todo = np.arange(rows)
-    while todo.size:
-        shape = (todo.size, columns)
-        if rng is None:
-            keys = np.frombuffer(os.urandom(8 * todo.size * columns), dtype=np.uint64)
-        else:
-            keys = rng.integers(2**64, size=shape, dtype=np.uint64)
-        keys = keys.reshape(shape)
-        order = np.argsort(keys, axis=1)
-        orders[todo] = order
-        sorted_keys = np.take_along_axis(keys, order, axis=1)
-        todo = todo[(sorted_keys[:, 1:] == sorted_keys[:, :-1]).any(axis=1)]
-    return orders
-
-
 def draw_below(total: int, rng: np.random.Generator | None) -> int:
     """Return a uniform integer in 0..total - 1, exactly, for any positive Python integer."""
     if rng is None:
@@ -371,49 +437,3 @@ def draw_below(total: int, rng: np.random.Generator | None) -> int:
         # a run of values that would pass 2^(32 words) is incomplete, and drawn again
         if bits < limit:
             return bits % total
-
-
-def draw_permutation(size: int, rng: np.random.Generator | None) -> tuple[int, ...]:
-    """Return a uniform permutation of range(size), to break ties between noisy counts."""
-    if rng is not None:
-        return tuple(int(k) for k in rng.permutation(size))
-    order = list(range(size))
-    random.SystemRandom().shuffle(order)
-    return tuple(order)
-
-
-def draw_shuffles(rows: int, columns: int, rng: np.random.Generator | None) -> NDArray[np.int32]:
-    """Return independent uniform permutations of range(columns), shape (rows, columns).
-
-    Secure draws take 32 bits of the operating system per element. A row whose words would favour
-    some places is drawn again as a whole, so permutations are exactly uniform. With at most
-    `LARGEST_SHUFFLE` columns that happens to fewer than half of the rows, mostly to very few.
-    """
-    if columns > LARGEST_SHUFFLE:
-        raise ValueError(f"a shuffle has at most {LARGEST_SHUFFLE:,} elements, not {columns:,}.")
-    from privrank.kernels import rankings as kernels
-
-    out = np.empty((rows, columns), dtype=np.int32)
-    todo = np.arange(rows)
-    while todo.size:
-        if rng is None:
-            words = np.frombuffer(os.urandom(4 * todo.size * columns), dtype=np.uint32)
-        else:
-            words = rng.integers(0, 2**32, todo.size * columns, dtype=np.uint32)
-        out[todo], fair = kernels.shuffles(words.reshape(todo.size, columns))
-        todo = todo[~fair]
-    return out
-
-
-def secret_generator() -> np.random.Generator:
-    """Return a generator for secret randomness other than noise, to be used once and forgotten.
-
-    Philox, which enciphers a counter, with its key and the counter's start, 384 bits in all, from
-    the operating system. It serves distributions that take more than a shuffle of few elements;
-    whoever uses it assumes that by what is released, one rounded p-value, its numbers cannot be
-    distinguished from independent uniform ones.
-    """
-    # 128 bits are the key, the other 256 where the counter starts
-    bits = int.from_bytes(os.urandom(48), "little")
-    philox = np.random.Philox(key=bits & (2**128 - 1), counter=bits >> 128)
-    return np.random.Generator(philox)

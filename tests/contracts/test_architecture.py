@@ -264,7 +264,7 @@ def test_the_room_of_privacy_needs_only_numbers():
 # What runs on a respondent's device: NumPy, the standard library and these modules alone.
 CLIENT = {"client", "protocols", "protocols_orders", "protocols_vectors", "publicdraws"}
 CLIENT |= {"responses"}
-LENT = {"privacy", "privacy.samplers", "util", "util.arrays", "util.checks"}
+LENT = {"privacy", "privacy.noise", "util", "util.arrays", "util.checks"}
 
 
 def test_the_client_needs_only_numpy():
@@ -422,7 +422,7 @@ def test_only_noise_and_responses_use_random_bits_of_the_system():
         for module in MODULES
         if uses(module, "secrets") or uses(module, "random") or "urandom" in attributes(module)
     }
-    assert systems == {"privacy.noise", "local.responses"}
+    assert systems == {"privacy.draws", "privacy.noise", "local.responses"}
 
 
 def test_only_a_client_draws_reports():
@@ -435,14 +435,14 @@ def test_only_a_client_draws_reports():
 def test_no_generator_is_made_outside_the_null_tables():
     # A generator of one's own would be noise or calibration nobody can audit. nulls has the
     # public counter seed; datasets breaks ties of plain rankings, which are not released; simulate
-    # draws from models, without data. noise makes one of secret bits for what is no noise.
+    # draws from models, without data. draws makes one of secret bits for what is no noise.
     made = {"default_rng", "Philox", "PCG64", "SeedSequence", "RandomState", "seed"}
     found = {module: attributes(module) & made for module in MODULES}
     assert {module: makers for module, makers in found.items() if makers} == {
         "hypotheses.nulls": {"Philox", "SeedSequence"},
         "datasets": {"default_rng"},
         "distributions.simulate": {"default_rng"},
-        "privacy.noise": {"Philox"},
+        "privacy.draws": {"Philox"},
     }
 
 

@@ -92,7 +92,7 @@ def test_noise_is_that_of_the_plan(watches):
 def test_a_reviewer_can_read_the_chain(watches):
     parts = chain.counted(watches.values())
     sizes = parts["from a data frame to its release"]
-    assert {"mechanisms.spend", "privacy.samplers", "privacy.budget"} <= sizes.keys()
+    assert {"mechanisms.spend", "privacy.noise", "privacy.budget"} <= sizes.keys()
     assert 1_000 < sum(sizes.values()) <= MOST_LINES
     assert len(sizes) <= MOST_MODULES
     assert chain.lines_of_rooms() <= MOST_OF_ROOMS

@@ -28,7 +28,7 @@ from privrank.plans.closeness import (
     mean_sensitivity,
 )
 from privrank.privacy import noise
-from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
+from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 
 # Seeded tests give the same answer every time; secure ones fail by chance this often.
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}
@@ -188,7 +188,7 @@ SIZES = [(1, 1), (1, 4), (2, 2), (3, 2), (2, 4), (3, 3), (1, 2, 3), (2, 2, 2)]
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_total_variation_reach_is_exact(sizes):
+def test_total_variation_sensitivity_is_exact(sizes):
     reach = mean_sensitivity(np.array(sizes), 1.0)
     assert largest_change(total_variation, sizes, 3) == pytest.approx(reach, rel=1e-12)
 
@@ -204,7 +204,7 @@ def test_chi_square_sensitivity_is_exact(sizes):
 
 @pytest.mark.parametrize("kernel", ["kendall", "mallows"])
 @pytest.mark.parametrize("sizes", [(1, 3), (2, 2), (3, 2), (1, 1, 2)], ids=str)
-def test_kernel_distance_reach_is_exact(kernel, sizes):
+def test_kernel_distance_sensitivity_is_exact(kernel, sizes):
     gram = list(gram_blocks(S3, kernel))
     reach = mean_sensitivity(np.array(sizes), DIAMETER[kernel])
     change = largest_change(lambda tables: kernel_distance(tables, gram), sizes, 6)
@@ -238,7 +238,7 @@ def test_reach_of_the_statistic_of_acharya_sun_and_zhang(n):
     np.testing.assert_allclose(chi_square(tables), statistic(tables) + occur)
 
 
-def test_faults_in_the_reach_show():
+def test_faults_in_the_sensitivity_show():
     # the size of the first sample in place of the smaller one
     assert largest_change(total_variation, (3, 1), 3) > 2.9 * 1 / 3
     gram = list(gram_blocks(S3, "mallows"))

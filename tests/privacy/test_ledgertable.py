@@ -92,7 +92,7 @@ def test_minus_zero_is_zero(path):
     assert str(budget.spendings[0].delta) == "0.0" and budget.left == (0.5, 0.0)
 
 
-def test_a_link_and_another_folder_reach_the_same_ledger(path, monkeypatch):
+def test_a_link_and_another_folder_sensitivity_the_same_ledger(path, monkeypatch):
     filled(path, 1)
     (path.parent / "link").symlink_to(path)
     monkeypatch.chdir(path.parent)

@@ -9,10 +9,18 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import chi2_contingency, chisquare
 
-from privrank.privacy import netnoise, noise, samplers
+from privrank.privacy import netnoise, noise
 from privrank.privacy.netnoise import ZeroSumLaplace
-from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum, draw_cells
-from privrank.privacy.samplers import digits, gaussian, geometric, laplace
+from privrank.privacy.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    clipped_sum,
+    digits,
+    draw_cells,
+)
+from privrank.privacy.noise import exact_gaussian as gaussian
+from privrank.privacy.noise import exact_geometric as geometric
+from privrank.privacy.noise import exact_laplace as laplace
 
 FALSE_ALARM = 1e-4
 ENDS = np.iinfo(np.int64)
@@ -58,7 +66,7 @@ def test_a_coin_has_its_probability_in_every_word(one):
     words = np.arange(2**16, dtype="<u2").tobytes()
     for following, expected in ((bytes(8), True), (bytes([255]) * 8, False)):
         supply = iter([words, following])
-        heads = samplers._heads(x, one, 2**16, lambda size, supply=supply: next(supply))
+        heads = noise._heads(x, one, 2**16, lambda size, supply=supply: next(supply))
         level = digits(x, 16, one)
         assert heads[:level].all() and not heads[level + 1 :].any()
         assert heads[level] == expected
@@ -71,7 +79,7 @@ def test_a_coin_that_stays_open_takes_more_bits():
     tied = (level & (2**64 - 1)).to_bytes(8, "little")
     for last, expected in ((bytes(8), True), (bytes([255]) * 8, False)):
         supply = iter([tied, last])
-        found = samplers._settle(level >> 64, 16, x, 1, lambda size, supply=supply: next(supply))
+        found = noise._settle(level >> 64, 16, x, 1, lambda size, supply=supply: next(supply))
         assert found == expected and list(supply) == []
 
 
@@ -116,7 +124,7 @@ def test_the_distribution_is_that_of_opendp(name, scale):
     norm = dp.l1_distance(T="i64") if name == "laplace" else dp.l2_distance(T="f64")
     make = dp.m.make_laplace if name == "laplace" else dp.m.make_gaussian
     theirs = make(dp.vector_domain(dp.atom_domain(T="i64")), norm, scale=scale)([0] * 8000)
-    ours = getattr(samplers, name)(scale, 8000, source(6))
+    ours = getattr(noise, f"exact_{name}")(scale, 8000, source(6))
     edges = np.array([-1e9, -2 * scale, -scale, -0.5, 0.5, scale, 2 * scale, 1e9])
     table = np.array([np.histogram(draws, edges)[0] for draws in (theirs, ours)])
     table = table[:, table.any(axis=0)]
@@ -126,17 +134,17 @@ def test_the_distribution_is_that_of_opendp(name, scale):
 def test_the_exact_coin_agrees_with_the_double(monkeypatch):
     # the same bits, with every decision left to the exact coin
     quick = gaussian(5.7, 3000, source(7))
-    monkeypatch.setattr(samplers, "_SLACK", 2.0)
+    monkeypatch.setattr(noise, "_SLACK", 2.0)
     assert (gaussian(5.7, 3000, source(7)) == quick).all()
 
 
 def test_a_double_that_is_off_is_caught(monkeypatch):
-    monkeypatch.setattr(samplers, "_SLACK", 0.05)
+    monkeypatch.setattr(noise, "_SLACK", 0.05)
     exact = gaussian(5.7, 3000, source(7))
     # an error within the slack changes nothing, as those coins are settled exactly
-    monkeypatch.setattr(samplers.np, "exp", lambda x, exp=np.exp: exp(x) + 0.02)
+    monkeypatch.setattr(noise.np, "exp", lambda x, exp=np.exp: exp(x) + 0.02)
     assert (gaussian(5.7, 3000, source(7)) == exact).all()
-    monkeypatch.setattr(samplers, "_SLACK", 2.0**-24)
+    monkeypatch.setattr(noise, "_SLACK", 2.0**-24)
     assert (gaussian(5.7, 3000, source(7)) != exact).any()
 
 
@@ -150,7 +158,7 @@ def test_wide_distributions_have_their_moments(distribution):
 
 
 def with_python_integers(monkeypatch):
-    for module in (samplers, netnoise):
+    for module in (noise, netnoise):
         monkeypatch.setattr(module, "LARGEST", 4)
 
 

@@ -208,7 +208,7 @@ def test_a_row_is_a_respondent_with_one_row(adjacency):
 
 @pytest.mark.parametrize("m", [3, 4, 6])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_more_rows_never_reach_less(m, adjacency):
+def test_more_rows_never_sensitivity_less(m, adjacency):
     pairs = m * (m - 1) // 2
     names = "net_l1 net_l2 net_linf longest second_moments_l1".split()
     names += ["pair_counts_l1", "pair_counts_linf"]

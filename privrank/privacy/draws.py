@@ -1,0 +1,138 @@
+"""Secret random decisions that are no noise: rows, orders, permutations, uniform numbers.
+
+As in `noise`, secure draws take the random bits of the operating system, and seeded ones those of a
+caller's ``numpy.random.Generator``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.privacy.noise import draw_one_each
+from privrank.util.arrays import FloatArray, IntArray
+
+LARGEST_SHUFFLE = 2**16
+"""Elements of the permutations that `draw_shuffles` can draw."""
+
+
+def draw_bit(probability: float, rng: np.random.Generator | None) -> int:
+    """Return 1 with the given probability, else 0, to within 2^-53."""
+    uniform = random.SystemRandom().random() if rng is None else rng.random()
+    return int(uniform < probability)
+
+
+def draw_uniforms(rows: int, columns: int, rng: np.random.Generator | None) -> FloatArray:
+    """Return independent uniform numbers in [0, 1), multiples of 2^-53, shape (rows, columns)."""
+    if rng is not None:
+        return np.asarray(rng.random((rows, columns)))
+    words = np.frombuffer(os.urandom(8 * rows * columns), dtype=np.uint64).reshape(rows, columns)
+    return np.asarray((words >> np.uint64(11)) * 2.0**-53)
+
+
+def draw_rows(
+    group: IntArray, size: IntArray, most: int, rng: np.random.Generator | None
+) -> IntArray:
+    """Return how many of each kind of rows are kept where `most` rows of every group are drawn.
+
+    Given the group of each kind of rows, not negative, groups in one piece; and how many rows of a
+    kind there are. Of a group with no more than `most` rows all are kept.
+
+    Notes
+    -----
+    **Statistic.** Rows are numbered, kind after kind. Uniform numbers of a group are drawn until
+    the wanted number of them differ. Nothing but how many differ decides when that ends, so every
+    permutation of a group's rows leaves the distribution of the drawn set as it is: all sets of
+    that size are equally likely, and so are their complements. What is drawn is whichever is
+    smaller, the rows that are kept or those that are left out; memory is needed for no others.
+    Groups are independent.
+    """
+    # `ends` number the rows of all kinds; `total` are the rows of each group
+    last = np.flatnonzero(np.diff(group, append=-1))
+    place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
+    ends = np.cumsum(size)
+    total = np.diff(ends[last], prepend=0)
+    kept = np.minimum(total, min(most, 2**62))
+    few = np.minimum(kept, total - kept)
+    drawn, missing = np.zeros(0, dtype=np.int64), few
+    while missing.any():
+        # so many more numbers for each group as are missing; repeated ones are dropped
+        who = np.repeat(np.arange(len(last)), missing)
+        fresh = (ends[last] - total)[who] + draw_one_each(total[who], rng)
+        drawn = np.sort(np.concatenate((drawn, fresh)))
+        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
+        found = np.searchsorted(ends[last], drawn, side="right")
+        missing = few - np.bincount(found, minlength=len(last))
+    taken = np.bincount(np.searchsorted(ends, drawn, side="right"), minlength=len(size))
+    return np.where((few == kept)[place], taken, size - taken)
+
+
+def draw_orders(rows: int, columns: int, rng: np.random.Generator | None) -> IntArray:
+    """Return independent uniform permutations of 0..columns - 1, one per row of a matrix.
+
+    Each row orders independent 64-bit keys. Given that the keys of a row differ, all orders are
+    equally likely; a row with equal keys is drawn again.
+    """
+    orders = np.empty((rows, columns), dtype=np.int64)
+    todo = np.arange(rows)
+    while todo.size:
+        shape = (todo.size, columns)
+        if rng is None:
+            keys = np.frombuffer(os.urandom(8 * todo.size * columns), dtype=np.uint64)
+        else:
+            keys = rng.integers(2**64, size=shape, dtype=np.uint64)
+        keys = keys.reshape(shape)
+        order = np.argsort(keys, axis=1)
+        orders[todo] = order
+        sorted_keys = np.take_along_axis(keys, order, axis=1)
+        todo = todo[(sorted_keys[:, 1:] == sorted_keys[:, :-1]).any(axis=1)]
+    return orders
+
+
+def draw_permutation(size: int, rng: np.random.Generator | None) -> tuple[int, ...]:
+    """Return a uniform permutation of range(size), to break ties between noisy counts."""
+    if rng is not None:
+        return tuple(int(k) for k in rng.permutation(size))
+    order = list(range(size))
+    random.SystemRandom().shuffle(order)
+    return tuple(order)
+
+
+def draw_shuffles(rows: int, columns: int, rng: np.random.Generator | None) -> NDArray[np.int32]:
+    """Return independent uniform permutations of range(columns), shape (rows, columns).
+
+    Secure draws take 32 bits of the operating system per element. A row whose words would favour
+    some places is drawn again as a whole, so permutations are exactly uniform. With at most
+    `LARGEST_SHUFFLE` columns that happens to fewer than half of the rows, mostly to very few.
+    """
+    if columns > LARGEST_SHUFFLE:
+        raise ValueError(f"a shuffle has at most {LARGEST_SHUFFLE:,} elements, not {columns:,}.")
+    from privrank.kernels import rankings as kernels
+
+    out = np.empty((rows, columns), dtype=np.int32)
+    todo = np.arange(rows)
+    while todo.size:
+        if rng is None:
+            words = np.frombuffer(os.urandom(4 * todo.size * columns), dtype=np.uint32)
+        else:
+            words = rng.integers(0, 2**32, todo.size * columns, dtype=np.uint32)
+        out[todo], fair = kernels.shuffles(words.reshape(todo.size, columns))
+        todo = todo[~fair]
+    return out
+
+
+def secret_generator() -> np.random.Generator:
+    """Return a generator for secret randomness other than noise, to be used once and forgotten.
+
+    Philox, which enciphers a counter, with its key and the counter's start, 384 bits in all, from
+    the operating system. It serves distributions that take more than a shuffle of few elements;
+    whoever uses it assumes that by what is released, one rounded p-value, its numbers cannot be
+    distinguished from independent uniform ones.
+    """
+    # 128 bits are the key, the other 256 where the counter starts
+    bits = int.from_bytes(os.urandom(48), "little")
+    philox = np.random.Philox(key=bits & (2**128 - 1), counter=bits >> 128)
+    return np.random.Generator(philox)
