@@ -203,6 +203,8 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
         return out
     y = d[inside] + 0.5
     points = 2 * (math.ceil(half_width + float(np.abs(y - centre).max())) // 2 + 2)
+    # Gil-Pelaez: P(D <= y) = 1/2 - mean over t of Im(phi(t) e^(-i y t)) / sin(t / 2), on midpoints
+    # of a grid so fine that its aliases lie where the distribution has no mass to speak of
     y = y - _truncated(m, theta) * (_truncated(m, theta) - 1) / 4
     limit = _frequency_limit(m, theta)
     total = np.zeros(len(y))
@@ -217,6 +219,7 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
             piece = slice(first, first + _PIECE)
             turned = distribution * np.exp(-1j * np.outer(y[piece], t))
             total[piece] += (np.imag(turned) / np.sin(t / 2)).sum(axis=1)
+        # beyond the limit, and once |phi| is negligible, no block adds anything
         if limit <= math.pi / m and abs(distribution[-1]) < math.exp(_NEGLIGIBLE):
             break
     out[inside] = np.clip(0.5 - total / points, 0.0, 1.0)

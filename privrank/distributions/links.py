@@ -362,8 +362,10 @@ def _check_conditions(link: Link, scale: float, edge: float) -> None:
     grid = np.unique(np.concatenate((grid, np.linspace(0.0, edge, 24_001))))
     grid = np.concatenate((-grid[:0:-1], grid))
     cdf, pdf, slope = (_evaluate(function, grid) for function in (link.cdf, link.pdf, link.slope))
+    # (log F)' = F' / F; by symmetry F' / (F (1 - F)) is its sum over t and -t
     ratio = pdf / cdf
     weight = (ratio + ratio[::-1]).max()
+    # (-log F)'' = (F' / F)^2 - F'' / F
     curvature = ratio * ratio - slope / cdf
     symmetric = np.abs(cdf + cdf[::-1] - 1.0).max() <= 1e-9
     rising = bool((np.diff(cdf) >= -1e-12).all() and (pdf >= 0).all() and pdf[len(grid) // 2] > 0)

@@ -266,6 +266,7 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
         table = frames.collect(view, names)
         numeric = frames.numeric_columns(view, names)
         text = [column for column in names if column not in numeric]
+        # rows are named by a column of text, by the index, or, without either, as the columns are
         if len(text) == 1 and len(names) == len(table) + 1:
             table = table.set_index(text[0])
         elif len(names) == len(table) and table.index.equals(pd.RangeIndex(len(table))):

@@ -117,6 +117,7 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
             "path must hold as many orders as its header says voters: it seems to be cut off."
         )
     ranks = np.repeat(np.array(orders), counts, axis=0)
+    # only complete strict orders have ranks that are whole numbers throughout
     whole = ranks.astype(np.int64) if ending == ".soc" else ranks
     return pd.DataFrame(whole, columns=pd.Index(items))
 

@@ -26,8 +26,11 @@ def _mixture(apart: FloatArray, change: FloatArray) -> FloatArray:
             normal[b, a] = normal[a, b]
         right[a] = np.sum(apart[a] * change)
         trace += normal[a, a]
+    # a trace of ridge keeps nearly collinear steps from blowing up
     for a in range(count):
         normal[a, a] += 1e-10 * trace + 1e-100
+    # Gaussian elimination, then back substitution; LAPACK's rounding differs between machines, and
+    # zeros, a plain step, stand for equations that have no solution
     for a in range(count):
         if not normal[a, a] > 0:
             return np.zeros(count)

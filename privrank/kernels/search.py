@@ -25,6 +25,8 @@ def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
         start, end = starts[waiting], ends[waiting]
         if end - start < 2:
             continue
+        # one partition: items preferred to the pivot before it, all others behind, both in the
+        # order they came in; either side then waits on the stack for its own partition
         pivot, place, rest = order[start], start, 0
         for k in range(start + 1, end):
             i = order[k]
@@ -61,6 +63,7 @@ def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> 
             while order[place] != item:
                 place += 1
             target, best = place, tolerance
+            # passing the item before it gains their margin, so a move gains a running sum
             gain = 0.0
             for k in range(place - 1, -1, -1):
                 gain += margins[item, order[k]]
@@ -71,6 +74,7 @@ def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> 
                 gain -= margins[item, order[k]]
                 if gain > best:
                     target, best = k, gain
+            # those between the old place and the new one close the gap
             if target != place:
                 moved = True
                 step = 1 if target > place else -1

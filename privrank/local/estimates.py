@@ -97,6 +97,7 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         estimates = _turned(tally, protocol)
     else:
         estimates = _asked(tally, protocol)
+    # without estimates of pairs an order can only go by scores
     tie_break = public_order(len(protocol.items))
     if estimates.pairs is None or estimates.filled is None:
         rule, order, gaps = "Borda", by_score(estimates.scores, tie_break), {}
@@ -140,6 +141,7 @@ def release_wins(tally: Tally, by: str) -> Release:
         )
     if not tally.n:
         raise ValueError("tally must hold accepted reports, and it has none: see its summary().")
+    # votes of pairs as they were sent: the gain of the response is undone by what reads the wins
     votes = Votes.of(tally, protocol)
     first_wins, second_wins, ties = (votes.numbers(side) for side in (1, -1, 0))
     if not first_wins.any() and not second_wins.any():

@@ -81,6 +81,8 @@ def side_shares(
         for name in wanted
         if name in DEFAULT_SHARES or name in given
     }
+    # what the caller and the defaults leave open trades with the net wins: it is divided up twice,
+    # as the share of dependence depends on the others, and the others get what it leaves
     free = [name for name in wanted if name not in chosen]
     others = _balanced(design, max(1.0 - sum(chosen.values()), 0.0), free)
     if form not in ("none", "cluster"):
@@ -160,6 +162,7 @@ def noises_left(
     if noise == "auto":
         choices = noise_choices(design.sensitivity, epsilon, delta, share)
         return tuple(choice.name for choice in choices)
+    # refuses what this noise cannot do, in its own sentence
     net_noise(design.sensitivity, noise, share * epsilon, delta)
     return (noise,)
 

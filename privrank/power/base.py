@@ -312,6 +312,7 @@ class Power(ABC):
             words = self._counted if name == "nobs" else "epsilon ="
             return Estimate(solved.at, solved.error, words=words, assumes=self._assumes)
         shown = self._shown(solved.at)
+        # the error carries over to the scale that is shown by a step to the side that has room
         side = -1.0 if solved.at + solved.error > span.most else 1.0
         error = abs(self._shown(solved.at + side * solved.error) - shown)
         return Estimate(shown, error, words=self._effect_words, assumes=self._assumes)

@@ -438,6 +438,7 @@ class Ledger:
         line = Spending.checked(by, epsilon, delta, rho, released)
         if self.path is not None:
             line = replace(line, date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"))
+        # nobody else reads or writes between the sum and the new line
         with self._held() as (spendings, add):
             if not _covers(self._survey, (*spendings, line)):
                 left_epsilon, left_delta = self._left(spendings)
