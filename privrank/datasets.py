@@ -340,3 +340,7 @@ def _read(name: str, **levels: tuple[str, ...]) -> pd.DataFrame:
     categorical = {column: pd.CategoricalDtype(list(values)) for column, values in levels.items()}
     with (_data_folder() / name).open("r", encoding="utf-8") as stream:
         return pd.read_csv(stream, dtype=categorical)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -185,3 +185,7 @@ def bradley_terry(
     probability = distribution.probability(values[first] - values[second])
     outcome = np.where(source.random(len(first)) < probability, 1, -1)
     return pd.DataFrame({"item1": items[first], "item2": items[second], "outcome": outcome})
+
+
+def __dir__() -> list[str]:
+    return __all__
