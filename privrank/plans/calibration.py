@@ -195,7 +195,16 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
 def _noise(
     design: Design, name: str, choice: Choice, epsilon: float, delta: float
 ) -> NetNoise | CountNoise:
-    """Return the noise of a part; side releases but pair counts have discrete Laplace noise."""
+    """Return the noise of a part; side releases but pair counts have discrete Laplace noise.
+
+    Notes
+    -----
+    **Privacy.** Net wins weighted by numeric covariates: a unit's weights b are public, and its part
+    of the statistic is every weight times its net wins. So it moves by |b|_1 times what its net
+    wins move, at most the largest sum of absolute weights times
+    :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`. Other parts: as
+    :func:`plan_comparisons` says.
+    """
     sensitivity, distribution = design.sensitivity, choice.noise
     if name == NET and design.covariates is not None and design.covariates.bounds:
         # who has which numbers is public then, and with it the largest sum of weights
