@@ -199,9 +199,9 @@ def _noise(
 
     Notes
     -----
-    **Privacy.** Net wins weighted by numeric covariates: a unit's weights b are public, and its part
-    of the statistic is every weight times its net wins. So it moves by |b|_1 times what its net
-    wins move, at most the largest sum of absolute weights times
+    **Privacy.** Net wins weighted by numeric covariates: a unit's weights b are public, and its
+    part of the statistic is every weight times its net wins. So it moves by |b|_1 times what its
+    net wins move, at most the largest sum of absolute weights times
     :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`. Other parts: as
     :func:`plan_comparisons` says.
     """
