@@ -25,7 +25,6 @@ from privrank import btl
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.comparisons import plan_choices, predicted_error
-from privrank.privacy.netnoise import LAW_NAMES
 from privrank.release.plan import Plan
 
 EPSILONS = (0.25, 1.0, 4.0)
@@ -103,7 +102,7 @@ def resampled(rng: np.random.Generator, cell: Setting) -> tuple[np.ndarray, pr.P
 def label(plan: Plan) -> str:
     if plan.mechanism == "objective perturbation":
         return plan.mechanism
-    return f"{plan.mechanism}, {LAW_NAMES[plan.noise]}"
+    return f"{plan.mechanism}, {plan.noise}"
 
 
 def one(rng: np.random.Generator, cell: Setting, epsilon: float) -> dict[str, object]:

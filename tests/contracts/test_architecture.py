@@ -538,3 +538,18 @@ def test_models_are_imported_without_the_heavy_libraries():
         "from privrank import PrivateBTL, PrivateTopK, Budget, Mallows, PlackettLuce, datasets"
     )
     assert not loaded & {"statsmodels", "matplotlib", "cvxpy", "numba", "patsy"}
+
+
+def test_studies_and_tools_import_what_there_is():
+    looked = 0
+    for folder in ("validation", "benchmarks", "tools", "vignettes"):
+        for path in (PACKAGE.parent / folder).glob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("privrank"):
+                    module = importlib.import_module(node.module)
+                    for alias in node.names:
+                        looked += 1
+                        inner = f"{node.module}.{alias.name}"
+                        found = hasattr(module, alias.name) or inner.partition(".")[2] in PATHS
+                        assert found, f"{path.name}: {inner}"
+    assert looked > 150
