@@ -1,4 +1,4 @@
-"""The capped norm against semidefinite programs, enumeration, hostile data and its own theory."""
+"""The capped norm against semidefinite programs, enumeration, adversarial data and its own theory."""
 
 import itertools
 import math
@@ -70,7 +70,7 @@ def certified_gap(ranks, norm, w):
     return bound - g @ u - (big * matrix).sum()
 
 
-def hostile(n, m):
+def adversarial(n, m):
     rng = np.random.default_rng(n + m)
     order = np.arange(1, m + 1)
     half = uniform(n // 2, m, rng)
@@ -136,7 +136,7 @@ def test_against_a_semidefinite_program(norm):
 def test_more_items_against_a_semidefinite_program():
     norm = capped_norm(30, 12)
     rng = np.random.default_rng(2)
-    for ranks in (*list(hostile(20, 12).values())[1:6], uniform(30, 12, rng)):
+    for ranks in (*list(adversarial(20, 12).values())[1:6], uniform(30, 12, rng)):
         best = maximum(ranks, norm)
         assert best - GAP * norm.sensitivity - 1e-5 <= norm.value(ranks) <= best + 1e-5
 
@@ -201,7 +201,7 @@ def test_replacements_in_hostile_data(m):
     n = 60
     norm = capped_norm(n, m)
     rng = np.random.default_rng(m)
-    for ranks in hostile(n, m).values():
+    for ranks in adversarial(n, m).values():
         before = norm.value(ranks)
         for row in (m + 1 - ranks[0], uniform(1, m, rng)[0], ranks[-1]):
             moved = ranks.copy()
@@ -213,7 +213,7 @@ def test_replacements_in_hostile_data(m):
 def test_certificate_on_hostile_data(n, m):
     norm = capped_norm(n, m)
     beyond = {}
-    for name, ranks in hostile(n, m).items():
+    for name, ranks in adversarial(n, m).items():
         value, w, gap = norm._certified(ranks)
         assert value == norm.value(ranks)
         assert np.linalg.norm(w) <= 1 + 1e-12  # so (u, W W') is in K
@@ -277,7 +277,7 @@ def test_names_and_order_do_not_matter(n, m):
     norm = capped_norm(n, m)
     rng = np.random.default_rng(n)
     allowed = GAP * norm.sensitivity + 1e-9
-    for ranks in (uniform(n, m, rng), *hostile(n, m).values()):
+    for ranks in (uniform(n, m, rng), *adversarial(n, m).values()):
         value = norm.value(ranks)
         assert norm.value(ranks[:, rng.permutation(m)]) == pytest.approx(value, abs=allowed)
         assert norm.value(rng.permutation(ranks)) == pytest.approx(value, abs=allowed)

@@ -54,10 +54,10 @@ def derivatives(link, t):
 
 
 def log_density(theta, wins, lam, gamma, link):
-    slope, bend = derivatives(link, theta[:, None] - theta)
+    slope, curvature = derivatives(link, theta[:, None] - theta)
     pulls = wins * slope
     noise = -(pulls.sum(axis=1) - pulls.sum(axis=0)) - gamma * theta
-    weights = wins * bend
+    weights = wins * curvature
     weights = weights + weights.T
     hessian = np.diag(weights.sum(axis=1) + gamma) - weights
     return -np.abs(noise).sum() / lam + np.linalg.slogdet(hessian)[1]
@@ -91,12 +91,12 @@ def worst_row(lam, gamma, link, adjacency):
 def supremum(lam, gamma, link, adjacency):
     """Of the loss of one comparison, from the derivatives alone."""
     t = np.linspace(-30, 30, 60_001)
-    slope, bend = derivatives(link, -t)
+    slope, curvature = derivatives(link, -t)
     reverse, back = derivatives(link, t)
     if adjacency == "outcome":
         flip = 2 * (np.abs(slope) + np.abs(reverse)) / lam
-        return (flip + np.log((gamma + 2 * bend) / (gamma + 2 * back))).max()
-    removed = (2 * np.abs(slope) / lam + np.log1p(2 * bend / gamma)).max()
+        return (flip + np.log((gamma + 2 * curvature) / (gamma + 2 * back))).max()
+    removed = (2 * np.abs(slope) / lam + np.log1p(2 * curvature / gamma)).max()
     return removed + 2 * max(np.abs(slope).max(), np.abs(reverse).max()) / lam
 
 
