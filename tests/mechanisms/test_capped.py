@@ -1,4 +1,4 @@
-"""The capped norm against semidefinite programs, enumeration, adversarial data and its own theory."""
+"""The capped norm against semidefinite programs, enumeration, adversarial data and its theory."""
 
 import itertools
 import math
