@@ -35,6 +35,7 @@ from privrank.util.checks import (
     check_count,
     check_flag,
     check_items,
+    check_name,
     check_names,
     check_present,
     undeclared,
@@ -132,6 +133,8 @@ def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the columns of a rankings frame that are read, and the names of the items."""
+    if respondent is not None:
+        check_name(respondent, "respondent")
     if declared is None and isinstance(frame, pd.DataFrame):
         check_names("columns", [name for name in frame.columns if name != respondent])
     frame, view = open_rows(frame, respondent, "rankings")
@@ -253,7 +256,7 @@ def _of_lists(data: object, declared: object) -> object:
 
     All else as it is.
     """
-    if isinstance(data, list | tuple | np.ndarray) and len(array := as_array(data)):
+    if isinstance(data, list | tuple | np.ndarray) and (array := as_array(data)).size:
         if array.ndim == 2:
             return array
         if array.ndim == 1 and declared is not None:

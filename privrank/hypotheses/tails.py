@@ -229,7 +229,7 @@ line."""
 _CELLS, _FEWEST, _MOST = 2**21, 20, 20_000
 """Cells of the points of a permutohedron that are drawn; the fewest points, and the most."""
 
-_SIZES, _RADII, _REACH = 200, 29, 7.0
+_SIZES, _NODES, _FARTHEST_NODE = 200, 29, 7.0
 """Sizes of a difference of their entries and values of the radius that are distinguished, and the
 standard deviations out to which a normal variable is integrated; half of one at a step."""
 
@@ -540,7 +540,7 @@ def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
         count += np.bincount(np.minimum(size.astype(np.int64), _SIZES - 1), minlength=_SIZES)
     ends = np.arange(1, _SIZES + 1) * (2.0 * (items - 1) / _SIZES)
     # the trapezoidal rule, which is exact to double precision for normal densities at such steps
-    nodes = np.linspace(-_REACH, _REACH, _RADII)
+    nodes = np.linspace(-_FARTHEST_NODE, _FARTHEST_NODE, _NODES)
     weights = np.exp(-0.5 * nodes**2)
     radii = gammainccinv(items, ndtr(-nodes))
     mass = np.outer(count / count.sum(), weights / weights.sum())

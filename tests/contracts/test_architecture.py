@@ -553,3 +553,20 @@ def test_studies_and_tools_import_what_there_is():
                         found = hasattr(module, alias.name) or inner.partition(".")[2] in PATHS
                         assert found, f"{path.name}: {inner}"
     assert looked > 150
+
+
+def test_no_module_gives_a_name_twice():
+    looked = 0
+    for module in MODULES:
+        named = []
+        for node in TREES[module].body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                named.append(node.name)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                parts = [part for target in targets for part in ast.walk(target)]
+                named += [part.id for part in parts if isinstance(part, ast.Name)]
+        looked += len(named)
+        # constants and functions; an object may be worked on under its own name
+        assert not {name for name in named if named.count(name) > 1}, module
+    assert looked > 1000

@@ -645,8 +645,8 @@ def half_the_noise(patch):
 
 
 def row_for_respondent(patch):
-    reach = property(lambda d: UnitSensitivity(len(d.items), 1, d.distinct_pairs, d.adjacency))
-    patch.setattr(Design, "reach", reach)
+    moved = property(lambda d: UnitSensitivity(len(d.items), 1, d.distinct_pairs, d.adjacency))
+    patch.setattr(Design, "sensitivity", moved)
 
 
 def printed_lambda(patch):
