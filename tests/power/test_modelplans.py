@@ -83,15 +83,16 @@ def test_a_consensus_loses_what_is_predicted():
 
 
 PLANS = [
-    (pr.power.BTLPower(items=4, max_rows=6, replicates=40), "contrast", 0.5, 0.8),
-    (pr.power.BTLPower(items=4, unit="row", replicates=40), "contrast", 0.5, 0.8),
-    (pr.power.BTLPower(items=4, mode="local", replicates=40), "contrast", 0.5, 0.8),
-    (pr.power.TopKPower(items=4, k=2, design="public", replicates=40), "gap", 0.5, 0.8),
-    (pr.power.TopKPower(items=4, k=2, mode="local", replicates=40), "gap", 0.5, 0.8),
-    (pr.power.AggregationPower(items=4, replicates=40), "phi", 0.8, 0.01),
+    (pr.power.BTLPower(items=4, max_rows=6, replicates=160), "contrast", 0.5, 0.8),
+    (pr.power.BTLPower(items=4, unit="row", replicates=160), "contrast", 0.5, 0.8),
+    (pr.power.BTLPower(items=4, mode="local", replicates=160), "contrast", 0.5, 0.8),
+    (pr.power.TopKPower(items=4, k=2, design="public", replicates=160), "gap", 0.5, 0.8),
+    (pr.power.TopKPower(items=4, k=2, mode="local", replicates=160), "gap", 0.5, 0.8),
+    (pr.power.AggregationPower(items=4, replicates=160), "phi", 0.8, 0.01),
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("plan", "effect", "size", "target"), PLANS)
 def test_solving_is_the_inverse_of_predicting(plan, effect, size, target):
     goal = {plan.outcome: target}
