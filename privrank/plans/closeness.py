@@ -36,9 +36,9 @@ DIAMETER: dict[RankKernel, float] = {
     "kendall": 2.0,
     "mallows": math.sqrt(-2.0 * math.expm1(-2.0)),
 }
-"""Largest distance of the features of two rankings, (k(x, x) + k(y, y) - 2 k(x, y))^(1/2). Both
-kernels are 1 on the diagonal and least at reversed rankings, where tau = -1: there the Kendall
-kernel is -1, and that of Mallows e^-2."""
+"""Largest distance of the features of two rankings, (k(x, x) + k(y, y) - 2 k(x, y))^(1/2). With tau
+Kendall's correlation of the two, k is tau for `kendall` and exp(tau - 1) for `mallows`. Both are 1
+on the diagonal and least at reversed rankings, where tau = -1: there they are -1 and e^-2."""
 
 PAIR_FACTOR = 2
 """Sensitivity of a statistic of pairs, over that of the same statistic of separate units."""

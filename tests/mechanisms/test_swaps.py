@@ -13,7 +13,13 @@ import privrank as pr
 from privrank.closeness import compare
 from privrank.mechanisms import departures
 from privrank.mechanisms.departures import quantiles
-from privrank.mechanisms.permutation import gram_blocks, kernel_distance, swapped, total_variation
+from privrank.mechanisms.permutation import (
+    chi_square,
+    gram_blocks,
+    kernel_distance,
+    swapped,
+    total_variation,
+)
 from privrank.plans.closeness import DIAMETER, PAIR_FACTOR
 from privrank.release.survey import Sample
 from privrank.util.arrays import orders_of
@@ -68,6 +74,15 @@ def test_total_variation_moves_by_2_over_n(n, k):
     # what separate units would be given is not enough
     alone = compare("tv", sample("choices", k, n, paired=False), 0.05)
     assert alone.sensitivity < largest_change(n, k, total_variation)
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 2), (3, 2), (2, 3), (3, 3), (4, 2)])
+def test_chi_square_moves_by_no_more_than_two_units(n, k):
+    asked = compare("chi-square", sample("choices", k, n), 0.05)
+    alone = compare("chi-square", sample("choices", k, n, paired=False), 0.05)
+    assert asked.sensitivity == PAIR_FACTOR * alone.sensitivity
+    found = largest_change(n, k, chi_square)
+    assert 0 < found <= asked.sensitivity * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
