@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow
 import pytest
 from scipy.stats import chisquare
+from sentences import refused_in_one_sentence
 
 import privrank as pr
 from privrank.encode.samples import encode_choices, encode_counts, encode_rankings
@@ -157,17 +158,9 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused_in_one_sentence(case):
     build, kind, words = BAD[case]
-    with pytest.raises(kind) as caught:
-        build()
-    message = str(caught.value)
-    assert message.endswith(".") and "\n" not in message and CANARY not in message
-    assert "7731" not in message
-    assert len(re.findall(r"[.?!](?=\s+[A-Z])", message)) == 0
-    for word in words:
-        assert word in message
-    assert caught.value.__cause__ is None and (
-        caught.value.__context__ is None or caught.value.__suppress_context__
-    )
+    error = refused_in_one_sentence(build, kind, words)
+    assert CANARY not in str(error) and "7731" not in str(error)
+    assert error.__cause__ is None and (error.__context__ is None or error.__suppress_context__)
 
 
 def engines(frame):
