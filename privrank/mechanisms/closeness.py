@@ -86,6 +86,7 @@ from privrank.mechanisms.permutation import (
     Gram,
     chi_square,
     gram_blocks,
+    gram_of,
     kernel_distance,
     permuted_statistics,
     total_variation,
@@ -128,8 +129,8 @@ class _Data:
     ----------
     counts : ndarray of int64, shape (G, k)
         Units by sample and kind.
-    gram : list or None
-        The kernel matrix of kinds of rankings, by blocks.
+    gram : list, Features or None
+        The kernel matrix of kinds of rankings, by blocks, or features of many.
     pairs : ndarray of int64, shape (2, n), or None
         The kinds of each respondent's answers in two samples of the same respondents.
     """
@@ -308,7 +309,7 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
         counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
         pairs = _pairs_of(blocks, encoded._partners)
         return _Data(counts, gram=list(gram_blocks(orders, _kernel(asked))), pairs=pairs)
-    gram = list(gram_blocks(ranks, _kernel(asked)))
+    gram = gram_of(ranks, _kernel(asked))
     own = np.split(np.arange(sum(people)), np.cumsum(people)[:-1])
     pairs = _pairs_of(own, encoded._partners)
     return _Data(_one_kind_each(people), gram=gram, pairs=pairs)

@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import noisy_quantile, public_generator, uniform_rankings
-from privrank.mechanisms.permutation import FLOOR, Gram, gram_blocks, kernel_products
+from privrank.mechanisms.permutation import FLOOR, Gram, gram_of, kernel_products
 from privrank.plans.closeness import DIAMETER, MOST_TABULATED, RankKernel
 from privrank.util.arrays import FloatArray, IntArray, orders_of
 
@@ -262,9 +262,8 @@ def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
 def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatArray:
     """Return draws of the departures of groups that rank m items uniformly."""
     ranks, blocks = ranking_tables(sizes, m, m <= MOST_TABULATED)
-    gram = gram_blocks(ranks, kernel)
-    held = gram if len(blocks) == 1 else list(gram)
-    departures = np.concatenate([kernel_departures(tables(), held) for tables in blocks])
+    gram = gram_of(ranks, kernel)
+    departures = np.concatenate([kernel_departures(tables(), gram) for tables in blocks])
     return _kept(parts_of_departures(departures, np.array(sizes), DIAMETER[kernel]))
 
 

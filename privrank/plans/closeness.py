@@ -189,9 +189,6 @@ SLACK = 1 + 2.0**-16
 """Noise scales are larger by this factor, for rounding errors: a kernel distance is computed to
 some 1e-9, a hundred-thousandth of the sensitivity of the largest samples."""
 
-LARGEST_GRAM = 20_000
-"""Rankings up to which a kernel matrix is computed; time and memory grow with the square."""
-
 MOST_TABULATED = 6
 """Items up to which rankings are counted one by one."""
 
@@ -308,15 +305,6 @@ def noise_scale(factor: float, sensitivity: float, epsilon: float) -> float:
     return scale
 
 
-def check_gram(rankings: int) -> None:
-    """Refuse, given a public number of rankings, a kernel matrix that would be too large."""
-    if rankings > LARGEST_GRAM:
-        raise ValueError(
-            f"kernel tests compare all pairs of rankings, of at most {LARGEST_GRAM:,} in all, and "
-            f"these are {rankings:,}: test a random sample of the respondents."
-        )
-
-
 def check_deal(total: int) -> None:
     """Refuse more respondents than can be permuted; their number is public."""
     if total >= LARGEST_DEAL:
@@ -404,8 +392,6 @@ def plan_comparison(
     if details_items:
         parts |= plan_details(sample, shares[DETAILS], details_items)
         settings[DETAILS] = " ".join(map(str, details_items))
-    if sample.kind == "rankings" and len(sample.items) > MOST_TABULATED:
-        check_gram((1 + sample.paired) * sample.nobs)
     check_deal(sample.nobs)
     return Plan("ClosenessTest", asked.name, method, total, delta, parts, settings)
 

@@ -29,7 +29,7 @@ from privrank.local.protocols_orders import PairBits
 from privrank.local.uniformpower import Collection
 from privrank.local.uniformtest import check_reported
 from privrank.mechanisms.categories import Alternative
-from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
+from privrank.plans.closeness import FEWEST, MOST, MOST_TABULATED, plan_comparison
 from privrank.plans.nullmodel import read_null
 from privrank.power.base import Estimate, Mode, Point, Power, Range, check_work, item_names
 from privrank.privacy.budget import pure_epsilon
@@ -46,8 +46,9 @@ _LOOK, _DRAWS = 256, 1_999
 _RELABELLINGS = 99
 """Re-labellings at a first look."""
 
-_WORK, _CHOICES, _GROUPED = 2**31, 10**8, 10**6
-"""Largest n m (m + 200) of rankings, n of choices, and n of groups, that is looked for."""
+_WORK, _CHOICES, _GROUPED, _RANKED = 2**31, 10**8, 10**6, 20_000
+"""Largest n m (m + 200) of rankings, n of choices, and n of groups, that is looked for; of groups
+that rank more items than are tabulated, too."""
 
 
 class TestPower(Power):
@@ -552,7 +553,7 @@ class ClosenessPower(TestPower):
         shares = np.asarray(self.shares, dtype=np.float64)
         tabulated = self.kind == "choices" or len(item_names(self.items)) <= MOST_TABULATED
         least = math.ceil(3.0 * shares.sum() / shares.min())
-        return float(least), float(_GROUPED if tabulated else LARGEST_GRAM)
+        return float(least), float(_GROUPED if tabulated else _RANKED)
 
     @property
     def _caption(self) -> str:
