@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,21 +19,17 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT, Link
-from privrank.results import loglikelihood
+from privrank.results import loglikelihood, plots
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
 from privrank.results.tables import Table
 from privrank.results.worthtable import fit_table
+from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
 At = Mapping[str, Any] | None
 
 
@@ -469,10 +465,8 @@ class BTLResult(Result):
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""
         return fit_table(self, details)
 
-    def plot_worth(self, ax: Axes | None = None) -> Figure:
+    def plot_worth(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw worths with sampling-only and full intervals; with covariates, of every group."""
-        from privrank.results import plots
-
         facts, name = self.release.design.covariates, self.link.name
         heading = f"{self.link.model} worths, {caption(self.release)}"
         if facts is None:
@@ -481,10 +475,8 @@ class BTLResult(Result):
         what = f"worth ({name} scale, centred)"
         return plots.group_worths(self.worths(), factors, self.alpha, heading, what, ax=ax)
 
-    def plot_pairwise(self, ax: Axes | None = None, *, at: At = None) -> Figure:
+    def plot_pairwise(self, ax: plots.Axes | None = None, *, at: At = None) -> plots.Figure:
         """Draw :meth:`probabilities` as a heat map, best item first."""
-        from privrank.results import plots
-
         order = [name for name in self.to_frame().index if self._plain] or list(
             self.ranks(at).sort_values().index
         )
@@ -492,7 +484,7 @@ class BTLResult(Result):
         named = {"label": "P(row) + P(tie) / 2"} if self.release.design.ties else {}
         return plots.pairwise(table, caption(self.release), **named, ax=ax)
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the worths (:meth:`plot_worth`)."""
         return self.plot_worth(ax=ax)
 
@@ -502,6 +494,3 @@ class BTLResult(Result):
     def _estimates(self) -> dict[str, Any]:
         known = self.params.dropna()
         return {"params": dict(known), "penalty": self.penalty}
-
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
-        return self.params, self.bse, ()

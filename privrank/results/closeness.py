@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 
 from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
@@ -14,7 +13,7 @@ from privrank.hypotheses.statistic import Comparison
 from privrank.plans.closeness import DISTANCES
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part
-from privrank.results import guarantee
+from privrank.results import guarantee, plots
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.details import (
@@ -27,10 +26,6 @@ from privrank.results.rejections import comparison_rejects
 from privrank.results.tables import Table, interval_heads
 from privrank.results.testnotes import between_groups, redrawn
 from privrank.util.checks import check_count, check_flag
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _COMPLETED = (
     "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "
@@ -257,7 +252,7 @@ class ClosenessResult(Result):
     def _details(self) -> pd.DataFrame | None:
         return self.details() if f"{DETAILS} 0" in self.release.parts else None
 
-    def plot_details(self, ax: Axes | None = None) -> Figure:
+    def plot_details(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw what differs: the intervals of `details`, where totals were released."""
         return plot_details(self.release, self.details(), self.alpha, ax)
 
@@ -409,7 +404,7 @@ class ClosenessResult(Result):
             )
         return (words,)
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the effect with its interval.
 
         Raises
@@ -417,8 +412,6 @@ class ClosenessResult(Result):
         ValueError
             If no effect was released: of a p-value there is nothing to draw.
         """
-        from privrank.results import plots
-
         low, high = self.conf_int()
         return plots.effect(
             self.effect or 0.0,
@@ -428,9 +421,6 @@ class ClosenessResult(Result):
             level=1 - self.alpha,
             ax=ax,
         )
-
-    def _settings(self) -> dict[str, Any]:
-        return {}
 
     def _estimates(self) -> dict[str, Any]:
         shown: dict[str, Any] = {
@@ -442,11 +432,9 @@ class ClosenessResult(Result):
             shown["details"] = details[details["clear"]].to_dict("records")
         return shown
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
-        facts = (
-            ("p-value", self.pvalue),
-            (f"rejected at {self.alpha:g}", "yes" if self.reject else "no"),
-            ("effect", self.effect),
-        )
-        nothing = pd.Series(np.empty(0))
-        return nothing, nothing, facts
+    def _lines(self) -> dict[str, Any]:
+        return {
+            "p-value": self.pvalue,
+            f"rejected at {self.alpha:g}": "yes" if self.reject else "no",
+            "effect": self.effect,
+        }

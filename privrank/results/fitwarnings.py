@@ -7,17 +7,15 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inversion import attainable
 from privrank.bradley_terry.score import ScoreEquations, pair_counts
 from privrank.release.release import Release
 from privrank.results.guarantee import UNFINISHED, delta_notes
+from privrank.util.arrays import IntArray
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import largest_ratio
-
-IntArray = NDArray[np.int64]
 
 BEYOND = (
     "Warning: noise has carried the counts beyond what any answers can give, so the most extreme "

@@ -342,23 +342,18 @@ def seed_notes(releases: Sequence[Release]) -> list[str]:
     return [SEEDED] if any(release.source == "seeded" for release in releases) else []
 
 
-def release_facts(release: Release) -> tuple[tuple[str, str], ...]:
+def release_facts(release: Release) -> dict[str, str]:
     """Return the lines below a result in a table of several."""
     survey = release.survey
-    return (
-        ("epsilon", f"{release.epsilon:g}"),
-        ("delta", f"{release.delta:g}"),
-        ("unit", survey.unit),
-        ("design" if isinstance(survey, Design) else "data", survey.kind),
-        ("mechanism", release.mechanism),
-        ("noise source", release.source),
-        ("N", str(survey.nobs)),
-    )
-
-
-def column_name(release: Release) -> str:
-    """Return the heading of a result in a table of several."""
-    return f"eps={release.epsilon:g}"
+    return {
+        "epsilon": f"{release.epsilon:g}",
+        "delta": f"{release.delta:g}",
+        "unit": survey.unit,
+        "design" if isinstance(survey, Design) else "data": survey.kind,
+        "mechanism": release.mechanism,
+        "noise source": release.source,
+        "N": str(survey.nobs),
+    }
 
 
 def caption(release: Release) -> str:

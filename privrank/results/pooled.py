@@ -6,16 +6,16 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.linalg import helmert
 
 from privrank import __version__
 from privrank.bradley_terry.contrasts import tested_rank_sets
 from privrank.release.archived import archive
+from privrank.results import plots
 from privrank.results.aggregation import AggregationResult
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
@@ -31,15 +31,9 @@ from privrank.results.guarantee import (
 )
 from privrank.results.pairs import probability_name
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
-from privrank.results.tables import Column, Table, interval_heads
+from privrank.results.tables import Table, interval_heads
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_alpha, check_flag
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 Survey = Literal["same", "different"]
 Effects = Literal["common", "random"]
@@ -421,10 +415,8 @@ class PooledResult:
             notes=(*_notes(self), *_release_notes(self, details)),
         )
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the pooled intervals, and below each of them those of every release."""
-        from privrank.results import plots
-
         parts, order = [], self.ranks().sort_values().index
         for name, result in zip(["pooled", *self._releases], [self, *self.results], strict=True):
             if isinstance(result, AggregationResult):
@@ -466,23 +458,22 @@ class PooledResult:
     def _glance(self) -> dict[str, Any]:
         return {str(name).replace("pv", "p_v"): v for name, v in self.test_heterogeneity().items()}
 
-    def _column(self) -> Column:
-        """Return the result as a column of a table of several, with its test of heterogeneity."""
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         test = self.test_heterogeneity()
-        facts = (
-            ("pooled", f"{len(self.results)} {'releases' if self._same else 'surveys'}"),
-            ("Q", test["statistic"]),
-            ("p-value of Q", test["pvalue"]),
-        )
+        facts = {
+            "pooled": f"{len(self.results)} {'releases' if self._same else 'surveys'}",
+            "Q": test["statistic"],
+            "p-value of Q": test["pvalue"],
+        }
         params = self.params if self._worths else self.params.rename("Borda score")
-        return Column(f"eps={self.epsilon:g}", params, self.bse, facts, self._public())
+        return params, self.bse, facts
 
-    def _public(self) -> tuple[tuple[str, str], ...]:
+    def _public(self) -> dict[str, str]:
         """Return what is public of all releases together, in the words of one."""
-        facts = [dict(release_facts(result.release)) for result in self.results]
+        facts = [release_facts(result.release) for result in self.results]
         joined = {name: ", ".join(dict.fromkeys(fact[name] for fact in facts)) for name in facts[0]}
         own = {"epsilon": f"{self.epsilon:g}", "delta": f"{self.delta:g}", "N": str(self.nobs)}
-        return tuple((joined | own).items())
+        return joined | own
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()

@@ -53,7 +53,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import helmert
 from scipy.special import fdtrc, stdtr, stdtrit
 
@@ -66,11 +65,8 @@ from privrank.consensus.statements import RandomReports, Statements
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.solvers import inverse, solve_each, square_root, zero
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _MOST_FREEDOM = 1e9
 """Degrees of freedom at which t is normal, and F chi-squared."""

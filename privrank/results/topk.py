@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,21 +16,14 @@ from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import NET
-from privrank.results import guarantee
+from privrank.results import guarantee, plots
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.fitwarnings import part_notes
 from privrank.results.tables import Table, interval_heads
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
 from privrank.util.solvers import bracket
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) -> FloatArray:
@@ -390,10 +383,8 @@ class TopKResult(Result):
             "the worths of PrivateBTL.from_release(result.release)."
         ]
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the win rates with intervals, the selected items marked."""
-        from privrank.results import plots
-
         return plots.win_rates(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
 
     def _settings(self) -> dict[str, Any]:
@@ -406,5 +397,5 @@ class TopKResult(Result):
             "pvalue": None if math.isnan(self.pvalue) else self.pvalue,
         }
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
-        return self.params, self.bse, (("p-value of separation", self.pvalue),)
+    def _lines(self) -> dict[str, Any]:
+        return {"p-value of separation": self.pvalue}
