@@ -16,8 +16,8 @@ from privrank.results import plots
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.columns import label_all
-from privrank.results.guarantee import column_heads, pvalue_cell
-from privrank.results.tables import Table, interval_heads, printed, render
+from privrank.results.guarantee import column_heads
+from privrank.results.tables import Table, interval_heads, printed, pvalue_cell, render
 from privrank.util.checks import check_names
 
 _PLOTS = ("plot", "plot_pairwise", "plot_details")

@@ -19,10 +19,9 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
 from privrank.release.release import Part, Release
-from privrank.results import guarantee, plots
+from privrank.results import guarantee, plots, tables
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import RANK_OF, Result
-from privrank.results.tables import Table, interval_heads, printed
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
 
@@ -289,7 +288,7 @@ class AggregationResult(Result):
             frame["over_next"] = [*np.diagonal(self.fraction_frame(), 1), np.nan]
         return frame
 
-    def summary(self, details: bool = False) -> Table:
+    def summary(self, details: bool = False) -> tables.Table:
         """Return the table a paper can print: consensus, intervals of ranks, the guarantee.
 
         Parameters
@@ -310,7 +309,7 @@ class AggregationResult(Result):
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         mechanism, scale = _noise(self)
         columns, rows = _rows(frame, self.alpha)
-        return Table(
+        return tables.Table(
             title=guarantee.title("Rank Aggregation", release),
             header=(
                 ("Items:", str(len(self.items))),
@@ -380,16 +379,14 @@ def _noise(result: AggregationResult) -> tuple[str, str]:
 
 def _rows(frame: pd.DataFrame, alpha: float) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return the headings and cells of the summary, given ``to_frame()``."""
-    low, high = interval_heads(alpha)
+    low, high = tables.interval_heads(alpha)
     heads = {"rank": "place", "borda": "Borda", "std_err": "std err", "lower": low, "upper": high}
     heads |= {"ranks": "ranks", "over_next": "over next"}
     if "rank_lower" in frame:
-        limits = zip(frame["rank_lower"], frame["rank_upper"], strict=True)
-        ranges = [guarantee.rank_range(int(first), int(last)) for first, last in limits]
-        frame = frame.assign(ranks=ranges)
+        frame = frame.assign(ranks=tables.rank_cells(frame))
     whole = {"rank": "{}", "ranks": "{}"}
     formats = {name: whole.get(name, "{:.3f}") for name in heads if name in frame}
-    return ("", *(heads[name] for name in formats)), printed(frame, formats)
+    return ("", *(heads[name] for name in formats)), tables.printed(frame, formats)
 
 
 def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:

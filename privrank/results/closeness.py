@@ -23,7 +23,7 @@ from privrank.results.details import (
     plot_details,
 )
 from privrank.results.rejections import comparison_rejects
-from privrank.results.tables import Table, interval_heads
+from privrank.results.tables import Table, format_pvalue, interval_heads
 from privrank.results.testnotes import between_groups, redrawn
 from privrank.util.checks import check_count, check_flag
 
@@ -63,7 +63,7 @@ class ClosenessResult(Result):
     asked: Comparison = field(repr=False)
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (guarantee.format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
         groups = f"{len(self.release.sample.groups)} groups"
         return groups, *super(ClosenessResult, self)._shape(), *shown
 
@@ -350,7 +350,7 @@ class ClosenessResult(Result):
         verdict = f"H0 {'is' if self.reject else 'is not'} rejected at level {self.alpha:g}"
         if self.pvalue is not None:
             return (
-                f"{verdict}: {guarantee.format_pvalue(self.pvalue)}.{redrawn(self.release)}"
+                f"{verdict}: {format_pvalue(self.pvalue)}.{redrawn(self.release)}"
                 f"{self._power_words()}"
             )
         if self._form == "decision":

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from privrank.results.base import RANK_OF, Result, check_labels
-from privrank.results.guarantee import SEEDED, UNIDENTIFIED
-from privrank.results.tables import Table
+from privrank.results.guarantee import SEEDED
+from privrank.results.tables import UNIDENTIFIED, Table
 from privrank.util.checks import check_count, check_names
 
 if TYPE_CHECKING:
     from privrank.results.pooled import PooledResult
 
 
-class _Column(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Column:
     """What the table needs of a result: estimates and errors by term, and lines below them."""
 
     params: pd.Series[Any]

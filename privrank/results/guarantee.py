@@ -26,9 +26,6 @@ UNCERTAIN = (
     "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
 )
 
-# What is printed in place of a number that a release does not identify.
-UNIDENTIFIED = "not identified"
-
 SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
 
 _SIDE_RELEASES = (
@@ -372,18 +369,3 @@ def title(name: str, release: Release) -> str:
     if release.local:
         return f"Locally Private {name}"
     return f"{name} (non-private)" if release.source == "none" else f"Private {name}"
-
-
-def rank_range(low: int, high: int) -> str:
-    """Return a rank set as it is printed."""
-    return f"{low}" if low == high else f"{low}-{high}"
-
-
-def pvalue_cell(value: float) -> str:
-    """Return a p-value as it is printed in a table, where none is 0."""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def format_pvalue(value: float) -> str:
-    """Return a p-value as it is printed in a sentence."""
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"

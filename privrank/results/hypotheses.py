@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.errors import NoisyErrors
-from privrank.results.guarantee import pvalue_cell
-from privrank.results.tables import Table, interval_heads, printed
+from privrank.results.tables import Table, interval_heads, printed, pvalue_cell
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_alpha
 from privrank.util.formula import constraint

@@ -15,23 +15,19 @@ from scipy.linalg import helmert
 from privrank import __version__
 from privrank.bradley_terry.contrasts import tested_rank_sets
 from privrank.release.archived import archive
-from privrank.results import plots
+from privrank.results import plots, tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.guarantee import (
-    format_pvalue,
     noise_source,
-    pvalue_cell,
-    rank_range,
     reading,
     release_facts,
     seed_notes,
 )
 from privrank.results.pairs import probability_name
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
-from privrank.results.tables import Table, interval_heads
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_alpha, check_flag
 
@@ -392,26 +388,17 @@ class PooledResult:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
         return frame.sort_values("rank")
 
-    def summary(self, details: bool = False) -> Table:
+    def summary(self, details: bool = False) -> tables.Table:
         """Return the pooled numbers as a table; `details` add the header of every release."""
         check_flag("details", details)
-        frame, worths, rows = self.to_frame(), self._worths, []
-        for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
-            place = str(row["rank"])
-            if worths:
-                place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
-            shown = [f"{row[name]:.3f}" for name in ("std_err", "sampling", "privacy")]
-            limits = [f"{row[end]:.3f}" for end in ("lower", "upper")]
-            estimate = f"{row['worth' if worths else 'borda']:.4f}"
-            rows.append((str(item), estimate, *shown, pvalue_cell(row["pvalue"]), *limits, place))
         first = self.results[0]
         name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
-        heads = ("coef" if worths else "Borda", "std err", "sampling", "privacy", "p-value")
-        return Table(
+        heads = ("coef" if self._worths else "Borda", "std err", "sampling", "privacy", "p-value")
+        return tables.Table(
             title=f"Pooled Private {name}",
             header=_header(self),
-            columns=("", *heads, *interval_heads(self.alpha), "rank"),
-            rows=tuple(rows),
+            columns=("", *heads, *tables.interval_heads(self.alpha), "rank"),
+            rows=tables.fit_rows(self.to_frame()),
             notes=(*_notes(self), *_release_notes(self, details)),
         )
 
@@ -496,7 +483,7 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
             "Noise source:",
             "; ".join(dict.fromkeys(noise_source(each.release) for each in result.results)),
         ),
-        ("Q:", f"{test['statistic']:.2f}, {format_pvalue(test['pvalue'])}"),
+        ("Q:", f"{test['statistic']:.2f}, {tables.format_pvalue(test['pvalue'])}"),
         ("I-squared:", f"{test['I2']:.0%}"),
     ]
     if result.tau is not None:

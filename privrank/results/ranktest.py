@@ -20,7 +20,7 @@ from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
-from privrank.results.tables import Table
+from privrank.results.tables import Table, format_pvalue
 from privrank.results.testnotes import facts, findings
 from privrank.util.checks import check_count, check_flag, is_number
 
@@ -80,7 +80,7 @@ class RankTestResult(Result):
         return self.test
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (guarantee.format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
         return *super(RankTestResult, self)._shape(), *shown
 
     @property
@@ -313,7 +313,7 @@ class RankTestResult(Result):
             statistic=self.statistic,
             threshold=self.threshold,
             label=f"{self.release.mechanism}, privacy noise included",
-            caption=f"{words}: {guarantee.format_pvalue(self.pvalue or 0.0)}",
+            caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )
 

@@ -12,6 +12,9 @@ from typing import Any
 
 import pandas as pd
 
+# What is printed in place of a number that a release does not identify.
+UNIDENTIFIED = "not identified"
+
 # Letters that a column of numbers takes in text at least.
 _LEAST_WIDTH = 7
 
@@ -49,13 +52,66 @@ def printed(
 ) -> tuple[tuple[str, ...], ...]:
     """Return the rows of a frame as they are printed, labels first, given a format by column.
 
-    What is missing is left blank.
+    What is missing is left blank, unless a function says otherwise.
     """
     cells = pd.DataFrame(index=frame.index)
     for name, form in formats.items():
+        text = isinstance(form, str)
         write = form.format if isinstance(form, str) else form
-        cells[name] = ["" if pd.isna(value) else write(value) for value in frame[name]]
+        cells[name] = ["" if text and pd.isna(value) else write(value) for value in frame[name]]
     return tuple((str(name), *row) for name, row in zip(frame.index, cells.to_numpy(), strict=True))
+
+
+def fit_rows(
+    frame: pd.DataFrame, among: Sequence[int] | None = None
+) -> tuple[tuple[str, ...], ...]:
+    """Return the cells of a fit's ``to_frame()``, whose first column is the estimate.
+
+    Given among how many items each has its rank, if not all.
+    """
+    estimate = str(frame.columns[0])
+    numbers = [name for name in ("std_err", "sampling", "privacy", "z") if name in frame]
+    formats: dict[str, str | Callable[[Any], str]] = {estimate: estimate_cell}
+    formats |= dict.fromkeys(numbers, "{:.3f}")
+    formats |= {"pvalue": pvalue_cell, "lower": "{:.3f}", "upper": "{:.3f}"}
+    shown = frame.where(frame[estimate].notna(), axis=0)
+    if "rank" in frame:
+        shown = shown.assign(ranks=rank_cells(frame, among))
+        formats["ranks"] = "{}"
+    return printed(shown, formats)
+
+
+def rank_cells(frame: pd.DataFrame, among: Sequence[int] | None = None) -> list[str]:
+    """Return the rank sets of a frame, or its ranks, as they are printed.
+
+    Given among how many items each has its rank, if not all.
+    """
+    ends = ["rank_lower", "rank_upper"] if "rank_lower" in frame else ["rank", "rank"]
+    cells = []
+    for row, (low, high) in enumerate(frame[ends].to_numpy(dtype=float)):
+        cell = UNIDENTIFIED
+        if not pd.isna(low):
+            cell = f"{low:.0f}" if low == high else f"{low:.0f}-{high:.0f}"
+            cell += f" of {among[row]}" if among and among[row] < len(frame) else ""
+        cells.append(cell)
+    return cells
+
+
+def estimate_cell(value: float) -> str:
+    """Return an estimate as it is printed in a table."""
+    return UNIDENTIFIED if pd.isna(value) else f"{value:.4f}"
+
+
+def pvalue_cell(value: float) -> str:
+    """Return a p-value as it is printed in a table, where none is 0; blank where it is missing."""
+    if pd.isna(value):
+        return ""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def format_pvalue(value: float) -> str:
+    """Return a p-value as it is printed in a sentence."""
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
 @dataclass(frozen=True, slots=True)

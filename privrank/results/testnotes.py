@@ -12,7 +12,7 @@ from privrank.plans.closeness import FEW_CATEGORIES
 from privrank.release.names import EFFECT, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.results.guarantee import format_pvalue
+from privrank.results.tables import format_pvalue
 
 if TYPE_CHECKING:
     from privrank.results.ranktest import RankTestResult
