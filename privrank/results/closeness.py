@@ -24,7 +24,7 @@ from privrank.results.details import (
 )
 from privrank.results.rejections import comparison_rejects
 from privrank.results.tables import Table, format_pvalue, interval_heads
-from privrank.results.testnotes import between_groups, redrawn
+from privrank.results.testnotes import BIT, between_groups, redrawn
 from privrank.util.checks import check_count, check_flag
 
 _COMPLETED = (
@@ -358,26 +358,19 @@ class ClosenessResult(Result):
                 f"{verdict}, fixed beforehand. This method releases the decision alone, so there "
                 f"is no p-value; another draw of the noise may decide otherwise."
             )
-        return (
-            f"The bit says that the distributions {'differ' if self.reject else 'do not differ'}. "
-            f"It is no test of a stated level: how often it errs depends on the numbers of units "
-            f"and categories."
-        )
+        return f"The bit says that they {'differ' if self.reject else 'do not differ'}. {BIT}"
 
     def _power_words(self) -> str:
         """Return which line computes what would have been found, where H0 is kept."""
         sample = self.release.sample
         if self.reject:
             return ""
-        if sample.paired:
-            return (
-                " That is no evidence of equality: which difference this design finds depends on "
-                "how a respondent's two answers go together, so simulate pairs of your own."
-            )
         line = "detectable_effect() of this result computes the smallest difference"
         if sample.private_labels:
             line = "pr.power.ClosenessPower computes, for groups of sizes that you suppose, which"
-        return f" That is no evidence of equality: {line} that this design finds with power 0.9."
+        if sample.paired:
+            line = "simulate pairs of your own for the difference"
+        return f" That is no evidence of equality: {line} that this design finds."
 
     def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
         part, distance = self._effect, self.asked.distance

@@ -324,7 +324,11 @@ class TopKResult(Result):
             net_wins=frame["net_wins"],
             ranks=tables.rank_cells(frame, [int(known.sum())] * m),
         )
-        formats = {"selected": "{}", "win_rate": tables.estimate_cell, "std_err": "{:.4f}"}
+        formats: dict[str, Any] = {
+            "selected": "{}",
+            "win_rate": tables.estimate_cell,
+            "std_err": "{:.4f}",
+        }
         formats |= {"lower": "{:.3f}", "upper": "{:.3f}", "net_wins": "{:.0f}", "ranks": "{}"}
         limits = tables.interval_heads(self.alpha)
         return tables.Table(
