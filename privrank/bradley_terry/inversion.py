@@ -37,10 +37,8 @@ from privrank.bradley_terry.errors import Components, NoisyErrors
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.release.survey import PairCounts
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import solve_each
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _BLOCK = 512
 """Contrasts that are worked on at a time."""
