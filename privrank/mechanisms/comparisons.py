@@ -28,7 +28,6 @@ from privrank.mechanisms.tallies import (
     round_expected,
     second_moments,
     statistic,
-    units,
     wins_met,
 )
 from privrank.privacy.budget import Ledger
@@ -206,7 +205,8 @@ def _observed(encoded: Encoded, *, always: bool) -> Design:
     check_connected(pairs, design.items)
     if design.covariates is None:
         return replace(design, pairs=pairs)
-    described = replace(design.covariates, units=units(encoded))
+    assert encoded._units is not None  # with covariates they are counted
+    described = replace(design.covariates, units=encoded._units)
     design = replace(design, pairs=pairs, covariates=described)
     check_identified(design)
     return design
