@@ -28,6 +28,7 @@ from privrank.mechanisms.tallies import (
     round_expected,
     second_moments,
     statistic,
+    units,
     wins_met,
 )
 from privrank.privacy.budget import Ledger
@@ -205,8 +206,7 @@ def _observed(encoded: Encoded, *, always: bool) -> Design:
     check_connected(pairs, design.items)
     if design.covariates is None:
         return replace(design, pairs=pairs)
-    assert encoded._units is not None  # with covariates they are counted
-    described = replace(design.covariates, units=encoded._units)
+    described = replace(design.covariates, units=units(encoded))
     design = replace(design, pairs=pairs, covariates=described)
     check_identified(design)
     return design

@@ -49,6 +49,12 @@ def met(encoded: Encoded) -> PairCounts:
     return PairCounts(first[seen], second[seen], count[seen], "observed")
 
 
+def units(encoded: Encoded) -> IntArray:
+    """Return the units per pattern of covariates; sensitive under a private design."""
+    assert encoded._units is not None  # with covariates they are counted
+    return encoded._units
+
+
 def net_wins(encoded: Encoded) -> IntArray:
     """Return wins minus losses per item, or per row of covariates and item; sensitive."""
     first, second, _, net = encoded._pairs
