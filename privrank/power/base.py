@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_origin, get_
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
 from privrank.hypotheses.effects import check_power
 from privrank.hypotheses.solving import Search, solve
@@ -258,6 +257,8 @@ class Power(ABC):
         -------
         Estimate
         """
+        from scipy.stats import binomtest
+
         stated["effect"] = effect  # type: ignore[assignment]
         found = self._stated(stated)
         at = self._given(nobs=nobs, effect=found, epsilon=epsilon, delta=delta, alpha=alpha)
