@@ -15,7 +15,7 @@ from privrank import btl, topk
 from privrank.bradley_terry.inversion import pvalues
 from privrank.hypotheses.simulation import all_of
 from privrank.plans.choice import Choice
-from privrank.plans.comparisons import Method, plan_fit, plan_selection
+from privrank.plans.comparisons import Method, Request, plan_fit, plan_selection
 from privrank.power.base import Estimate, Point
 from privrank.power.surveys import ComparisonPower
 from privrank.release.plan import Plan
@@ -114,7 +114,8 @@ class BTLPower(ComparisonPower):
         return np.concatenate(([half, -half], others))
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        return plan_fit(design, epsilon, self.method, None, self.dependence, None, delta=delta)
+        dependence = self.dependence
+        return plan_fit(Request(design, epsilon, delta, self.method, dependence=dependence))
 
     def _read(self, name: str, value: Any) -> float:
         if name == "contrast":
@@ -243,7 +244,7 @@ class TopKPower(ComparisonPower):
         return np.asarray(worths - worths.mean())
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        return plan_selection(design, epsilon, delta, dependence=self.dependence)
+        return plan_selection(Request(design, epsilon, delta, dependence=self.dependence))
 
     def _read(self, name: str, value: Any) -> float:
         gap = super()._read(name, value)
