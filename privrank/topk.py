@@ -17,7 +17,7 @@ from privrank.local.estimates import release_wins
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
-from privrank.plans.comparisons import Noise, plan_selection
+from privrank.plans.comparisons import Noise, Request, plan_selection
 from privrank.release.kept import kept
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, WORTHS
 from privrank.release.release import Release, check_release
@@ -186,7 +186,9 @@ class PrivateTopK:
         epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("noise", noise, Noise)
         design = self._encoded.design
-        choice = plan_selection(design, epsilon, delta, noise, dependence, shares)
+        choice = plan_selection(
+            Request(design, epsilon, delta, dependence=dependence, shares=shares, noise=noise)
+        )
         reader = f"PrivateTopK.from_release(error.release, k={self._k})"
         release = release_comparisons(
             self._encoded,
