@@ -36,9 +36,6 @@ RANK_OF = "rank of "
 # The column of a model matrix whose coefficients bear the names of the items alone.
 _REST = "Intercept"
 
-# What ``glance()`` says of a result that has it.
-_HEADLINES = ("k", "statistic", "threshold", "pvalue", "reject", "effect", "proven")
-
 Kind = TypeVar("Kind", bound="Result")
 Value = TypeVar("Value")
 
@@ -166,36 +163,6 @@ class Result(ABC):
         frame.insert(0, "term", frame.index.astype(str))
         return frame.reset_index(drop=True)
 
-    def glance(self: Any) -> pd.DataFrame:
-        """Return one row on the whole result in the words of R's broom.
-
-        Returns
-        -------
-        DataFrame
-            What was analysed, under which guarantee: ``model``, ``nobs``, ``items``, ``unit``,
-            ``epsilon``, ``delta``, ``mechanism``, ``noise_source`` and ``alpha``; of tests, and of
-            results with one, ``statistic``, ``p_value`` and what else they have.
-        """
-        # as a table of several results states them: of pooled ones, of all releases together
-        public = self._public()
-        facts = {
-            "model": self.model,
-            "nobs": self.nobs,
-            "items": len(self.items),
-            "unit": public["unit"],
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "mechanism": public["mechanism"],
-            "noise_source": public["noise source"],
-            "alpha": self.alpha,
-        }
-        return pd.DataFrame({**facts, **self._glance()}, index=[0])
-
-    def _glance(self) -> dict[str, Any]:
-        """Return what `glance` says beyond what is public."""
-        known = [name for name in _HEADLINES if hasattr(type(self), name)]
-        return {name.replace("pvalue", "p_value"): getattr(self, name) for name in known}
-
     def _level(self, alpha: float | None) -> float:
         """Return a level that was given, or the result's own."""
         return self.alpha if alpha is None else check_alpha(alpha)
@@ -238,6 +205,12 @@ class Result(ABC):
     def _lines(self) -> dict[str, Any]:
         """Return the other lines of such a table."""
         return {}
+
+    def _row(self, test: str, names: Sequence[str], **more: Any) -> pd.DataFrame:
+        """Return the one row of a test: what these names say of it, and more, and the guarantee."""
+        numbers = {name: getattr(self, name) for name in names} | more
+        numbers |= {"epsilon": self.epsilon, "delta": self.delta, "nobs": self.nobs}
+        return pd.DataFrame(numbers, index=pd.Index([test], name="test"))
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()

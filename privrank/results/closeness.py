@@ -23,7 +23,14 @@ from privrank.results import guarantee, plots
 from privrank.results.base import Result, once
 from privrank.results.rejections import comparison_rejects
 from privrank.results.tables import Table, format_pvalue, interval_heads
-from privrank.results.testnotes import BIT, NO_EVIDENCE, SMALLEST, between_groups, redrawn
+from privrank.results.testnotes import (
+    BIT,
+    NO_EVIDENCE,
+    SMALLEST,
+    between_groups,
+    range_words,
+    redrawn,
+)
 from privrank.util.checks import check_count, check_flag
 
 _COMPLETED = (
@@ -270,21 +277,10 @@ class ClosenessResult(Result):
         """Return one row: p-value, decision, effect, and how many differences are clear."""
         low, high = self._interval() or (None, None)
         details = self._details()
-        return pd.DataFrame(
-            {
-                "pvalue": [self.pvalue],
-                "reject": [self.reject],
-                "effect": [self.effect],
-                "corrected": [self.corrected_effect],
-                "lower": [low],
-                "upper": [high],
-                "clear": [None if details is None else int(details["clear"].sum())],
-                "epsilon": [self.epsilon],
-                "delta": [self.delta],
-                "nobs": [self.nobs],
-            },
-            index=pd.Index([f"ClosenessTest, {self.asked.name}"], name="test"),
-        )
+        clear = None if details is None else int(details["clear"].sum())
+        more = {"corrected": self.corrected_effect, "lower": low, "upper": high, "clear": clear}
+        names = ("pvalue", "reject", "effect")
+        return self._row(f"ClosenessTest, {self.asked.name}", names, **more)
 
     def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: groups, noise, p-value, decision, effect.
@@ -392,13 +388,10 @@ class ClosenessResult(Result):
             words += f" with noise of its own, for epsilon {part.epsilon:.4g} of the total"
         if interval is None or distance is None:
             return (words + ".",)
-        low, high = interval
-        between = f"between {low:.3f} and {high:.3f}"
-        if distance.exact and low < part.step:
-            between = f"{'above 0 and ' if low > 0 else ''}at most {high:.3f}"
+        within = range_words(*interval, least=part.step if distance.exact else 0.0)
         words += (
             f"; with {100 * (1 - self.alpha):g} % confidence the distance of the distributions is "
-            f"{between}."
+            f"{within}."
         )
         if distance.exact:
             words += (
@@ -514,18 +507,15 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
 
 def _statement(row: Any, column: str, rankings: bool) -> str:
     """Return one clear difference in words: a lower mean rank is a higher place."""
-    lower = row.difference < 0
-    size = abs(row.difference)
-    ends = sorted((abs(row.lower), abs(row.upper)))
+    verb, factor, digits, unit = "chooses", 100.0, 1, "percentage points"
+    direction = "less often" if row.difference < 0 else "more often"
+    if rankings:
+        verb, factor, digits, unit = "ranks", 1.0, 2, "places"
+        direction = "higher" if row.difference < 0 else "lower"
+    size, *ends = (factor * abs(each) for each in (row.difference, row.lower, row.upper))
     group = f"{column[:1].upper()}{column[1:]} {row.group}"
     other = row.other if row.other == _REST else f"{column} {row.other}"
-    if rankings:
-        direction = "higher" if lower else "lower"
-        between = f"{ends[0]:.2f} to {ends[1]:.2f}"
-        return f"{group} ranks {row.item} {size:.2f} places {direction} than {other} ({between})"
-    direction = "less" if lower else "more"
-    between = f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
     return (
-        f"{group} chooses {row.item} {direction} often than {other}, by {100 * size:.1f} "
-        f"percentage points ({between})"
+        f"{group} {verb} {row.item} {direction} than {other}, by {size:.{digits}f} {unit} "
+        f"({min(ends):.{digits}f} to {max(ends):.{digits}f})"
     )

@@ -106,7 +106,6 @@ class PooledResult:
     model: ClassVar[str] = "PooledResult"
     noisy_errors: ClassVar[bool] = True
     tidy = Result.tidy
-    glance = Result.glance
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -420,9 +419,6 @@ class PooledResult:
 
     def _codes(self) -> tuple[str, ...]:
         return self.results[0]._codes()
-
-    def _glance(self) -> dict[str, Any]:
-        return {str(name).replace("pv", "p_v"): v for name, v in self.test_heterogeneity().items()}
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         test = self.test_heterogeneity()

@@ -232,22 +232,8 @@ class RankTestResult(Result):
     def to_frame(self) -> pd.DataFrame:
         """Return one row: statistic, threshold, p-value and its error, decision, effect."""
         low, high = self._interval() or (None, None)
-        return pd.DataFrame(
-            {
-                "statistic": [self.statistic],
-                "threshold": [self.threshold],
-                "pvalue": [self.pvalue],
-                "pvalue_error": [self.pvalue_error],
-                "reject": [self.reject],
-                "effect": [self.effect],
-                "lower": [low],
-                "upper": [high],
-                "epsilon": [self.epsilon],
-                "delta": [self.delta],
-                "nobs": [self.nobs],
-            },
-            index=pd.Index([f"{self.test}, {self.method}"], name="test"),
-        )
+        names = ("statistic", "threshold", "pvalue", "pvalue_error", "reject", "effect")
+        return self._row(f"{self.test}, {self.method}", names, lower=low, upper=high)
 
     def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: design, noise, statistic, p-value, decision, power.

@@ -131,17 +131,21 @@ def _verdict(result: RankTestResult) -> str:
     return f"{verdict}: {format_pvalue(result.pvalue)}{error}.{accounts}"
 
 
+def range_words(low: float, high: float, least: float = 0.0005) -> str:
+    """Return a confidence interval in words; a lower end below `least` counts as 0."""
+    if low < least:
+        return f"{'above 0 and ' if low > 0 else ''}at most {high:.3f}"
+    return f"between {low:.3f} and {high:.3f}"
+
+
 def _distance(result: RankTestResult, low: float, high: float) -> str:
     """Return the estimate of the distance from H0 with its interval."""
-    within = f"between {low:.3f} and {high:.3f}"
-    if low < 0.0005:
-        within = f"above 0, at most {high:.3f}" if low > 0 else f"at most {high:.3f}"
     own, part = "", result.release.parts.get(EFFECT)
     if part is not None and result.release.source != "none":
         own = f" (epsilon {part.epsilon:.4g} of the total)"
     return (
         f"The total variation distance from H0 is estimated at {result.effect:.3f}{own}; with "
-        f"{100 * (1 - result.alpha):g} % confidence it is {within}."
+        f"{100 * (1 - result.alpha):g} % confidence it is {range_words(low, high)}."
     )
 
 
