@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -98,11 +98,6 @@ class Result(ABC):
     def model(self) -> str:
         """Name by which an archive is rebuilt."""
         return type(self).__name__
-
-    def __dir__(self) -> list[str]:
-        """Name what a reader of results uses; what the constructor alone needs is left out."""
-        internal = {part.name for part in fields(self) if not part.repr}
-        return [name for name in object.__dir__(self) if name not in internal]
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""

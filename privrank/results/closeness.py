@@ -206,15 +206,10 @@ class ClosenessResult(Result):
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
-        if self.release.sample.private_labels:
+        if self.release.sample.private_labels or self.release.sample.paired:
             raise ValueError(
-                "a detectable effect depends on the sizes of the groups, which are private here: "
-                "simulate with sizes of your own and labels='public'."
-            )
-        if self.release.sample.paired:
-            raise ValueError(
-                "a detectable effect of pairs depends on how a respondent's two answers go "
-                "together: simulate with pairs of your own."
+                "a detectable effect needs groups whose sizes are public, and no pairs: simulate "
+                "with sizes, or pairs, of your own."
             )
         release = self.release
         reject = comparison_rejects(self.asked, release.plan, release.sample, self.alpha)

@@ -15,12 +15,12 @@ from privrank.hypotheses.interval import corrected_distance, interval_from, zero
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
+from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
 from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots
 from privrank.results.base import Result, once
 from privrank.results.tables import Table, format_pvalue
-from privrank.results.testnotes import facts, findings
+from privrank.results.testnotes import facts, findings, impossible
 from privrank.util.checks import check_count, check_flag, is_number
 
 # The method that maps categories at random, of which the power is not simulated.
@@ -318,11 +318,6 @@ _TITLES: dict[str, str] = {
     "IdentityTest": "Test of Identity",
     "UniformityTest": "Test of Uniformity",
 }
-
-
-def impossible(release: Release) -> int:
-    """Return the number of observations that H0 rules out, where a release without noise has it."""
-    return int(release.parts[IMPOSSIBLE].values[0]) if IMPOSSIBLE in release.parts else 0
 
 
 def read_test(

@@ -174,10 +174,15 @@ def against_uniformity(method: str, sample: Sample) -> tuple[str, ...]:
     )
 
 
+def impossible(release: Release) -> int:
+    """Return the number of observations that H0 rules out, where a release without noise has it."""
+    return int(release.parts[IMPOSSIBLE].values[0]) if IMPOSSIBLE in release.parts else 0
+
+
 def against_null(method: str, null: NullModel, release: Release) -> tuple[str, ...]:
     """Return what to know of the statistic of a method of a test of identity."""
     sample, notes = release.sample, []
-    if IMPOSSIBLE in release.parts and (count := int(release.parts[IMPOSSIBLE].values[0])):
+    if count := impossible(release):
         notes.append(
             f"H0 gives probability 0 to {count} of the {sample.nobs} observations: it is "
             f"rejected whatever the statistic."
