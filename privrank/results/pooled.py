@@ -502,6 +502,8 @@ def _notes(result: PooledResult) -> list[str]:
     notes.append(f"Q tests that {tested}.")
     if not same:
         notes.append("Who answered in several surveys is protected by the sum of their epsilons.")
+    if len({each.release.survey.unit for each in result.results}) > 1:
+        notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
     return [*notes, guarantee.holds_if(rests)]
 
 
