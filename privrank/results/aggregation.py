@@ -291,18 +291,11 @@ class AggregationResult(Result):
         gap, rule = release.found.get("gap"), release.plan.method
         if gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
-        mechanism, scale = _noise(self)
         columns, rows = _rows(frame, self.alpha)
         return tables.Table(
             title=guarantee.title("Rank Aggregation", release),
-            header=(
-                ("Items:", str(len(self.items))),
-                *guarantee.units(release),
-                ("Consensus:", rule),
-                ("Mechanism:", mechanism),
-                *([("Response:" if release.local else "Noise scale:", scale)] if details else []),
-                ("Noise source:", guarantee.noise_source(release)),
-                *guarantee.spent(release),
+            header=guarantee.header(
+                release, ("Consensus:", rule), noise=_noise(self), details=details
             ),
             columns=columns,
             rows=rows,

@@ -25,11 +25,10 @@ from privrank.results.rejections import comparison_rejects
 from privrank.results.tables import Table, format_pvalue, interval_heads
 from privrank.results.testnotes import (
     BIT,
-    NO_EVIDENCE,
     SMALLEST,
     between_groups,
     range_words,
-    redrawn,
+    verdict,
 )
 from privrank.util.checks import check_count, check_flag
 
@@ -295,19 +294,15 @@ class ClosenessResult(Result):
             limits = (">0" if 0 < low < 5e-5 else f"{low:.4f}", f"{high:.4f}")
             cells |= zip(interval_heads(self.alpha), limits, strict=True)
         arithmetic = self.pvalue is not None and release.source != "none"
-        rankings = sample.kind == "rankings"
         return Table(
             title=guarantee.title("Test of Closeness", release),
-            header=(
-                ("Items:" if rankings else "Categories:", str(len(sample.items))),
-                *guarantee.units(release),
+            header=guarantee.header(
+                release,
                 ("Groups:", str(len(sample.groups))),
                 ("Permutations:", f"{release.plan.number('permutations'):.0f}"),
                 ("Level:", f"{self.alpha:g}"),
-                ("Mechanism:", self._mechanism()),
-                *([("Noise scale:", self._scale())] if details else []),
-                ("Noise source:", guarantee.noise_source(release)),
-                *guarantee.spent(release),
+                noise=(self._mechanism(), self._scale()),
+                details=details,
             ),
             columns=("", *cells),
             rows=((self.asked.name, *cells.values()),),
@@ -348,30 +343,14 @@ class ClosenessResult(Result):
         return f"the {sample.kind}, not who is in which group"
 
     def _verdict(self) -> str:
-        verdict = f"H0 {'is' if self.reject else 'is not'} rejected at level {self.alpha:g}"
-        if self.pvalue is not None:
-            return (
-                f"{verdict}: {format_pvalue(self.pvalue)}.{redrawn(self.release)}"
-                f"{self._power_words()}"
-            )
-        if self._form == "decision":
-            return (
-                f"{verdict}, fixed beforehand. This method releases the decision alone, so there "
-                f"is no p-value; another draw of the noise may decide otherwise."
-            )
-        return f"The bit says that they {'differ' if self.reject else 'do not differ'}. {BIT}"
-
-    def _power_words(self) -> str:
-        """Return which line computes what would have been found, where H0 is kept."""
-        sample = self.release.sample
-        if self.reject:
-            return ""
+        if self._form == "bit":
+            return f"The bit says that they {'differ' if self.reject else 'do not differ'}. {BIT}"
         line = SMALLEST
-        if sample.private_labels:
+        if self.release.sample.private_labels:
             line = "pr.power.ClosenessPower computes, for groups of sizes that you suppose, which"
-        if sample.paired:
+        if self.release.sample.paired:
             line = "simulate pairs of your own for the difference"
-        return f" {NO_EVIDENCE.format(line)}"
+        return verdict(self, line)
 
     def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
         part, distance = self._effect, self.asked.distance

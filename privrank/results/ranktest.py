@@ -20,7 +20,7 @@ from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots
 from privrank.results.base import Result, once
 from privrank.results.tables import Table, format_pvalue
-from privrank.results.testnotes import facts, findings, impossible
+from privrank.results.testnotes import findings, impossible, noise_of
 from privrank.util.checks import check_count, check_flag, is_number
 
 # The method that maps categories at random, of which the power is not simulated.
@@ -242,7 +242,7 @@ class RankTestResult(Result):
         """
         check_flag("details", details)
         release, decision = self.release, "reject H0" if self.reject else "do not reject"
-        rankings = release.sample.kind == "rankings"
+        null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
         columns, cells = [""], [release.mechanism]
         if self.pvalue is not None:
             columns += ["statistic", "threshold", "p-value"]
@@ -252,13 +252,13 @@ class RankTestResult(Result):
         known_null = ["null"] if self.test == "IdentityTest" else []
         return Table(
             title=guarantee.title(_TITLES[self.test], release),
-            header=(
-                ("Items:" if rankings else "Categories:", str(len(release.sample.items))),
-                *guarantee.units(release),
+            header=guarantee.header(
+                release,
                 ("Method:", self.method),
-                *facts(self, details),
-                ("Noise source:", guarantee.noise_source(release)),
-                *guarantee.spent(release),
+                ("Null:", "level by calibration" if self.pvalue is None else null),
+                ("Level:", f"{self.alpha:g}"),
+                noise=noise_of(release),
+                details=details,
             ),
             columns=(*columns, "decision"),
             rows=((*cells, decision),),
