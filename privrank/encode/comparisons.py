@@ -17,6 +17,7 @@ from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
 from privrank.encode import frames
 from privrank.encode.encoded import (
+    NONE,
     Encoded,
     Rows,
     Units,
@@ -212,7 +213,8 @@ def encode_comparisons(
     if sampled and owner is not None:
         if columns.counts is not None and not distinct:
             _check_room(units.nobs, bound)
-        return Encoded.unbounded(facts, _drawn(read, _by_name(owner), edge, pairs), counted)
+        rows = _drawn(read, _by_name(owner), edge, pairs)
+        return Encoded(facts, (NONE, NONE, NONE, NONE), None, counted, rows)
     answers = None
     if units.person is not None:
         answers = answers_by_person(units.person, edge, read.comparisons, read.net, len(pairs[0]))
