@@ -10,7 +10,6 @@ of its noise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -47,20 +46,6 @@ _ROUNDS = 200
 
 _REFITS = 3
 """Fits of the surface where pairs differ in variance, each with the misfit of the one before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shrunk:
-    """Shrunken fractions, and the scores, of mean 0, of the logit surface.
-
-    `trust`, in [0, 1], is the weight of the noisy fractions, a number or one for each pair; the
-    surface has the rest. `misfit` is the estimated variance of the fractions about the surface.
-    """
-
-    pairs: FloatArray
-    scores: FloatArray
-    trust: FloatArray | float
-    misfit: float
 
 
 def fit_scores(
@@ -183,12 +168,14 @@ def shrink(
     variance: FloatArray | float,
     start: FloatArray | None = None,
     spread: float = LARGEST_SPREAD,
-) -> Shrunk:
+) -> tuple[FloatArray, FloatArray, FloatArray | float]:
     """Shrink a noisy pair matrix towards the logit surface that fits it, searched from `start`.
 
-    `variance` is that of the noise in each fraction, a number or a symmetric matrix. 0, as a
-    number, leaves the fractions as they are, and a pair of infinite variance is taken from the
-    surface. `spread` is the standard deviation of the scores under the ridge of their fit.
+    Returns the fractions, the scores of the surface, of mean 0, and the weight in [0, 1] of the
+    noisy fractions, a number or one for each pair; the surface has the rest. `variance` is that of
+    the noise in each fraction, a number or a symmetric matrix. 0, as a number, leaves the fractions
+    as they are, and a pair of infinite variance is taken from the surface. `spread` is the standard
+    deviation of the scores under the ridge of their fit.
 
     Notes
     -----
@@ -206,9 +193,7 @@ def shrink(
     m = len(matrix)
     if np.ndim(variance) == 0 and variance == 0:
         # the scores are only for the reader: any small variance names the same fit
-        scores = fit_scores(matrix, 1e-6, start)
-        rest = matrix - expit(scores[:, None] - scores)
-        return Shrunk(matrix, scores, 1.0, float((rest**2).sum()) / (m * (m - 1)))
+        return matrix, fit_scores(matrix, 1e-6, start), 1.0
     table = np.zeros((m, m)) + variance
     known = np.isfinite(table) & ~np.eye(m, dtype=np.bool_)
     # of D pairs, each of which is there twice, m - 1 scores leave the share 1 - (m - 1) / D
@@ -227,7 +212,7 @@ def shrink(
         misfit = max(0.0, excess / float(weights.sum()))
         about = table + misfit
     trust = misfit / (misfit + variance)
-    return Shrunk(surface + trust * rest, scores, trust, misfit)
+    return surface + trust * rest, scores, trust
 
 
 def consensus_of(
@@ -252,12 +237,12 @@ def consensus_of(
         spread = LARGEST_SPREAD
         if start is None and np.any(variance):
             start, spread = prior_of(pairs, variance)
-        shrunk = shrink(pairs, variance, start, spread)
-        best = kemeny(shrunk.pairs, time_limit=TIME_LIMIT)
+        shrunk, scores, _ = shrink(pairs, variance, start, spread)
+        best = kemeny(shrunk, time_limit=TIME_LIMIT)
         if best.proven:
             return best
         # programming ran out of time: the better of what it found and of a local search
-        return best.improved(local_search(order_of(shrunk.scores), shrunk.pairs), shrunk.pairs)
+        return best.improved(local_search(order_of(scores), shrunk), shrunk)
     if rule == "Kemeny":
         return kemeny(pairs, time_limit=TIME_LIMIT)
     pivots = np.array(tie_break, dtype=np.int64)

@@ -238,7 +238,10 @@ BAD_PROTOCOLS = [
     (lambda: SubRanking(ITEMS, math.nan), "epsilon must lie between"),
     (lambda: SubRanking(ITEMS, 101), "epsilon must lie between"),
     (lambda: SubRanking(ITEMS, -math.inf), "epsilon must lie between"),
-    (lambda: SubRanking(ITEMS, math.inf), "epsilon must be finite: a report without noise"),
+    (
+        lambda: SubRanking(ITEMS, math.inf),
+        "as one without noise would be the answer itself",
+    ),
     (lambda: SubRanking(ITEMS, "1"), "epsilon must be a positive number, got str"),
     (lambda: SubRanking(ITEMS, True), "epsilon must be a positive number, got bool"),
     (lambda: SubRanking(("tea",), 1.0), "items must hold at least two"),
