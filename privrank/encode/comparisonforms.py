@@ -19,7 +19,7 @@ import pandas as pd
 from privrank.encode import frames, pairforms
 from privrank.encode.rankingforms import read_columns, read_orders, remedies
 from privrank.encode.ranks import check_ranks
-from privrank.encode.roles import only_for, repeated
+from privrank.encode.roles import only_for
 from privrank.util.checks import check_choice, check_flag, check_name
 
 Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "ratings", "orders"]
@@ -190,11 +190,6 @@ def as_comparisons(
     distinct = check_flag("distinct_pairs", distinct_pairs)
     if counts is not None:
         check_name(counts, "counts")
-    if counts is not None and form in ("wide", *_RANKED):
-        raise ValueError(
-            f"counts= belongs to form='long' or 'winner-loser': with form={form!r}, where a row is "
-            f"one respondent's, repeat those that stand for several with {repeated(counts)}."
-        )
     only_for(
         form,
         {

@@ -16,7 +16,7 @@ import pandas as pd
 from privrank.encode import frames
 from privrank.encode.roles import Columns, Names
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import check_items
+from privrank.util.checks import check_items, check_name
 
 Pair = tuple[int, int]
 
@@ -207,15 +207,10 @@ def _whole(table: pd.DataFrame, column: str | None) -> IntArray | None:
     return None if column is None else frames.whole_counts(table[column], column)
 
 
-def _column_of_ties(ties: object) -> str | None:
-    if ties is False:
-        return None
-    if not isinstance(ties, str):
-        raise TypeError(
-            f"ties must be the name of the column that says where ties are, or False if there are "
-            f"none, got {type(ties).__name__}."
-        )
-    return ties
+def _column_of_ties(ties: object) -> Any:
+    if ties is not False:
+        check_name(ties, "ties")
+    return ties or None
 
 
 def _read_pairs(
@@ -229,21 +224,13 @@ def _read_pairs(
     columns = Columns(frame, respondent)
     other = f", or the form of the data, as in {frames.AS_COMPARISONS}"
     table, labels, codes = columns.collect_rows(named, others, items, other)
-    unused = set(columns.names) - set(table.columns)
-    for role, name, what in (
-        ("counts", frames.COUNT, "if a row stands for so many comparisons"),
-        ("ties", "ties", "if it says where ties are"),
-    ):
-        if name in unused and (role in others or name == frames.COUNT):
-            remedy = f"name it with {role}={name!r} {what}, else drop it"
-            if role not in others:
-                remedy = "drop it, because the wins are counts already"
-            raise ValueError(f"frame has a column {name!r} that nothing uses: {remedy}.")
-    if (codes[0] == codes[1]).any():
+    frames.refuse_unused(columns.names, list(table.columns))
+    if "ties" in others and others["ties"] is None and "ties" in columns.names:
         raise ValueError(
-            f"columns {' and '.join(map(repr, named.values()))} must name two different items: at "
-            f"least one row compares an item with itself."
+            "frame has a column 'ties' that nothing uses: name it with ties='ties' if it says "
+            "where ties are, else drop it."
         )
+    frames.check_apart(*codes, named.values())
     return table, labels, codes
 
 
