@@ -157,7 +157,7 @@ class Antiderivatives:
 
     def first(self, t: FloatArray) -> FloatArray:
         """Return the integral from 0 to t, an odd function."""
-        return np.copysign(self._first(np.minimum(np.abs(t), self._end)), t)
+        return np.asarray(np.copysign(self._first(np.minimum(np.abs(t), self._end)), t))
 
     def second(self, t: FloatArray) -> FloatArray:
         """Return the integral of the first integral, an even function."""

@@ -230,7 +230,7 @@ def _read_pairs(
             "frame has a column 'ties' that nothing uses: name it with ties='ties' if it says "
             "where ties are, else drop it."
         )
-    frames.check_apart(*codes, named.values())
+    frames.check_apart(codes[0], codes[1], named.values())
     return table, labels, codes
 
 
