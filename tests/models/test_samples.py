@@ -138,20 +138,20 @@ BAD = {
         ValueError,
         ["categories must be declared"],
     ),
-    "counts too short": (lambda: counts([1, 2], list("xyz")), ValueError, ["2 counts for 3"]),
+    "counts too short": (lambda: counts([1, 2], list("xyz")), TypeError, ["each of the 3"]),
     "counts beyond whole numbers": (
         lambda: counts({"x": 10**20, "y": 3}),
         ValueError,
         ["add up to at most 1,000,000,000,000"],
     ),
-    "counts of words": (lambda: counts({"x": CANARY, "y": 1}), TypeError, ["not a number"]),
+    "counts of words": (lambda: counts({"x": CANARY, "y": 1}), TypeError, ["one number for each"]),
     "an undeclared count": (
         lambda: counts({"x": 3, "y": 1}, ["x", "z"]),
         ValueError,
         ["declared categories"],
     ),
     "too few choices": (lambda: counts({"x": 1, "y": 0}), ValueError, ["two units"]),
-    "counts no counts": (lambda: counts(3), TypeError, ["counts", "int"]),
+    "counts no counts": (lambda: counts(3), TypeError, ["counts", "a sequence"]),
 }
 
 
