@@ -267,7 +267,7 @@ REFUSED = {
     "pairs of a sort": (dict(method="kwiksort", releases="pairs"), "releases no pairs"),
     "target": (dict(target="everybody"), "target must be one of"),
     "epsilon": (dict(epsilon=0.0), "epsilon must be positive"),
-    "delta": (dict(delta=1.5), "delta must lie"),
+    "delta": (dict(delta=1.5), "delta must be in"),
     "an int for rng": (dict(rng=3), "rng must be None"),
 }
 
