@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,13 +50,10 @@ from privrank.mechanisms.categories import (
     omnibus,
     omnibus_of,
 )
-from privrank.util.arrays import FloatArray, IntArray, orders_of, signs_of_orders
+from privrank.util.arrays import IntArray, blocks, orders_of, signs_of_orders
 
 CERTIFIED = 200
 """Up to this many rankings or items, null draws carry their certificate as data do."""
-
-_BATCH = 2**22
-"""Comparisons held in memory at a time."""
 
 _WORK = 2**23
 """Operations on words of 64 pairs of items up to which all pairs of rankings are compared."""
@@ -150,9 +148,8 @@ def pair_sums(ranks: IntArray, order: Order) -> IntArray:
     n, m = ranks.shape
     first, second = np.array(order)[: 2 * (m // 2)].reshape(-1, 2).T
     ahead = np.zeros(m // 2, dtype=np.int64)
-    rows = max(1, _BATCH // m)
-    for start in range(0, n, rows):
-        block = ranks[start : start + rows]
+    for rows in blocks(n, m):
+        block = ranks[rows]
         ahead += np.count_nonzero(block[:, first] < block[:, second], axis=0)
     return np.asarray(2 * ahead - n)
 
@@ -346,19 +343,19 @@ class Limit:
     n: int
     m: int
 
-    def sample(self, rng: np.random.Generator) -> IntArray | FloatArray:
+    def sample(self, rng: np.random.Generator) -> Any:
         """Return counts of all orders, or the chi-squares of the three vectors."""
         if self.m <= MOST_ITEMS:
             return multinomial(self.n, uniform(math.factorial(self.m)), rng)
         return rng.chisquare((self.m - 1, self.m - 1, (self.m - 1) * (self.m - 2) / 2))
 
-    def borda(self, drawn: IntArray | FloatArray, order: Order) -> int:
+    def borda(self, drawn: Any, order: Order) -> int:
         """Return the plain norm of what `sample` has drawn, in lattice steps."""
         if self.m <= MOST_ITEMS:
             return _plain_of(drawn @ (2 * orders_of(self.m) - (self.m + 1)))
         return math.floor(GRID * math.sqrt(self.n * drawn[0] / (4 * (self.m - 1))))
 
-    def residual(self, drawn: IntArray | FloatArray, order: Order) -> int:
+    def residual(self, drawn: Any, order: Order) -> int:
         """Return the residual norm of what `sample` has drawn, in lattice steps."""
         n, m = self.n, self.m
         if m <= MOST_ITEMS:

@@ -6,26 +6,17 @@ import base64
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pandas as pd
+from typing import Any
 
 from privrank import __version__
 from privrank.privacy.budget import Ledger
+from privrank.results import plots
 from privrank.results.base import Result
-from privrank.results.btl import BTLResult
 from privrank.results.columns import label_all
-from privrank.results.guarantee import column_heads, pvalue_cell
-from privrank.results.tables import Table, interval_heads, printed, render
+from privrank.results.tables import Table, render
 from privrank.util.checks import check_names
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 _PLOTS = ("plot", "plot_pairwise", "plot_details")
-
-# Pairs of items of which a page has a table.
-_MOST_PAIRS = 300
 
 # Bytes of a file's name, of which systems allow 255; writing takes five more.
 _LONGEST = 250
@@ -93,9 +84,7 @@ def report(
     if labels is not None:
         own = [name for name, entry in entries.items() if isinstance(entry, Result)]
         entries |= zip(own, label_all([entries[name] for name in own], labels), strict=True)
-    public = {
-        name: dict(entry._public()) for name, entry in entries.items() if isinstance(entry, Result)
-    }
+    public = {name: entry._public() for name, entry in entries.items() if isinstance(entry, Result)}
     page = render(
         "report.html",
         title=title or "Results under differential privacy",
@@ -122,30 +111,6 @@ def write(path: Path, text: str) -> None:
     partial = path.with_name(path.name + ".part")
     partial.write_text(text, encoding="utf-8", newline="\n")
     os.replace(partial, path)
-
-
-def pair_table(fit: BTLResult) -> Table:
-    """Return every pair's difference of worths, probability, interval and p-value."""
-    frame = fit.pairwise()
-    frame.index = pd.Index(frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str))
-    formats: dict[str, Any] = dict.fromkeys(frame.columns, "{:.3f}")
-    formats["pvalue"] = pvalue_cell
-    probability = "P(first)"
-    note = "The interval is that of P(first), the probability that the first is preferred."
-    if fit.release.design.ties:
-        probability = "P(first) + P(tie) / 2"
-        note = f"The interval is that of {probability}: preferred, and half of the ties."
-    notes = [note]
-    if fit.release.design.covariates is not None:
-        notes.append("In the reference group: first levels, numbers in the middle of their bounds.")
-    heads = ("difference", "std err", probability, *interval_heads(fit.alpha))
-    return Table(
-        title="Pairwise comparisons",
-        header=(),
-        columns=("first : second", *heads, column_heads(fit.release)[-1]),
-        rows=printed(frame, formats),
-        notes=tuple(notes),
-    )
 
 
 def _entries(results: Any) -> dict[str, Any]:
@@ -205,19 +170,12 @@ def _overview(public: Mapping[str, Mapping[str, str]]) -> Table:
 
 
 def _chapter(heading: str, entry: Any) -> dict[str, Any]:
-    """Return what the page shows of one entry: its table, figures, and pairs of not too many."""
+    """Return what the page shows of one entry: its table and figures."""
     plots = [getattr(entry, name, None) for name in _PLOTS]
-    pairs = None
-    if (
-        isinstance(entry, BTLResult)
-        and len(entry.items) * (len(entry.items) - 1) <= 2 * _MOST_PAIRS
-    ):
-        pairs = pair_table(entry).as_html()
     return {
         "heading": heading,
         "table": _summary(heading, entry).as_html(),
         "figures": [shown for plot in plots if plot and (shown := _figure(plot))],
-        "pairs": pairs,
     }
 
 
@@ -226,10 +184,8 @@ def _figure(plot: Any) -> dict[str, Any] | None:
 
     None where there is nothing to draw, such as of a decision, or of pairs that were not released.
     """
-    from privrank.results import plots
-
     try:
-        figure: Figure = plot()
+        figure: plots.Figure = plot()
     except ValueError:
         return None
     axes = figure.axes[0]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,13 +15,10 @@ from privrank import __version__
 from privrank.release.archived import archive
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.results.guarantee import column_name, release_facts
-from privrank.results.tables import Column, Table
+from privrank.results import plots
+from privrank.results.guarantee import release_facts
+from privrank.results.tables import Table
 from privrank.util.checks import check_alpha, check_names, seen
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # The words of ``tidy()`` for the columns of frames.
 _WORDS = {
@@ -33,11 +30,11 @@ _WORDS = {
     "upper": "conf_high",
 }
 
+# How the line of a table of several results starts that has the rank of a term.
+RANK_OF = "rank of "
+
 # The column of a model matrix whose coefficients bear the names of the items alone.
 _REST = "Intercept"
-
-# What ``glance()`` says of a result that has it.
-_HEADLINES = ("k", "statistic", "threshold", "pvalue", "reject", "effect", "proven")
 
 Kind = TypeVar("Kind", bound="Result")
 Value = TypeVar("Value")
@@ -102,11 +99,6 @@ class Result(ABC):
         """Name by which an archive is rebuilt."""
         return type(self).__name__
 
-    def __dir__(self) -> list[str]:
-        """Name what a reader of results uses; what the constructor alone needs is left out."""
-        internal = {part.name for part in fields(self) if not part.repr}
-        return [name for name in object.__dir__(self) if name not in internal]
-
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
         shape = (*self._shape(), f"epsilon = {self.epsilon:g}")
@@ -128,12 +120,12 @@ class Result(ABC):
         """Return a table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV)."""
 
     @abstractmethod
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the result."""
 
-    @abstractmethod
     def _settings(self) -> dict[str, Any]:
         """Return what rebuilds the result from its release, beside alpha."""
+        return {}
 
     @abstractmethod
     def _estimates(self) -> dict[str, Any]:
@@ -166,36 +158,6 @@ class Result(ABC):
         frame.insert(0, "term", frame.index.astype(str))
         return frame.reset_index(drop=True)
 
-    def glance(self: Any) -> pd.DataFrame:
-        """Return one row on the whole result in the words of R's broom.
-
-        Returns
-        -------
-        DataFrame
-            What was analysed, under which guarantee: ``model``, ``nobs``, ``items``, ``unit``,
-            ``epsilon``, ``delta``, ``mechanism``, ``noise_source`` and ``alpha``; of tests, and of
-            results with one, ``statistic``, ``p_value`` and what else they have.
-        """
-        # as a table of several results states them: of pooled ones, of all releases together
-        public = dict(self._public())
-        facts = {
-            "model": self.model,
-            "nobs": self.nobs,
-            "items": len(self.items),
-            "unit": public["unit"],
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "mechanism": public["mechanism"],
-            "noise_source": public["noise source"],
-            "alpha": self.alpha,
-        }
-        return pd.DataFrame({**facts, **self._glance()}, index=[0])
-
-    def _glance(self) -> dict[str, Any]:
-        """Return what `glance` says beyond what is public."""
-        known = [name for name in _HEADLINES if hasattr(type(self), name)]
-        return {name.replace("pvalue", "p_value"): getattr(self, name) for name in known}
-
     def _level(self, alpha: float | None) -> float:
         """Return a level that was given, or the result's own."""
         return self.alpha if alpha is None else check_alpha(alpha)
@@ -219,24 +181,31 @@ class Result(ABC):
         """
         return replace(self, release=_labelled(self.release, labels))
 
-    def _column(self) -> Column:
-        """Return the result as a column of a table of several."""
-        return Column(column_name(self.release), *self._numbers(), self._public())
-
-    def _public(self) -> tuple[tuple[str, str], ...]:
-        """Return what is public of the release, as such a column states it."""
+    def _public(self) -> dict[str, str]:
+        """Return what is public of the release, as a table of several results states it."""
         return release_facts(self.release)
 
     def _codes(self) -> tuple[str, ...]:
         """Return what can be labelled."""
         return _codes(self.release)
 
-    @abstractmethod
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
-        """Return numbers, their standard errors and other lines of such a column.
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
+        """Return numbers, their standard errors and other lines for a table of several results.
 
         The name of the numbers says what they are.
         """
+        nothing = pd.Series(np.empty(0))
+        return getattr(self, "params", nothing), getattr(self, "bse", nothing), self._lines()
+
+    def _lines(self) -> dict[str, Any]:
+        """Return the other lines of such a table."""
+        return {}
+
+    def _row(self, test: str, names: Sequence[str], **more: Any) -> pd.DataFrame:
+        """Return the one row of a test: what these names say of it, and more, and the guarantee."""
+        numbers = {name: getattr(self, name) for name in names} | more
+        numbers |= {"epsilon": self.epsilon, "delta": self.delta, "nobs": self.nobs}
+        return pd.DataFrame(numbers, index=pd.Index([test], name="test"))
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()

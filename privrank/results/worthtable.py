@@ -1,20 +1,22 @@
-"""The summary of a fit of paired comparisons: worths or coefficients, and what is said below."""
+"""The summary of a fit of paired comparisons, what is said below, and what to read with care."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.estimate import Estimate, nominal_information
+from privrank.bradley_terry.inversion import attainable
+from privrank.bradley_terry.score import ScoreEquations, pair_counts, score_equations
 from privrank.release.release import Release
-from privrank.results import guarantee
-from privrank.results.assumptions import assumptions, holds_if
-from privrank.results.loglikelihood import maximised
-from privrank.results.tables import Table, interval_heads
-from privrank.util.checks import check_flag
+from privrank.results import guarantee, tables
+from privrank.util.arrays import IntArray
+from privrank.util.checks import PrivrankWarning, check_flag
+from privrank.util.solvers import largest_ratio
 
 if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
@@ -26,14 +28,28 @@ _ENDLESS = (
     "however extreme, can be ruled out."
 )
 
+# In the local model unanimous answers to a pair are at the limit at every epsilon.
+BEYOND = (
+    "Warning: noise, or unanimous reports, have carried the counts as far as any answers can, or "
+    "beyond, so the most extreme worths and their errors rest on the penalty: use more "
+    "comparisons, and a larger epsilon if it is small."
+)
 
-def fit_table(result: BTLResult, details: bool) -> Table:
+BY_COVARIATES = (
+    "Warning: the released comparisons do not connect all items, so that some worths and ranks "
+    "rest on the item covariates alone."
+)
+
+# Standard error of a group's released answers, over these, beyond which they are too rough.
+ROUGH = 1 / 4
+
+
+def fit_table(result: BTLResult, details: bool) -> tables.Table:
     """Return a fit as a table in the style of statsmodels."""
     check_flag("details", details)
     release, frame, parts = result.release, result.to_frame(), result.components
     link, design, covariates = release.link, release.design, release.design.covariates
     counts = guarantee.count_notes(release, "worths towards zero")
-    likelihood = maximised(result)
     if covariates is None:
         known = design.pairs is not None and design.pairs.origin != "equal"
         total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
@@ -53,11 +69,11 @@ def fit_table(result: BTLResult, details: bool) -> Table:
     ]
     notes = [guarantee.reading(release) + _coverage_note(release, result.alpha), *notes]
     notes += guarantee.loss_notes(release, result.estimator)
-    if likelihood:
+    if result._at_maximum:
         header += [("Log-Likelihood:", f"{result.llf:.2f}"), ("AIC:", f"{result.aic:.2f}")]
         notes.append(_LIKELIHOOD)
     linear = ["linear"] if _by_items(release) else []
-    notes.append(holds_if(assumptions(release, "model", *linear)))
+    notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
     notes += [*guarantee.privacy_notes(release, details), *result.warnings]
     estimated = frame[frame.columns[0]].notna()
     if not np.isfinite(frame["std_err"][estimated].to_numpy(dtype=np.float64)).all():
@@ -66,11 +82,12 @@ def fit_table(result: BTLResult, details: bool) -> Table:
         notes.append(_ENDLESS)
     heads = ("coef", "std err", "sampling", "privacy", *guarantee.column_heads(release))
     ranks = ("rank",) if "rank" in frame else ()
-    return Table(
+    sizes = {item: len(part) for part in parts for item in part}
+    return tables.Table(
         title=guarantee.title(f"{link.model} {kind}", release),
         header=tuple(header),
-        columns=("", *heads, *interval_heads(result.alpha), *ranks),
-        rows=_rows(frame, {item: len(part) for part in parts for item in part}),
+        columns=("", *heads, *tables.interval_heads(result.alpha), *ranks),
+        rows=tables.fit_rows(frame, [sizes[name] for name in frame.index] if ranks else None),
         notes=tuple(notes),
     )
 
@@ -84,9 +101,9 @@ def _by_items(release: Release) -> bool:
 def _tests_of_terms(result: BTLResult) -> str:
     terms = []
     for name, row in result.wald_test_terms().to_dict("index").items():
-        said = guarantee.UNIDENTIFIED
+        said = tables.UNIDENTIFIED
         if row["df"]:
-            said = f"{row['statistic']:.2f}, {guarantee.format_pvalue(row['pvalue'])}"
+            said = f"{row['statistic']:.2f}, {tables.format_pvalue(row['pvalue'])}"
         terms.append(f"{name}: {said}")
     return f"Wald tests of terms (Monte Carlo): {'; '.join(terms)}."
 
@@ -102,29 +119,8 @@ def _test_of_equality(result: BTLResult) -> str:
         among = f", of the {len(several[0])} items identified"
     return (
         f"Test of equal worths{among}: statistic {test.statistic:.2f}, "
-        f"{guarantee.format_pvalue(test.pvalue)} (Monte Carlo)."
+        f"{tables.format_pvalue(test.pvalue)} (Monte Carlo)."
     )
-
-
-def _rows(frame: pd.DataFrame, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
-    """Return the cells of a fit's ``to_frame()``, as they are printed: ranks for worths only.
-
-    Given how many items there are in the part of each: ranks are among these.
-    """
-    before = [name for name in ("std_err", "sampling", "privacy", "z") if name in frame]
-    ranked, rows = "rank_lower" in frame, []
-    estimate = "worth" if ranked else "coef"
-    for name, row in zip(frame.index, frame.to_dict("records"), strict=True):
-        cells, place = [guarantee.UNIDENTIFIED, *[""] * (len(before) + 3)], guarantee.UNIDENTIFIED
-        if not np.isnan(row[estimate]):
-            cells = [f"{row[estimate]:.4f}", *(f"{row[number]:.3f}" for number in before)]
-            cells.append(guarantee.pvalue_cell(row["pvalue"]))
-            cells += [f"{row[limit]:.3f}" for limit in ("lower", "upper")]
-            if ranked:
-                place = guarantee.rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
-                place += f" of {sizes[name]}" if sizes[name] < len(frame) else ""
-        rows.append((str(name), *cells, *([place] if ranked else [])))
-    return tuple(rows)
 
 
 def _coverage_note(release: Release, alpha: float) -> str:
@@ -151,7 +147,7 @@ def _fit_of_items(result: BTLResult) -> list[str]:
         return []
     scatter = zip(facts.columns, np.sqrt(free.scatter), strict=True)
     listed = ", ".join(f"{name} {sd:.2f}" for name, sd in scatter)
-    pvalue = guarantee.format_pvalue(result.test_lack_of_fit()["pvalue"])
+    pvalue = tables.format_pvalue(result.test_lack_of_fit()["pvalue"])
     return [
         f"Lack of fit of the item covariates (Monte Carlo): {pvalue}; estimated scatter of the "
         f"items about them: {listed}. It is part of the standard errors, and t quantiles have the "
@@ -194,4 +190,100 @@ def _group_notes(release: Release) -> list[str]:
     return [
         f"Answers of each group, released with noise: {groups}; every group is taken to have "
         f"compared the pairs in the same proportions."
+    ]
+
+
+def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) -> tuple[str, ...]:
+    """Return the warnings that go with a fit."""
+    plain = equations.covariates is None
+    messages = part_notes(release.design.items, equations.components)
+    facts = equations.covariates
+    by_items = facts is not None and bool(facts.item_columns)
+    whole = len(equations.components) == 1
+    if whole and by_items and pair_counts(release).get("member") is not None:
+        messages.append(BY_COVARIATES)
+    if len(equations.components) == equations.items:  # nothing is shown that could be wrong
+        return (*messages, *guarantee.delta_notes(release))
+    if fitted.infinite:
+        messages.append(
+            f"Warning: without a penalty the {'worths' if plain else 'coefficients'} are not "
+            f"finite at this release (an item or group won or lost all its comparisons); "
+            f"penalty='auto' was used."
+        )
+    noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
+    if noisy and not attainable(equations.score, equations.pairs, equations.function):
+        messages.append(BEYOND)
+    if not fitted.converged:
+        messages.append(guarantee.UNFINISHED)
+    messages += guarantee.delta_notes(release) + _rough_notes(equations)
+    ridge = fitted.ridge
+    # of worths the ridge is one number, and so is the information at equal worths and counts
+    if not isinstance(ridge, np.ndarray):
+        nominal = nominal_information(equations.items, equations.total, equations.fitted)
+        most = ridge / nominal if nominal > 0 else math.inf
+    else:
+        curvature = equations.fitted.mean_curvature * equations.pairs.count
+        information = equations.linear.information(np.asarray(curvature))
+        # what is not identified is not shown
+        known = equations.linear.identity if equations.known is None else equations.known
+        rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
+        # the largest eigenvalue of the ridge relative to the information, over all directions
+        most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
+    if most > 1.0:
+        messages.append(
+            f"Warning: the ridge is {most:.3g} times the information in at least one direction, so "
+            f"shrinkage dominates there and intervals are known to cover less than stated: use a "
+            f"larger epsilon, fewer covariates or more comparisons."
+        )
+    return tuple(messages)
+
+
+def warn_of(messages: Sequence[str]) -> None:
+    """Emit the warnings of a result, as from the line that called the method that calls this."""
+    for message in messages:
+        warnings.warn(message.removeprefix("Warning: "), PrivrankWarning, stacklevel=4)
+
+
+def part_notes(items: Sequence[str], parts: Sequence[IntArray]) -> list[str]:
+    """Return which items the released comparisons do not connect; nothing where all are."""
+    alone = [items[part[0]] for part in parts if len(part) == 1 < len(items)]
+    several = [part for part in parts if len(part) > 1]
+    if len(alone) == len(items):
+        return [
+            "Warning: nothing is identified, as the released comparisons do not exceed their "
+            "noise: use a larger epsilon or more comparisons."
+        ]
+    notes = []
+    if alone:
+        notes.append(
+            f"Warning: not identified: {', '.join(alone)}, whose released comparisons with the "
+            f"other items do not exceed their noise. Worths, win rates and ranks are those among "
+            f"the others."
+        )
+    if len(several) > 1:
+        names = " and ".join("{" + ", ".join(items[k] for k in part) + "}" for part in several)
+        notes.append(
+            f"Warning: the released comparisons fall into components, {names}, as those between "
+            f"them do not exceed their noise: worths, win rates and ranks hold in each, and how "
+            f"items of two of them compare is not identified."
+        )
+    return notes
+
+
+def _rough_notes(equations: ScoreEquations) -> list[str]:
+    """Return the warning that goes with groups of too few answers for the noise of these."""
+    facts, error = equations.covariates, math.sqrt(equations.group_variance)
+    if facts is None or error == 0.0:
+        return []
+    rough = [
+        f"{', '.join(f'{name} {level}' for name, level in cell.items())} ({answers:.0f})"
+        for cell, answers in zip(facts.cell_labels, equations.group_answers, strict=True)
+        if error > ROUGH * answers
+    ]
+    if not rough:
+        return []
+    return [
+        f"Warning: the noise of the answers of each group (standard error {error:.3g}) is large "
+        f"beside the released answers of {'; '.join(rough)}, so that statements about these levels "
+        f"are known to cover less than stated: use a larger epsilon, or merge rare levels."
     ]

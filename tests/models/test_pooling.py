@@ -407,13 +407,11 @@ def test_pickled_results_are_the_same(kind, twice):
 def test_pooled_results_are_used_as_all_others(kind, twice, tmp_path):
     results = twice if kind == "worths" else [consensus(fit_seed=k) for k in (1, 2)]
     found = pr.pool(results, survey="same")
-    tidy, glance = found.tidy(), found.glance()
+    tidy = found.tidy()
     assert list(tidy) == list(results[0].tidy())
     # the p-value is of no statistic that would stand beside it
     assert tidy.drop(columns="statistic").notna().all(axis=None)
     assert tidy["p_value"].to_numpy() == pytest.approx(found.to_frame()["pvalue"].to_numpy())
-    assert glance.loc[0, "model"] == "PooledResult" and glance.loc[0, "epsilon"] == found.epsilon
-    assert glance.loc[0, "p_value"] == found.test_heterogeneity()["pvalue"]
     rows = {row[0]: row[1:] for row in pr.summary_col([*results, found]).rows if row[0]}
     assert rows["epsilon"] == tuple(f"{each.epsilon:g}" for each in [*results, found])
     assert rows["a"][2] == f"{found.params['a']:.4f}" and rows["pooled"][2] == "2 releases"
@@ -511,8 +509,8 @@ def test_random_effects_of_one_number_are_those_of_hartung_and_knapp(kind):
         error = np.sqrt(max(ratio / w.sum(), 1.0 / (1.0 / covariances[:, 0, 0]).sum()))
         one = np.ones((1, 1)), np.array([block])
         assert effects.errors(*one)[0] == pytest.approx(error)
-        low, high = effects.limits(*one, 0.05)
-        assert (high - low) / 2 == pytest.approx(stats.t.ppf(0.975, 3) * error)
+        sides = effects.stated(*one, 0.0, 0.05)
+        assert (sides["upper"] - sides["lower"]) / 2 == pytest.approx(stats.t.ppf(0.975, 3) * error)
     # tau is where Q is its degrees of freedom, or 0
     total, freedom = here.cochran(effects.tau).sum(), 3 * here.residual[0].size
     assert total == pytest.approx(freedom, rel=1e-3) if effects.tau > 0 else total <= freedom

@@ -1,4 +1,4 @@
-"""Several results side by side: labels, chosen rows, groups, several kinds, what is public."""
+"""Several results side by side: labels, chosen rows, several kinds, what is public."""
 
 import re
 
@@ -128,31 +128,22 @@ def test_a_row_that_nothing_fills_is_left_out(closeness):
     assert "effect" not in rows(pr.summary_col([closeness]))
 
 
-def test_labels_digits_rows_groups_and_title(plain, free, by_french):
+def test_labels_digits_rows_and_title(plain, free, by_french):
     table = pr.summary_col(
         [plain, free, by_french],
         names=["a", "b", "c"],
         labels=LABELS | {"french[T.poor]": "Poor French"},
         rows=["Paris", "London", "french[T.poor]:StGallen", "LSE"],
-        groups={"Worths": 2, "Groups": 1},
         digits=2,
         title="T",
     )
     terms = [row[0] for row in table.rows[: table.rule] if row[0]]
     assert terms == ["estimate", "Paris", "LSE", "Poor French:St. Gallen", "LSE"]
     assert rows(table)["LSE"][0] == f"{plain.params['London']:.2f}"
-    assert table.title == "T" and table.spans == (("Worths", 2), ("Groups", 1))
+    assert table.title == "T"
     assert set(SAID) <= set(rows(table))
-    frame = table.to_frame()
-    assert list(frame.columns) == [("Worths", "a"), ("Worths", "b"), ("Groups", "c")]
-    assert frame.loc["epsilon", ("Groups", "c")] == "1"
-    assert table.as_csv().splitlines()[0] == ",Worths: a,Worths: b,Groups: c"
-    assert "| Worths: a |" in table.as_markdown()
-    assert 'colspan="2" scope="colgroup">Worths' in table.as_html()
-    assert r"\multicolumn{2}{c}{Worths}" in table.as_latex()
-    assert r"\cmidrule(lr){2-3} \cmidrule(lr){4-4}" in table.as_latex()
-    heading = table.as_text().splitlines()[2]
-    assert heading.split() == ["Worths", "Groups"]
+    assert table.to_frame().loc["epsilon", "c"] == "1"
+    assert table.as_csv().splitlines()[0] == ",a,b,c"
 
 
 def test_chosen_rows_choose_ranks_too(plain, order, consensus):
@@ -169,9 +160,6 @@ def test_chosen_rows_choose_ranks_too(plain, order, consensus):
         (ValueError, "labels must be for London", {"labels": {"Oslo": "BI"}}),
         (ValueError, "labels must differ", {"labels": {"London": "Paris"}}),
         (TypeError, "labels must map", {"labels": ["London"]}),
-        (ValueError, "groups must stand over all 2 results", {"groups": {"A": 3}}),
-        (TypeError, "groups must map", {"groups": ["A", "A"]}),
-        (ValueError, "groups must be", {"groups": {"A": 2, "B": 0}}),
         (ValueError, "digits must be", {"digits": 13}),
         (TypeError, "digits must be", {"digits": "3"}),
         (ValueError, "names must give one heading per result, got 1", {"names": ["a"]}),
@@ -230,34 +218,6 @@ def test_tidies_of_all_results_go_below_each_other(plain, closeness, consensus):
     assert list(frame.columns) == WORDS and len(frame) == 13
 
 
-def test_glance_is_one_row_that_states_the_guarantee(result):
-    row = result.glance()
-    assert len(row) == 1
-    facts = row.iloc[0]
-    assert facts["nobs"] == result.nobs and facts["epsilon"] == result.epsilon
-    assert facts["unit"] == result.release.survey.unit
-    assert facts["noise_source"] == result.release.source
-    assert {"model", "items", "delta", "mechanism", "alpha"} <= set(row.columns)
-
-
-def test_glance_has_the_test_of_each_result(plain, free, top, identity, closeness):
-    found = plain.test_homogeneity()
-    row = plain.glance().iloc[0]
-    assert (row["statistic"], row["df"], row["p_value"]) == (
-        found.statistic, found.df, found.pvalue,
-    )  # fmt: skip
-    assert row["log_likelihood"] is None
-    assert top.glance()["p_value"].item() == top.pvalue
-    assert identity.glance()["effect"].item() == identity.effect
-    assert closeness.glance()["p_value"].item() == closeness.pvalue
-    bare = pr.PrivateBTL(CEMS.comparisons, **PEOPLE).fit(np.inf, penalty=0)
-    assert bare.glance()["log_likelihood"].item() == bare.llf
-    assert bare.glance()["aic"].item() == bare.aic
-
-
-# --- labels ---
-
-
 def shown(result):
     """Everything that a reader sees of a result."""
     table = result.summary(details=True)
@@ -282,9 +242,8 @@ def test_labels_are_everywhere_and_codes_nowhere(result):
 
 def test_labels_change_no_number(result):
     labelled = result.with_labels({code: f"{code}!" for code in result.items})
-    for one, other in ((result.tidy(), labelled.tidy()), (result.glance(), labelled.glance())):
-        numbers = one.select_dtypes("number").columns
-        pd.testing.assert_frame_equal(one[numbers], other[numbers])
+    numbers = result.tidy().select_dtypes("number").columns
+    pd.testing.assert_frame_equal(result.tidy()[numbers], labelled.tidy()[numbers])
 
 
 def test_labels_reach_figures(plain, closeness):
