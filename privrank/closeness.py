@@ -111,6 +111,11 @@ class ClosenessTest:
     rounding up to the next multiple of 1e-4: exactly, for all sizes and numbers of permutations,
     with ties.
 
+    **Many rankings.** Of more than 5,000 rankings of more than six items the kernel is projected on
+    public rankings (:mod:`privrank.mechanisms.permutation`), which leaves validity and privacy as
+    they are: time grows with the number of rankings, and differences that no pair of items shows
+    are seen as far as these see them.
+
     References
     ----------
     Acharya, Sun and Zhang (2018), whose one-bit test is available as ``method="sigmoid"``; Kim and
