@@ -163,7 +163,8 @@ class AggregationPower(Power):
         if self.loss == "width":
             if release is None:
                 return m - 1.0
-            limits = aggregation.infer(release, alpha=at.alpha, target=self.target).rank_conf_int()
+            read = aggregation.PrivateRankAggregation.from_release
+            limits = read(release, alpha=at.alpha, target=self.target).rank_conf_int()
             return float((limits["upper"] - limits["lower"]).mean())
         if self.target == "population":
             pairs = _ahead(model)

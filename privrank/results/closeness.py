@@ -42,9 +42,6 @@ _IDEAL_ARITHMETIC = (
     "but for a rounding that alters the p-value with a probability below 2e-10."
 )
 
-# What is released, by the form of a decision.
-_MECHANISMS = {None: "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class ClosenessResult(Result):
@@ -82,23 +79,15 @@ class ClosenessResult(Result):
 
     @property
     def pvalue(self) -> float | None:
-        """The p-value; None when a decision alone was released."""
+        """The p-value; None when one random bit was released."""
         part = self.release.parts.get(PVALUE)
         return None if part is None else float(part.values[0] * part.step)
 
     @property
     def reject(self) -> bool:
         """Whether H0 is rejected at level alpha."""
-        return self._rejects(self.alpha)
-
-    def _rejects(self, level: float) -> bool:
         if self.pvalue is not None:
-            return self.pvalue <= level
-        if level != self.alpha:
-            raise ValueError(
-                f"the decision was made at level {self.alpha:g}, so there is no interval of "
-                f"another: leave alpha out, or fit with method='auto'."
-            )
+            return self.pvalue <= self.alpha
         return bool(self.release.parts[DECISION].values[0])
 
     @property
@@ -162,8 +151,8 @@ class ClosenessResult(Result):
             raise ValueError(
                 "chi-square estimates no distance, so it has no interval: use method='tv'."
             )
-        level = self._level(alpha)
-        rejects = self._rejects(level)
+        level, pvalue = self._level(alpha), self.pvalue
+        assert pvalue is not None  # a bit has no distance beside it
         # the second number bounds what sampling adds, at a level of its own
         if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
             second = None
@@ -171,7 +160,7 @@ class ClosenessResult(Result):
         # released numbers are rounded down to a lattice
         low, high = max(low - part.step, 0.0), min(high + part.step, distance.diameter)
         if distance.exact:
-            return zero_rule((low, high), rejected=rejects, step=part.step)
+            return zero_rule((low, high), rejected=pvalue <= level, step=part.step)
         return low, max(low, high)
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 200) -> DetectableEffect:
@@ -332,14 +321,10 @@ class ClosenessResult(Result):
     def _mechanism(self) -> str:
         if self.release.source == "none":
             return "permutation test"
-        return _MECHANISMS[self._form]
-
-    @property
-    def _form(self) -> str | None:
-        return None if self.asked.decision is None else self.asked.decision.form
+        return "smoothed p-value" if self.asked.decision is None else "sigmoid bit"
 
     def _scale(self) -> str:
-        if self._form == "bit":
+        if self.asked.decision is not None:
             return "none, one bit"
         return f"{self.release.plan.number('scale'):.4g} (sensitivity {self.asked.sensitivity:.4g})"
 
@@ -352,16 +337,11 @@ class ClosenessResult(Result):
         return f"the {sample.kind}, not who is in which group"
 
     def _verdict(self) -> str:
-        verdict = f"H0 {'is' if self.reject else 'is not'} rejected at level {self.alpha:g}"
         if self.pvalue is not None:
             return (
-                f"{verdict}: {guarantee.format_pvalue(self.pvalue)}.{redrawn(self.release)}"
+                f"H0 {'is' if self.reject else 'is not'} rejected at level {self.alpha:g}: "
+                f"{guarantee.format_pvalue(self.pvalue)}.{redrawn(self.release)}"
                 f"{self._power_words()}"
-            )
-        if self._form == "decision":
-            return (
-                f"{verdict}, fixed beforehand. This method releases the decision alone, so there "
-                f"is no p-value; another draw of the noise may decide otherwise."
             )
         return (
             f"The bit says that the distributions {'differ' if self.reject else 'do not differ'}. "
