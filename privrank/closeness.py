@@ -37,6 +37,7 @@ from privrank.util.checks import (
     check_count,
     check_extra,
     check_fit,
+    check_noisy,
     warn_few,
 )
 
@@ -298,11 +299,8 @@ class ClosenessTest:
         asked = compare(method, sample)
         effect_epsilon = _check_effect(effect_epsilon, epsilon, asked, sample)
         items = detail_items(details_epsilon, details_items, epsilon, sample)
-        if asked.decision is not None and epsilon == np.inf:
-            raise ValueError(
-                f"method={method!r} releases a noisy decision, which needs a finite epsilon: use "
-                f"method='auto' for the non-private test."
-            )
+        if asked.decision is not None:
+            check_noisy(method, epsilon, "auto")
         plan = plan_comparison(
             sample,
             asked,
