@@ -13,7 +13,6 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, Distance
 from privrank.hypotheses.statistic import Comparison
@@ -26,9 +25,8 @@ from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
+from privrank.util.arrays import IntArray
 from privrank.util.checks import check_extra
-
-IntArray = NDArray[np.int64]
 
 RankKernel = Literal["kendall", "mallows"]
 

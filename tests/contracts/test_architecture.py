@@ -189,7 +189,7 @@ def test_no_circle_of_imports():
 # Circles that run-time imports at the top of modules do not show, and why each is there.
 _CLASS = "a module for the length of another: what it writes of a result is given the result"
 CIRCLES = {
-    frozenset({"results.btl", "results.loglikelihood", "results.worthtable"}): _CLASS,
+    frozenset({"results.btl", "results.worthtable"}): _CLASS,
     frozenset({"results.ranktest", "results.testnotes"}): _CLASS,
     frozenset(
         {
