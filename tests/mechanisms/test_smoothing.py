@@ -284,8 +284,7 @@ def test_the_bit_is_private(epsilon):
     bit = asz18.closeness_bit(50, 4, 3.2)
     part = PartPlan(QUIET, 1, epsilon)
     plan = Plan("ClosenessTest", "chi-square", "sigmoid", epsilon, 0.0, {DECISION: part})
-    assert [bit.decide(np.array([v, 0.0]), plan, None) for v in (1e9, -1e9)] == [1, 0]
-    assert bit.form == "bit" and bit.scale(epsilon) == 0
+    assert [bit(np.array([v, 0.0]), plan, None) for v in (1e9, -1e9)] == [1, 0]
 
 
 def test_smoothed_pvalue_solves_its_own_equation():
