@@ -6,7 +6,7 @@ never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,19 +142,15 @@ def declared_categories(
     and Dask, the ENUM that DuckDB makes of such a column), and nothing tells: these are taken where
     it is `public` who has which value, and the values met are no secret.
     """
-    written = (
-        not isinstance(frame, pd.DataFrame) and open_frame(frame, "data").implementation.is_polars()
-    )
-    return listed_categories(frame, column) if written or public else None
-
-
-def listed_categories(frame: object, column: str) -> tuple[Any, ...] | None:
-    """Return the categories that a column's type lists, however it came by them, or None."""
     if isinstance(frame, pd.DataFrame):
         dtype = frame[column].dtype
-        return tuple(dtype.categories) if isinstance(dtype, pd.CategoricalDtype) else None
-    kind = open_frame(frame, "data").collect_schema()[column]
-    return tuple(kind.categories) if isinstance(kind, nw.Enum) else None
+        known = public and isinstance(dtype, pd.CategoricalDtype)
+        return tuple(dtype.categories) if known else None  # type: ignore[union-attr]
+    view = open_frame(frame, "data")
+    kind = view.collect_schema()[column]
+    if isinstance(kind, nw.Enum) and (public or view.implementation.is_polars()):
+        return tuple(kind.categories)
+    return None
 
 
 def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
@@ -365,6 +361,26 @@ def check_stated(respondent: object) -> None:
         raise TypeError(
             "respondent= must be stated, because it says whom epsilon protects: the column that "
             "says who answered, or None if each comparison is a unit of its own."
+        )
+
+
+def refuse_unused(present: Sequence[Any], used: Sequence[Any], name: str = "frame") -> None:
+    """Refuse a column of counts that nothing uses; given the columns and what messages call all."""
+    if COUNT in present and COUNT not in used:
+        raise ValueError(
+            f"{name} has a column {COUNT!r} that nothing uses: name it with counts={COUNT!r} if a "
+            f"row stands for so many comparisons, repeat rows that stand for so many respondents "
+            f"with frame.loc[frame.index.repeat(frame[{COUNT!r}])].drop(columns={COUNT!r}), else "
+            f"leave it out."
+        )
+
+
+def check_apart(first: IntArray, second: IntArray, columns: Iterable[str]) -> None:
+    """Refuse rows that compare an item with itself; given the names of the two columns."""
+    if (first == second).any():
+        raise ValueError(
+            f"columns {' and '.join(map(repr, columns))} must name two different items: at least "
+            f"one row compares an item with itself."
         )
 
 

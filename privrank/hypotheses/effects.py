@@ -26,20 +26,8 @@ IntArray = NDArray[np.int64]
 MOST_THETA = 50.0
 """A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
 
-STANDARD = 0.1
-"""Total variation distance from H0 at which summaries state the power."""
-
 MOST_ENUMERATED = 1_000_000
 """Choices of two categories up to which all counts are gone through."""
-
-_QUICK, _REPLICATES = 1_500_000, 200
-"""Cells that a summary simulates at most, and replicates, of which 20 are the fewest."""
-
-_LISTED = 10_000
-"""Rankings of two items of which all samples are listed."""
-
-_PER_CATEGORY = 20
-"""Cells of rankings that take about as long to simulate as all choices of one category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,16 +215,14 @@ def curve_of(
 ) -> Curve | Enumerated:
     """Return the power of a test of one sample by effect.
 
-    Of two categories it is exact, and of two items if rankings are not too many to be listed.
+    Of two categories it is exact.
     """
     sample, items = against.sample, len(against.sample.items)
     if isinstance(asked, Statistic) and asked.sampler is not None:
         return Curve(reject, asked.sampler, items, asked.name, n_jobs)
-    if isinstance(asked, Statistic) and items == 2:
-        if sample.kind == "choices" and sample.nobs <= MOST_ENUMERATED:
-            return Enumerated(reject, partial(_first, against), _counted, sample.nobs)
-        if sample.kind == "rankings" and sample.nobs <= _LISTED:
-            return Enumerated(reject, partial(_first_order, against), _listed, sample.nobs)
+    two = sample.kind == "choices" and items == 2 and sample.nobs <= MOST_ENUMERATED
+    if isinstance(asked, Statistic) and two:
+        return Enumerated(reject, partial(_first, against), sample.nobs)
     return Curve(reject, against.simulate, items, asked.name, n_jobs)
 
 
@@ -245,20 +231,6 @@ def _first(against: Alternatives, distance: float) -> tuple[float, ...]:
     share = against.null.probabilities[0]
     ends = {"larger": min(share + distance, 1.0), "smaller": max(share - distance, 0.0)}
     return tuple(ends.values()) if against.side == "two-sided" else (ends[against.side],)
-
-
-def _first_order(against: Alternatives, effect: float) -> tuple[float, ...]:
-    """Return the probability that the first of two items is ranked before the second."""
-    ahead = float(against.model(effect).pair_probability(0, 1))
-    return (ahead if against.null.center in ((), (1, 2)) else 1.0 - ahead,)
-
-
-def _counted(first: int, second: int) -> IntArray:
-    return np.array([first, second])
-
-
-def _listed(first: int, second: int) -> IntArray:
-    return np.repeat(np.array([[1, 2], [2, 1]]), [first, second], axis=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,27 +275,6 @@ class PowerStudy:
             self._curve().at, power, replicates, start=against.start, most=against.most
         )
         return against.stated(solved, power, self.alpha)
-
-    def standard(self) -> tuple[float, float, float | None] | None:
-        """Return the power at the distance `STANDARD`, its Monte Carlo error, and phi for rankings.
-
-        None where that would take long, where no alternative has that distance, and where rankings
-        are completed, as power depends on how much of them is left open.
-        """
-        sample = self.release.sample
-        choices = sample.kind == "choices"
-        cells = len(sample.items) * (_PER_CATEGORY if choices else sample.nobs)
-        if isinstance(self.asked, Statistic) and self.asked.sampler is not None:
-            cells = 1 if self.asked.quick else _QUICK
-        replicates = min(_QUICK // cells, _REPLICATES)
-        if replicates < 20 or sample.completed or (self.null.probabilities and not choices):
-            return None
-        against = self._against
-        effect = against.at_distance(STANDARD)
-        if effect is None:
-            return None
-        phi = None if choices else against.model(effect).phi
-        return (*self._curve().at(effect, replicates), phi)
 
 
 def detectable_between(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,10 +25,8 @@ from privrank.util.checks import PrivrankWarning
 # Size of the top set; fixed before any release was seen, as its p-value needs.
 TOP = 2
 
-# Each survey is fitted at these multiples of the main epsilon.
-MULTIPLES = (0.5, 1.0, 2.0)
-
-Fit = Callable[[datasets.Survey, float, Budget], BTLResult | AggregationResult]
+# Each survey is fitted at these; its main fits have the second.
+EPSILONS = (0.5, 1.0, 2.0)
 
 
 def _worths(survey: datasets.Survey, epsilon: float, budget: Budget) -> BTLResult:
@@ -71,23 +69,18 @@ def _ledger(path: Path, survey: datasets.Survey) -> Budget:
 
 def _read(path: Path, survey: datasets.Survey, epsilon: float) -> Any:
     """Return an archived result, which must be what the name of its file says."""
+    kind = BTLResult if "-worths-" in path.name else AggregationResult
     try:
         result: Any = from_json(path.read_text(encoding="utf-8"))
+        shown = (type(result), result.items, result.nobs, result.epsilon, result.release.source)
     except (ValueError, KeyError, TypeError):
-        _stop(f"{path} is not a release any more: restore it, or spend anew with --fresh.")
-    kind = BTLResult if "-worths-" in path.name else AggregationResult
-    shown = (type(result), result.items, result.nobs, result.epsilon, result.release.source)
+        shown = None
     if shown != (kind, survey.items, len(survey.students), epsilon, "secure"):
-        _stop(
-            f"{path} holds another release than its name says: restore it, or spend anew with "
-            f"--fresh."
-        )
+        _stop(f"{path} holds no such release as its name says: restore it, or delete it.")
     return result
 
 
-def investigate(
-    survey: datasets.Survey, store: Path, epsilon: float, fresh: bool
-) -> dict[str, Any]:
+def investigate(survey: datasets.Survey, store: Path) -> dict[str, Any]:
     """Return results of a survey by heading: what the archive lacks is spent, and written there.
 
     **Privacy.** The ledger is on disk: what a release costs is in the file before its noise is
@@ -95,39 +88,25 @@ def investigate(
     understates it.
     """
     name, budget = survey.name.capitalize(), _ledger(store / f"{survey.name}.ledger", survey)
-    wanted: list[tuple[str, Fit, float]] = [
-        ("worths", _worths, epsilon * multiple) for multiple in MULTIPLES
-    ]
-    wanted.append(("consensus", _consensus, epsilon))
     results = []
-    for what, fit, share in wanted:
-        path = store / f"{survey.name}-{what}-epsilon-{repr(share).removesuffix('.0')}.json"
+    wanted = [("worths", _worths, epsilon) for epsilon in EPSILONS]
+    for what, fit, epsilon in (*wanted, ("consensus", _consensus, EPSILONS[1])):
+        path = store / f"{survey.name}-{what}-epsilon-{epsilon:g}.json"
         # paid for first, written whole, then read back: what is shown is what is archived
-        if fresh or not path.exists():
-            print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {share:g} ...")
+        if not path.exists():
+            print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {epsilon:g} ...")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivrankWarning)  # the summary says it too
-                write(path, fit(survey, share, budget).to_json())
-        results.append(_read(path, survey, share))
+                write(path, fit(survey, epsilon, budget).to_json())
+        results.append(_read(path, survey, epsilon))
     *worths, consensus = results
-    main_fit = worths[MULTIPLES.index(1.0)]
     return {
-        f"{name}: worths": main_fit,
-        f"{name}: the top {TOP}": PrivateTopK.from_release(main_fit.release, k=TOP),
+        f"{name}: worths": worths[1],
+        f"{name}: the top {TOP}": PrivateTopK.from_release(worths[1].release, k=TOP),
         f"{name}: a consensus without a model": consensus,
         f"{name}: what epsilon buys": summary_col(worths),
         f"{name}: all that was spent": budget,
     }
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a positive, finite number, not {text!r}")
-    return value
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -141,24 +120,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("report"), help="output folder (default: report)"
     )
-    parser.add_argument(
-        "--epsilon",
-        type=_positive,
-        default=1.0,
-        help="epsilon of each survey's main fit, per respondent; half and twice as much are spent "
-        "besides, to show what epsilon buys (default: 1)",
-    )
-    parser.add_argument(
-        "--fresh",
-        action="store_true",
-        help="draw new releases and spend again; the ledger keeps what was spent before",
-    )
     arguments = parser.parse_args(argv)
     out: Path = arguments.out
     chapters: dict[str, Any] = {}
     try:
         for load in (datasets.load_university, datasets.load_immigration):
-            chapters |= investigate(load(), out / "releases", arguments.epsilon, arguments.fresh)
+            chapters |= investigate(load(), out / "releases")
         title = "Two preference surveys under differential privacy"
         page = report(chapters, out / "index.html", title=title)
     except OSError as error:

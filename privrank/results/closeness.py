@@ -5,26 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
+from privrank.hypotheses.details import contrasts, half_widths
 from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
 from privrank.hypotheses.statistic import Comparison
 from privrank.plans.closeness import DISTANCES
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.release import Part
+from privrank.release.release import Part, Release
+from privrank.release.survey import Sample
 from privrank.results import guarantee, plots
-from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
-from privrank.results.details import (
-    detail_frame,
-    detail_words,
-    hypotheses_of,
-    plot_details,
-)
 from privrank.results.rejections import comparison_rejects
 from privrank.results.tables import Table, format_pvalue, interval_heads
-from privrank.results.testnotes import BIT, between_groups, redrawn
+from privrank.results.testnotes import (
+    BIT,
+    SMALLEST,
+    between_groups,
+    range_words,
+    verdict,
+)
 from privrank.util.checks import check_count, check_flag
 
 _COMPLETED = (
@@ -39,6 +44,12 @@ _IDEAL_ARITHMETIC = (
 
 # What is released, by the form of a decision.
 _MECHANISMS = {None: "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}
+
+
+_REST = "the others"
+
+# Clear differences that a summary spells out.
+_MOST_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -194,15 +205,10 @@ class ClosenessResult(Result):
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
-        if self.release.sample.private_labels:
+        if self.release.sample.private_labels or self.release.sample.paired:
             raise ValueError(
-                "a detectable effect depends on the sizes of the groups, which are private here: "
-                "simulate with sizes of your own and labels='public'."
-            )
-        if self.release.sample.paired:
-            raise ValueError(
-                "a detectable effect of pairs depends on how a respondent's two answers go "
-                "together: simulate with pairs of your own."
+                "a detectable effect needs groups whose sizes are public, and no pairs: simulate "
+                "with sizes, or pairs, of your own."
             )
         release = self.release
         reject = comparison_rejects(self.asked, release.plan, release.sample, self.alpha)
@@ -246,7 +252,7 @@ class ClosenessResult(Result):
                 "no totals by group were released: fit with details_epsilon=... for what differs."
             )
         level = self._level(alpha)
-        return detail_frame(self.release, level)
+        return _detail_frame(self.release, level)
 
     @once
     def _details(self) -> pd.DataFrame | None:
@@ -254,27 +260,21 @@ class ClosenessResult(Result):
 
     def plot_details(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw what differs: the intervals of `details`, where totals were released."""
-        return plot_details(self.release, self.details(), self.alpha, ax)
+        label = "difference of mean ranks (left: ranked higher)"
+        if self.release.sample.kind == "choices":
+            label = "difference of shares (right: chosen more often)"
+        level = f"{100 * (1 - self.alpha):g} % intervals,\nall at once, privacy noise included"
+        caption = guarantee.caption(self.release)
+        return plots.differences(self.details(), f"{label}; {level}", caption, ax=ax)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: p-value, decision, effect, and how many differences are clear."""
         low, high = self._interval() or (None, None)
         details = self._details()
-        return pd.DataFrame(
-            {
-                "pvalue": [self.pvalue],
-                "reject": [self.reject],
-                "effect": [self.effect],
-                "corrected": [self.corrected_effect],
-                "lower": [low],
-                "upper": [high],
-                "clear": [None if details is None else int(details["clear"].sum())],
-                "epsilon": [self.epsilon],
-                "delta": [self.delta],
-                "nobs": [self.nobs],
-            },
-            index=pd.Index([f"ClosenessTest, {self.asked.name}"], name="test"),
-        )
+        clear = None if details is None else int(details["clear"].sum())
+        more = {"corrected": self.corrected_effect, "lower": low, "upper": high, "clear": clear}
+        names = ("pvalue", "reject", "effect")
+        return self._row(f"ClosenessTest, {self.asked.name}", names, **more)
 
     def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: groups, noise, p-value, decision, effect.
@@ -294,30 +294,26 @@ class ClosenessResult(Result):
             limits = (">0" if 0 < low < 5e-5 else f"{low:.4f}", f"{high:.4f}")
             cells |= zip(interval_heads(self.alpha), limits, strict=True)
         arithmetic = self.pvalue is not None and release.source != "none"
-        rankings = sample.kind == "rankings"
         return Table(
             title=guarantee.title("Test of Closeness", release),
-            header=(
-                ("Items:" if rankings else "Categories:", str(len(sample.items))),
-                *guarantee.units(release),
+            header=guarantee.header(
+                release,
                 ("Groups:", str(len(sample.groups))),
                 ("Permutations:", f"{release.plan.number('permutations'):.0f}"),
                 ("Level:", f"{self.alpha:g}"),
-                ("Mechanism:", self._mechanism()),
-                *([("Noise scale:", self._scale())] if details else []),
-                ("Noise source:", guarantee.noise_source(release)),
-                *guarantee.spent(release),
+                noise=(self._mechanism(), self._scale()),
+                details=details,
             ),
             columns=("", *cells),
             rows=((self.asked.name, *cells.values()),),
             notes=(
-                hypotheses_of(sample),
+                _hypotheses_of(sample),
                 self._verdict(),
                 *between_groups(self.asked, sample),
                 *self._effect_words(interval),
-                *detail_words(release, self._details(), self.alpha),
+                *_detail_words(release, self._details(), self.alpha),
                 *([_COMPLETED] if sample.completed else []),
-                holds_if(assumptions(release)),
+                guarantee.holds_if(guarantee.assumptions(release)),
                 guarantee.promise(release, self._protected()),
                 *([_IDEAL_ARITHMETIC] if arithmetic else []),
                 *(guarantee.seed_notes([release]) if details else []),
@@ -347,30 +343,14 @@ class ClosenessResult(Result):
         return f"the {sample.kind}, not who is in which group"
 
     def _verdict(self) -> str:
-        verdict = f"H0 {'is' if self.reject else 'is not'} rejected at level {self.alpha:g}"
-        if self.pvalue is not None:
-            return (
-                f"{verdict}: {format_pvalue(self.pvalue)}.{redrawn(self.release)}"
-                f"{self._power_words()}"
-            )
-        if self._form == "decision":
-            return (
-                f"{verdict}, fixed beforehand. This method releases the decision alone, so there "
-                f"is no p-value; another draw of the noise may decide otherwise."
-            )
-        return f"The bit says that they {'differ' if self.reject else 'do not differ'}. {BIT}"
-
-    def _power_words(self) -> str:
-        """Return which line computes what would have been found, where H0 is kept."""
-        sample = self.release.sample
-        if self.reject:
-            return ""
-        line = "detectable_effect() of this result computes the smallest difference"
-        if sample.private_labels:
+        if self._form == "bit":
+            return f"The bit says that they {'differ' if self.reject else 'do not differ'}. {BIT}"
+        line = SMALLEST
+        if self.release.sample.private_labels:
             line = "pr.power.ClosenessPower computes, for groups of sizes that you suppose, which"
-        if sample.paired:
+        if self.release.sample.paired:
             line = "simulate pairs of your own for the difference"
-        return f" That is no evidence of equality: {line} that this design finds."
+        return verdict(self, line)
 
     def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
         part, distance = self._effect, self.asked.distance
@@ -382,13 +362,10 @@ class ClosenessResult(Result):
             words += f" with noise of its own, for epsilon {part.epsilon:.4g} of the total"
         if interval is None or distance is None:
             return (words + ".",)
-        low, high = interval
-        between = f"between {low:.3f} and {high:.3f}"
-        if distance.exact and low < part.step:
-            between = f"{'above 0 and ' if low > 0 else ''}at most {high:.3f}"
+        within = range_words(*interval, least=part.step if distance.exact else 0.0)
         words += (
             f"; with {100 * (1 - self.alpha):g} % confidence the distance of the distributions is "
-            f"{between}."
+            f"{within}."
         )
         if distance.exact:
             words += (
@@ -406,14 +383,10 @@ class ClosenessResult(Result):
             If no effect was released: of a p-value there is nothing to draw.
         """
         low, high = self.conf_int()
-        return plots.effect(
-            self.effect or 0.0,
-            (low, high),
-            label=self.asked.name,
-            caption=f"Closeness, {guarantee.caption(self.release)}",
-            level=1 - self.alpha,
-            ax=ax,
-        )
+        numbers = {"effect": self.effect, "lower": low, "upper": high}
+        label = f"{self.asked.name}; {100 * (1 - self.alpha):g} % interval, privacy noise included"
+        caption = f"Closeness, {guarantee.caption(self.release)}"
+        return plots.effect(pd.DataFrame(numbers, [""]), label, caption, ax=ax)
 
     def _estimates(self) -> dict[str, Any]:
         shown: dict[str, Any] = {
@@ -431,3 +404,92 @@ class ClosenessResult(Result):
             f"rejected at {self.alpha:g}": "yes" if self.reject else "no",
             "effect": self.effect,
         }
+
+
+def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
+    """Return every comparison of every item with its interval, all at once at 1 - alpha.
+
+    Differences of shares for choices, of mean ranks for rankings.
+    """
+    sample = release.sample
+    items = [int(place) for place in str(release.plan.settings[DETAILS]).split()]
+    # scores lie between 0 and 1: mean ranks are (m - 1) times the mean of theirs, plus 1
+    largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
+    parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
+    distribution, step = parts[0].distribution, parts[0].step / largest
+    assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
+    totals = np.array([part.values for part in parts]) * step
+    if totals.shape[1] > len(items):
+        totals = totals[:, items]
+    sizes = np.array(sample.sizes, dtype=np.float64)
+    compared = contrasts(len(sizes))
+    difference = np.array([contrast.weights(sizes) @ totals for contrast in compared])
+    # no difference of mean scores is beyond 1, so that neither are the ends of an interval
+    widths = half_widths(totals, sizes, distribution, step, alpha)
+    low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-widths, widths))
+    names = [name for name, _ in sample.groups]
+    others = [names[c.second[0]] if len(c.second) == 1 else _REST for c in compared]
+    return pd.DataFrame(
+        {
+            "item": [sample.items[place] for place in items] * len(compared),
+            "group": np.repeat([names[contrast.first[0]] for contrast in compared], len(items)),
+            "other": np.repeat(others, len(items)),
+            "difference": largest * np.clip(difference, -1.0, 1.0).ravel(),
+            "lower": largest * low.ravel(),
+            "upper": largest * high.ravel(),
+            "clear": ((low > 0) | (high < 0)).ravel(),
+        }
+    )
+
+
+def _hypotheses_of(sample: Sample) -> str:
+    """Return H0 and H1 of a comparison of samples in words, and the groups."""
+    sizes = ", ".join(name if size is None else f"{name} {size}" for name, size in sample.groups)
+    by = f" by {sample.group_column}" if sample.group_column else ""
+    hypotheses = f"the {sample.kind} of all groups have the same distribution. H1: they have not"
+    if sample.paired:
+        hypotheses = f"the two {sample.kind} of a respondent are exchangeable. H1: they are not"
+    return f"H0: {hypotheses}. Groups{by}: {sizes}."
+
+
+def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> tuple[str, ...]:
+    """Return the clear differences in sentences, the clearest first, and how many there are."""
+    if frame is None:
+        return ()
+    rankings = release.sample.kind == "rankings"
+    what = "mean ranks" if rankings else "shares"
+    cost = ""
+    if release.source != "none":
+        cost = f", for epsilon {release.parts[f'{DETAILS} 0'].epsilon:.4g} of the total"
+    head = (
+        f"What differs, from {what} by group{cost}; all {len(frame)} statements hold at once with "
+        f"{100 * (1 - alpha):g} % confidence, whether or not H0 is rejected"
+    )
+    clear = frame[frame["clear"]]
+    if clear.empty:
+        return (f"{head}: no difference is clear.",)
+    # the clearest first: the largest in units of the half width of its interval
+    half = 0.5 * (clear["upper"] - clear["lower"])
+    order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
+    column = release.sample.group_column or "group"
+    rows = clear.loc[order].head(_MOST_WORDS).itertuples()
+    said = [_statement(row, column, rankings) for row in rows]
+    left = len(clear) - len(said)
+    more = f" {left} more are clear: see details()." if left > 0 else ""
+    return (f"{head}. {'. '.join(said)}.{more}",)
+
+
+def _statement(row: Any, column: str, rankings: bool) -> str:
+    """Return one clear difference in words: a lower mean rank is a higher place."""
+    verb, factor, digits, unit = "chooses", 100.0, 1, "percentage points"
+    direction = "less often" if row.difference < 0 else "more often"
+    if rankings:
+        verb, factor, digits, unit = "ranks", 1.0, 2, "places"
+        direction = "higher" if row.difference < 0 else "lower"
+    size, *ends = (factor * abs(each) for each in (row.difference, row.lower, row.upper))
+    group = f"{column[:1].upper()}{column[1:]} {row.group}"
+    other = row.other if row.other == _REST else f"{column} {row.other}"
+    return (
+        f"{group} {verb} {row.item} {direction} than {other}, by {size:.{digits}f} {unit} "
+        f"({min(ends):.{digits}f} to {max(ends):.{digits}f})"
+    )

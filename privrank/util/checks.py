@@ -94,34 +94,19 @@ def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
             f"got {type(epsilon).__name__}."
         )
     value = float(epsilon)
-    if math.isnan(value) or value <= 0:
+    if not (SMALLEST_EPSILON <= value <= LARGEST_EPSILON or value == math.inf):
         raise ValueError(
-            f"{name} must be positive, got {value}: give the privacy budget to spend, or "
-            f"numpy.inf for the non-private run."
-        )
-    if value < SMALLEST_EPSILON:
-        raise ValueError(
-            f"{name} is too small for any statistic, got {value}: use at least {SMALLEST_EPSILON}."
-        )
-    if LARGEST_EPSILON < value < math.inf:
-        raise ValueError(
-            f"{name} must be at most {LARGEST_EPSILON:g} or numpy.inf for the non-private run, "
-            f"got {value}."
+            f"{name} must be positive, from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g} or "
+            f"numpy.inf for the non-private run, got {value}."
         )
     return value
 
 
 def check_delta(delta: object, name: str = "delta") -> float:
     """Return a delta as a float in [0, 1)."""
-    if not is_number(delta):
-        raise TypeError(f"{name} must be a number in [0, 1), got {type(delta).__name__}.")
-    value = float(delta)
-    if not 0 <= value < 1:
-        raise ValueError(
-            f"{name} must lie in [0, 1), got {value}: use 0 for pure differential privacy or a "
-            f"probability well below 1/n."
-        )
-    return value + 0.0  # minus zero is zero
+    rule = "in [0, 1), 0 for pure differential privacy or a probability well below 1/n"
+    # minus zero is zero
+    return check_number(name, delta, rule, lambda d: 0 <= d < 1) + 0.0
 
 
 def check_extra(name: str, what: str, extra: object, epsilon: float) -> float | None:
@@ -132,13 +117,10 @@ def check_extra(name: str, what: str, extra: object, epsilon: float) -> float | 
         raise ValueError(
             f"{name}= is what {what} costs: leave it out with epsilon=numpy.inf, where it is free."
         )
-    if not is_number(extra):
-        raise TypeError(f"{name} must be a positive number, got {type(extra).__name__}.")
-    if not SMALLEST_EPSILON <= float(extra) <= LARGEST_EPSILON:
-        raise ValueError(
-            f"{name} must be positive and finite, got {extra}: it comes on top of epsilon."
-        )
-    return float(extra)
+    value = check_epsilon(extra, name)
+    if math.isinf(value):
+        raise ValueError(f"{name} must be finite: it comes on top of epsilon.")
+    return value
 
 
 def check_number(name: str, value: object, rule: str, holds: Callable[[float], bool]) -> float:
