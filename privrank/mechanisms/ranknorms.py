@@ -32,6 +32,7 @@ from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import (
     Null,
     Order,
+    Value,
     are_many,
     null_of,
     uniform_rankings,
@@ -477,19 +478,14 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
         return of_ranks(replace(binomial(n, 0.5), distance=False))
     borda, residual = borda_norm(n, m), residual_norm(n, m)
     name, label = "Borda and residual norm", "omnibus of rankings against uniformity"
+    drawn: tuple[Value | None, Value | None] = borda.simulated, None
+    sample, draws = _rankings(n, m), min(QUANTILE_DRAWS, usual_draws("rankings", n, m))
     if are_many(n, m):
         limit = Limit(n, m)
-        parts = (
-            Part(borda.value, BORDA_LEVEL, limit.borda),
-            Part(residual.value, RESIDUAL_LEVEL, limit.residual),
-        )
-        whole = omnibus(name, f"{label}, many", (n, m), parts, limit.sample, GRID + ALLOWANCE, xi)
-        # what is simulated for power are rankings
-        return replace(whole, simulated=None)
-    parts = (
-        Part(borda.value, BORDA_LEVEL, borda.simulated),
-        Part(residual.value, RESIDUAL_LEVEL),
-    )
-    draws = min(QUANTILE_DRAWS, usual_draws("rankings", n, m))
-    sample = _rankings(n, m)
-    return omnibus(name, label, (n, m), parts, sample, GRID + ALLOWANCE, xi, draws)
+        drawn, sample, draws = (limit.borda, limit.residual), limit.sample, QUANTILE_DRAWS
+        label += ", many"
+    levels, values = (BORDA_LEVEL, RESIDUAL_LEVEL), (borda.value, residual.value)
+    parts = tuple(Part(*part) for part in zip(values, levels, drawn, strict=True))
+    whole = omnibus(name, label, (n, m), parts, sample, GRID + ALLOWANCE, xi, draws)
+    # simulations of power draw rankings
+    return replace(whole, simulated=None, coarse=None) if are_many(n, m) else whole
