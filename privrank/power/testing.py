@@ -440,7 +440,7 @@ class ClosenessPower(TestPower):
             method=self.method,
             effect_epsilon=None,
             details_epsilon=None,
-            details_items=(),
+            details=False,
             alpha=at.alpha,
             permutations=min(self.permutations, _RELABELLINGS) if look else self.permutations,
         )
