@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import independent_scores
@@ -26,13 +25,11 @@ from privrank.release.survey import DesignKind, Excess
 from privrank.results.fitwarnings import part_notes, warn_of
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, own
 from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_count, check_fit
 
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
-
-FloatArray = NDArray[np.float64]
 
 
 class PrivateTopK:

@@ -17,6 +17,7 @@ from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
 from privrank.encode import frames
 from privrank.encode.encoded import (
+    NONE,
     Encoded,
     Rows,
     Units,
@@ -97,11 +98,7 @@ def open_comparisons(
         remedy = f"name the right one with {role}=, or convert data of another form with "
         check_present([name], present, "comparisons", remedy + frames.AS_COMPARISONS)
     frames.check_stated(columns.respondent)
-    if frames.COUNT in present and frames.COUNT not in (*given.values(), *covariates):
-        raise ValueError(
-            f"comparisons has a column {frames.COUNT!r} that nothing uses: name it with "
-            f"counts={frames.COUNT!r} if a row stands for so many comparisons, else leave it out."
-        )
+    frames.refuse_unused(present, (*given.values(), *covariates), "comparisons")
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")
     return frame, view
@@ -212,7 +209,8 @@ def encode_comparisons(
     if sampled and owner is not None:
         if columns.counts is not None and not distinct:
             _check_room(units.nobs, bound)
-        return Encoded.unbounded(facts, _drawn(read, _by_name(owner), edge, pairs), counted)
+        rows = _drawn(read, _by_name(owner), edge, pairs)
+        return Encoded(facts, (NONE, NONE, NONE, NONE), None, counted, rows)
     answers = None
     if units.person is not None:
         answers = answers_by_person(units.person, edge, read.comparisons, read.net, len(pairs[0]))
@@ -254,11 +252,7 @@ def _read(
         declared_codes(keys[name], labels, name, "items", remedy)
         for name in (columns.item1, columns.item2)
     )
-    if (first == second).any():
-        raise ValueError(
-            f"columns {columns.item1!r} and {columns.item2!r} must name two different items: at "
-            f"least one row compares an item with itself."
-        )
+    frames.check_apart(first, second, (columns.item1, columns.item2))
     answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
     # each pair in the order of the items; where that turns it, the sign of the answer turns, too
     order = np.where(first > second, -1, 1)

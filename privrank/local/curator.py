@@ -13,6 +13,7 @@ import numpy as np
 from privrank.consensus.rules import consensus_of
 from privrank.consensus.statements import PairVotes, statements_of
 from privrank.local.client import protocol_from_json
+from privrank.local.protocols import check_kind, pair_place
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import REPEATED, STRUCK, hashed, read_reports
 from privrank.local.tally import Tally, release_of
@@ -109,11 +110,8 @@ class Curator:
     """
 
     def __init__(self, protocol: AdaptiveKwikSort, respondents: int) -> None:
-        if not isinstance(protocol, AdaptiveKwikSort):
-            raise TypeError(
-                f"protocol must be an AdaptiveKwikSort, got {type(protocol).__name__}: the reports "
-                f"of other protocols are counted by their tally()."
-            )
+        remedy = "the reports of other protocols are counted by their tally()"
+        check_kind(protocol, AdaptiveKwikSort, remedy)
         self.protocol = protocol
         self.respondents = check_count("respondents", respondents)
         least = math.ceil(mean_comparisons(self._items))
@@ -141,9 +139,9 @@ class Curator:
     def _begin(self, groups: Groups) -> None:
         """Open the queries of a round, and fix how many answers each is to get."""
         items, pivots = comparisons_of(groups).T
-        low, high, m = np.minimum(items, pivots), np.maximum(items, pivots), self._items
         self._groups, self._forward = groups, items < pivots
-        self._open = low * (2 * m - low - 1) // 2 + high - low - 1
+        ends = np.minimum(items, pivots), np.maximum(items, pivots)
+        self._open = pair_place(*ends, self._items)
         # of those who are not asked yet as many are expected to answer as did so far
         coming = self.answered / self.handed if self.handed else 1.0
         left = coming * (self.respondents - self.handed)

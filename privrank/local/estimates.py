@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
-from privrank.local.protocols import Asking
+from privrank.local.protocols import Asking, pair_place
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
@@ -69,17 +69,13 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
     -------
     Release
     """
+    check_tally(tally, FEWEST)
     protocol = tally.protocol
     if not isinstance(protocol, CapBorda | DuchiBall | SubRanking | RandomPairs):
         raise ValueError(
             f"tally must be of a protocol that asks everybody for a random part of their ranking, "
             f"and this one is of {protocol.kind}: use SubRanking, RandomPairs, DuchiBall or "
             f"CapBorda for a consensus."
-        )
-    if tally.n < FEWEST:
-        raise ValueError(
-            f"tally must hold at least {FEWEST} accepted reports for estimates with standard "
-            f"errors, got {tally.n}: collect more, or see its summary() for what was rejected."
         )
     if isinstance(protocol, CapBorda):
         estimates = _placed(tally, protocol)
@@ -129,8 +125,6 @@ def release_wins(tally: Tally, by: str) -> Release:
             f"{protocol.kind!r} with more: collect reports of Comparisons, or of RandomPairs with "
             f"pairs=1."
         )
-    if not tally.n:
-        raise ValueError("tally must hold accepted reports, and it has none: see its summary().")
     # votes of pairs as they were sent: the gain of the response is undone by what reads the wins
     votes = Votes.of(tally, protocol)
     first_wins, second_wins, ties = (votes.numbers(side) for side in (1, -1, 0))
@@ -228,8 +222,7 @@ class Votes:
     @property
     def pair(self) -> IntArray:
         """The place of each pair in the list of all pairs."""
-        m = self.items
-        return self.first * (2 * m - self.first - 1) // 2 + self.second - self.first - 1
+        return pair_place(self.first, self.second, self.items)
 
     def numbers(self, side: int) -> IntArray:
         """Return how many votes have this value, by pair in lexicographic order."""

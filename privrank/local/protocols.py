@@ -360,6 +360,11 @@ def _order_index(ranks: NDArray[Any]) -> IntArray:
     return index
 
 
+def pair_place(first: IntArray, second: IntArray, items: int) -> IntArray:
+    """Return the places of pairs, the earlier item first, in the list of all pairs."""
+    return np.asarray(first * (2 * items - first - 1) // 2 + second - first - 1)
+
+
 def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[Any]:
     """Return an array of complete rankings, one in each row; any ranks from 1 where ties may be."""
     rankings = as_array(ranks)
@@ -373,6 +378,13 @@ def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[
     if not complete.all():
         raise ValueError(f"ranks must hold each of the ranks 1 to {items} once in every row.")
     return rankings
+
+
+def check_kind(protocol: object, kind: type[Any], remedy: str) -> None:
+    """Refuse what is no protocol of a kind."""
+    if not isinstance(protocol, kind):
+        name = type(protocol).__name__
+        raise TypeError(f"protocol must be of the kind {kind.__name__}, got {name}: {remedy}.")
 
 
 def check_generator(rng: object) -> None:

@@ -18,7 +18,7 @@ from scipy.special import betainc
 
 from privrank.hypotheses.nulls import public_generator
 from privrank.local.client import protocol_from_json
-from privrank.local.protocols import Protocol
+from privrank.local.protocols import Protocol, check_kind
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import REPEATED, STRUCK, Identities, once, read_reports
 from privrank.release.archived import archive, read_archive
@@ -103,10 +103,7 @@ class Tally:
         -------
         Tally
         """
-        if not isinstance(protocol, Protocol):
-            raise TypeError(
-                f"protocol must be one of privrank.local, got {type(protocol).__name__}."
-            )
+        check_kind(protocol, Protocol, "take one of privrank.local")
         read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
         return _counted(protocol, *read)
 
@@ -365,8 +362,8 @@ def check_protocol(release: Release) -> None:
         raise ValueError("release must be of its protocol.")
 
 
-def check_tally(tally: object) -> None:
-    """Refuse what is no tally, and one in which what was asked depends on what was answered."""
+def check_tally(tally: object, least: int = 1) -> None:
+    """Refuse what is no tally, one of fewer reports, and one of which answers decided on others."""
     if not isinstance(tally, Tally):
         raise TypeError(
             f"tally must be a protocol's tally of reports, got {type(tally).__name__}: count them "
@@ -376,6 +373,11 @@ def check_tally(tally: object) -> None:
         raise ValueError(
             "tally must be of assignments that no answer has influenced, and what an adaptive "
             "protocol asks depends on the answers before: take the result() of its Curator."
+        )
+    if tally.n < least:
+        raise ValueError(
+            f"tally must hold at least {least} accepted reports, got {tally.n}: collect more, or "
+            f"see its summary() for what was rejected."
         )
 
 

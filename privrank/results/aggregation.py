@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,19 +19,10 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
 from privrank.release.release import Part, Release
-from privrank.results import guarantee
-from privrank.results.assumptions import assumptions, holds_if
-from privrank.results.base import Result
-from privrank.results.tables import RANK_OF, Table, interval_heads, printed
-from privrank.util.arrays import own
+from privrank.results import guarantee, plots, tables
+from privrank.results.base import RANK_OF, Result
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _DISTRIBUTIONS: dict[type, str] = {
     CubeNoise: "cube noise",
@@ -102,12 +93,10 @@ class AggregationResult(Result):
     def _about_pairs(self) -> Statements:
         """Return what is stated, if it is about pairs."""
         if self.stated is None or self.stated.fractions is None:
-            remedy = (
-                "use a protocol that asks about pairs"
-                if self.release.local
-                else "fit with releases='pairs' for statements about pairs"
+            raise ValueError(
+                f"{self.release.mechanism} releases no pair fractions: fit with releases='pairs', "
+                f"or use a protocol that asks about pairs."
             )
-            raise ValueError(f"{self.release.mechanism} releases no pair fractions: {remedy}.")
         return self.stated
 
     def _in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
@@ -192,14 +181,10 @@ class AggregationResult(Result):
     def _scores(self) -> Statements:
         """Return what is stated about Borda scores."""
         if self.stated is None or not self._scored:
-            remedy = (
-                "use a protocol that asks everybody for a random part"
-                if self.release.local
-                else "fit with method='auto'"
-            )
             raise ValueError(
-                f"{self.release.mechanism} releases no Borda scores: {remedy} for these and for "
-                f"intervals of ranks."
+                f"{self.release.mechanism} releases no Borda scores, which intervals of ranks "
+                f"need: fit with method='auto', or use a protocol that asks everybody for a random "
+                f"part."
             )
         return self.stated
 
@@ -243,9 +228,9 @@ class AggregationResult(Result):
     def _score(self) -> Part:
         part = self.release.parts.get(SCORE)
         if part is None:
-            remedy = "the local model has no estimate" if self.release.local else ""
             raise ValueError(
-                f"the Kemeny score was not released: {remedy or 'fit with score_share=0.1'}."
+                "the Kemeny score was not released: fit with score_share=0.1, where one is trusted "
+                "with the rankings."
             )
         return part
 
@@ -296,7 +281,7 @@ class AggregationResult(Result):
             frame["over_next"] = [*np.diagonal(self.fraction_frame(), 1), np.nan]
         return frame
 
-    def summary(self, details: bool = False) -> Table:
+    def summary(self, details: bool = False) -> tables.Table:
         """Return the table a paper can print: consensus, intervals of ranks, the guarantee.
 
         Parameters
@@ -317,7 +302,7 @@ class AggregationResult(Result):
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         mechanism, scale = _noise(self)
         columns, rows = _rows(frame, self.alpha)
-        return Table(
+        return tables.Table(
             title=guarantee.title("Rank Aggregation", release),
             header=(
                 ("Items:", str(len(self.items))),
@@ -333,20 +318,16 @@ class AggregationResult(Result):
             notes=tuple(_notes(self, frame, details)),
         )
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the consensus; see :meth:`plot_consensus`."""
         return self.plot_consensus(ax)
 
-    def plot_consensus(self, ax: Axes | None = None) -> Figure:
+    def plot_consensus(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the consensus with Borda scores and, beside it, the intervals of the ranks."""
-        from privrank.results import plots
-
         return plots.consensus(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
 
-    def plot_pairwise(self, ax: Axes | None = None) -> Figure:
+    def plot_pairwise(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the pair fractions, items in the consensus order, as a heat map."""
-        from privrank.results import plots
-
         frame = self.fraction_frame().clip(0.0, 1.0)
         return plots.pairwise(
             frame,
@@ -362,16 +343,16 @@ class AggregationResult(Result):
     def _estimates(self) -> dict[str, Any]:
         return {"order": list(self.order)}
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         ranks = self.consensus.loc[list(self.items)]
         params = errors = pd.Series(np.empty(0))
         if self._scored:
             frame = self.borda().loc[list(self.items)]
             params, errors = frame["score"].rename("Borda score"), frame["std_err"]
-        facts: list[tuple[str, Any]] = [(f"{RANK_OF}{item}", rank) for item, rank in ranks.items()]
+        facts: dict[str, Any] = {f"{RANK_OF}{item}": rank for item, rank in ranks.items()}
         if SCORE in self.release.parts:
-            facts.append(("Kemeny score", self.kemeny_score))
-        return params, errors, tuple(facts)
+            facts["Kemeny score"] = self.kemeny_score
+        return params, errors, facts
 
 
 def _noise(result: AggregationResult) -> tuple[str, str]:
@@ -391,16 +372,14 @@ def _noise(result: AggregationResult) -> tuple[str, str]:
 
 def _rows(frame: pd.DataFrame, alpha: float) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return the headings and cells of the summary, given ``to_frame()``."""
-    low, high = interval_heads(alpha)
+    low, high = tables.interval_heads(alpha)
     heads = {"rank": "place", "borda": "Borda", "std_err": "std err", "lower": low, "upper": high}
     heads |= {"ranks": "ranks", "over_next": "over next"}
     if "rank_lower" in frame:
-        limits = zip(frame["rank_lower"], frame["rank_upper"], strict=True)
-        ranges = [guarantee.rank_range(int(first), int(last)) for first, last in limits]
-        frame = frame.assign(ranks=ranges)
+        frame = frame.assign(ranks=tables.rank_cells(frame))
     whole = {"rank": "{}", "ranks": "{}"}
     formats = {name: whole.get(name, "{:.3f}") for name in heads if name in frame}
-    return ("", *(heads[name] for name in formats)), printed(frame, formats)
+    return ("", *(heads[name] for name in formats)), tables.printed(frame, formats)
 
 
 def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:
@@ -436,7 +415,7 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
     if gap := release.found.get("gap"):
         notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
     notes += [f"Warning: {caution}" for caution in cautions(release)]
-    notes.append(holds_if(["sample"] if of_sample else assumptions(release)))
+    notes.append(guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)))
     notes += [
         guarantee.promise(release, "the rankings"),
         *guarantee.level_notes(release, "ranking"),
@@ -451,15 +430,10 @@ def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
     """Return what is said of the errors of reports, and of pairs that nobody was asked about."""
     notes = [
         "Standard errors hold sampling and random responses together, by how reports vary; no "
-        "noise was added to them."
+        "noise was added to them.",
+        "Estimates are unbiased, so that they may lie outside of what a fraction or a Borda score "
+        "can be; intervals do not.",
     ]
-    largest = {"borda": len(frame) - 1, "over_next": 1}
-    shown = [name for name in largest if name in frame]
-    if any(((frame[name] < 0) | (frame[name] > largest[name])).any() for name in shown):
-        notes.append(
-            "Estimates are unbiased, so that they may lie outside of what a fraction or a Borda "
-            "score can be; intervals do not."
-        )
     if PAIR_COUNTS not in release.parts:
         return [*notes, "Reports are of whole rankings, and say nothing about single pairs."]
     counts = release.parts[PAIR_COUNTS].values
@@ -481,15 +455,8 @@ def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
 def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:
     """Return why the order contradicts a printed majority, or Borda scores, where it does."""
     minority = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
-    if minority and rule == "EB-Kemeny":
-        return [
-            "Where over next is below 1/2, the other pairs say that this majority is due to noise."
-        ]
-    if minority and rule in ("Borda", "Copeland"):
+    if minority and rule in ("Borda", "Copeland", "EB-Kemeny"):
         return [f"Where over next is below 1/2: {rule}'s order need not follow every majority."]
     if "borda" in frame and rule in ("Kemeny", "EB-Kemeny") and np.any(np.diff(frame["borda"]) > 0):
-        return [
-            "Where Borda scores rise, the majorities of pairs, which this order follows, are not "
-            "those of mean ranks."
-        ]
+        return ["Where Borda scores rise: this order follows the majorities of pairs."]
     return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from privrank.bradley_terry.dependence import effect_error
 from privrank.bradley_terry.inference import by_scores
@@ -26,9 +26,6 @@ UNCERTAIN = (
     "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
 )
 
-# What is printed in place of a number that a release does not identify.
-UNIDENTIFIED = "not identified"
-
 SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
 
 _SIDE_RELEASES = (
@@ -37,6 +34,24 @@ _SIDE_RELEASES = (
     (names.GROUP_ANSWERS, "answers of each group"),
     (names.ORDER_EFFECT, "order effect"),
 )
+
+# What a statement may rest on, by a word for it, in the order in which they are said: summaries and
+# docstrings take their lines from here. ``docs/assumptions.md`` says of each what comes about where
+# it does not hold, with its number, and what to do then.
+CATALOGUE = {
+    "respondents": "respondents are independent of each other (else respondent= names their class)",
+    "rows": "rows are independent of each other (else respondent= names their person or class)",
+    "devices": "respondents are independent of each other",
+    "answering": "who answers does not depend on the answer",
+    "reporting": "whether a report arrives does not depend on what it is about",
+    "assigned": "pairs were assigned, not chosen",
+    "model": "pairs follow the worths",
+    "linear": "items scatter about a line of their covariates independently of each other",
+    "null": "H0, taken as exact, is known without error (else null_nobs=)",
+    "surveys": "all surveys have equal values (else effects='random') and nobody answered in two",
+    "drawn": "surveys are independent of each other and nobody answered in two",
+    "sample": "it is read as said of these rankings alone",
+}
 
 
 def comparison_header(
@@ -146,17 +161,13 @@ def _choice_notes(release: Release) -> list[str]:
     others = {distribution_name(noise.distribution): deviation(noise, m) for noise in noises}
     name = distribution_name(part.distribution)
     own = others.pop(name, math.sqrt(part.noise_variance))
-    other = min(others, key=lambda distribution: others[distribution], default=None)
-    if other is None:
-        place = ", the only distribution that applies"
-    elif own <= others[other]:
-        next_best = f"next comes {other}, {others[other]:.4g}"
-        place = f", the least of the distributions that apply; {next_best}"
-    else:
-        place = f"; {other} noise would have the least, {others[other]:.4g}"
+    best = sorted(others, key=lambda distribution: others[distribution])
+    beside = ", the only distribution that applies"
+    if best:
+        beside = f"; it would be {others[best[0]]:.4g} with {best[0]}, the best of the others"
     return [
         f"Noise: {name}. Differences between items vary as if each item's net wins had independent "
-        f"noise of standard deviation {own:.4g}{place}."
+        f"noise of standard deviation {own:.4g}{beside}."
     ]
 
 
@@ -172,22 +183,14 @@ def _errors(release: Release, effect: float) -> str:
 
 
 def allowance(release: Release) -> str:
-    """Return what the errors of a fit of comparisons allow for."""
+    """Return what errors allow for; the header says which dependence of answers is in them."""
     if release.local:
         return "allowing for sampling and the noise of the responses (the curator adds none)"
-    if names.MOMENTS[0] in release.parts:
-        return "allowing for sampling and the dependence of respondents' answers"
-    private = release.source != "none"
-    if names.DEPENDENCE in release.parts:
-        noisy = "sampling, privacy noise" if private else "sampling"
-        which = "dependence in each"
-        if names.LARGEST in release.found:
-            which = "largest dependence of any"
-        return f"allowing for {noisy} and the {which} difference"
-    noisy = "sampling and privacy noise" if private else "sampling"
-    if release.survey.unit == "row":
-        return f"allowing for {noisy}"
-    return f"allowing for {noisy}, as if a respondent's answers were independent"
+    noisy = "allowing for sampling" + " and privacy noise" * (release.source != "none")
+    dependent = {names.MOMENTS[0], names.DEPENDENCE} & set(release.parts)
+    if dependent or release.survey.unit == "row":
+        return noisy
+    return f"{noisy}, as if a respondent's answers were independent"
 
 
 def column_heads(release: Release) -> tuple[str, ...]:
@@ -228,11 +231,6 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
     perturbed, named = names.WORTHS in release.parts and release.source != "none", estimator
     if perturbed:
         named += ", perturbed"
-    if estimator == "matching loss":
-        named += (
-            ": it needs net wins only and estimates the same worths as maximum likelihood, with "
-            "slightly larger errors"
-        )
     notes = [f"Estimator: {named}."]
     if perturbed and release.link not in BUILT_IN:
         notes.append(
@@ -342,23 +340,18 @@ def seed_notes(releases: Sequence[Release]) -> list[str]:
     return [SEEDED] if any(release.source == "seeded" for release in releases) else []
 
 
-def release_facts(release: Release) -> tuple[tuple[str, str], ...]:
+def release_facts(release: Release) -> dict[str, str]:
     """Return the lines below a result in a table of several."""
     survey = release.survey
-    return (
-        ("epsilon", f"{release.epsilon:g}"),
-        ("delta", f"{release.delta:g}"),
-        ("unit", survey.unit),
-        ("design" if isinstance(survey, Design) else "data", survey.kind),
-        ("mechanism", release.mechanism),
-        ("noise source", release.source),
-        ("N", str(survey.nobs)),
-    )
-
-
-def column_name(release: Release) -> str:
-    """Return the heading of a result in a table of several."""
-    return f"eps={release.epsilon:g}"
+    return {
+        "epsilon": f"{release.epsilon:g}",
+        "delta": f"{release.delta:g}",
+        "unit": survey.unit,
+        "design" if isinstance(survey, Design) else "data": survey.kind,
+        "mechanism": release.mechanism,
+        "noise source": release.source,
+        "N": str(survey.nobs),
+    }
 
 
 def caption(release: Release) -> str:
@@ -379,16 +372,23 @@ def title(name: str, release: Release) -> str:
     return f"{name} (non-private)" if release.source == "none" else f"Private {name}"
 
 
-def rank_range(low: int, high: int) -> str:
-    """Return a rank set as it is printed."""
-    return f"{low}" if low == high else f"{low}-{high}"
+def assumptions(release: Release, *more: str) -> list[str]:
+    """Return what a statement from a release rests on, by the words of the catalogue.
+
+    Given what it rests on beside what the public facts show: the units, and who is heard of.
+    """
+    if release.local:
+        single = isinstance(release.survey, Design)
+        return ["devices", "reporting", *["assigned"] * single, *more]
+    unit = "rows" if release.survey.unit == "row" else "respondents"
+    return [unit, "answering", *more]
 
 
-def pvalue_cell(value: float) -> str:
-    """Return a p-value as it is printed in a table, where none is 0."""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def format_pvalue(value: float) -> str:
-    """Return a p-value as it is printed in a sentence."""
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+def holds_if(keys: Iterable[str]) -> str:
+    """Return the sentence of a summary, given words of the catalogue."""
+    named = set(keys)
+    if named & {"respondents", "rows"}:
+        named.discard("devices")
+    clauses = [clause for key, clause in CATALOGUE.items() if key in named]
+    listed = ", ".join(clauses[:-1])
+    return f"This holds if {listed}{' and ' * bool(listed)}{clauses[-1]}."

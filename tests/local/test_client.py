@@ -312,7 +312,7 @@ def test_other_arguments_are_checked():
         protocol.randomize(WHOLE, 6)
     with pytest.raises(TypeError, match="assignment must be an integer"):
         protocol.randomize(WHOLE, "0")
-    with pytest.raises(TypeError, match=r"protocol must be a protocol, got str"):
+    with pytest.raises(TypeError, match=r"protocol must be of the kind Protocol, got str"):
         Client(protocol.to_json())
     with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator, got int"):
         protocol.simulate(np.array([[1, 2, 3, 4]]), 1)

@@ -87,7 +87,7 @@ def test_few_reports_are_warned_of_or_refused():
     assert "Low accuracy" in str(fit.summary())
     protocol = PROTOCOLS["ball"]
     one = protocol.tally([protocol.randomize(ITEMS)])
-    with pytest.raises(ValueError, match="at least 2 accepted reports for estimates"):
+    with pytest.raises(ValueError, match="at least 2 accepted reports, got"):
         pr.PrivateRankAggregation.from_reports(one)
     with pytest.raises(ValueError, match="got 0"):
         pr.PrivateRankAggregation.from_reports(protocol.tally([]))
@@ -100,7 +100,7 @@ def test_what_is_no_tally_is_refused():
         fitted(alpha=2)
     with pytest.raises(ValueError, match="target"):
         fitted(target="everybody")
-    with pytest.raises(ValueError, match="the local model has no estimate"):
+    with pytest.raises(ValueError, match="the Kemeny score was not released"):
         _ = fitted().kemeny_score
 
 

@@ -249,7 +249,6 @@ def test_what_is_no_name_is_not_printed_as_one(name, results):
         lambda: pr.simulate.bradley_terry(worths),
         lambda: pr.summary_col(results[:2], names=["first", name]),
         lambda: pr.summary_col(results[:1], rows=["a", name]),
-        lambda: pr.summary_col(results[:2], groups={"first": 1, name: 1}),
         lambda: results[0].with_labels(labels),
         lambda: pr.report({name: results[0]}, "page.html"),
     ):
