@@ -59,15 +59,15 @@ ONLY_IMPORTER = {
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
-COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_sizes"}, {"_parts"}
-DRAWN, PAIRED = {"_rows", "_units"}, {"_partners"}
+COMPARISONS = {"_pairs", "_parts", "_units", "_loose"}
+SAMPLES, GROUPS, PAIRED = {"_rows", "_sizes"}, {"_parts"}, {"_partners"}
 HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
 OPENED = {
-    "encode.encoded": COMPARISONS | DRAWN | GROUPS | PAIRED | SAMPLES,
+    "encode.encoded": COMPARISONS | GROUPS | PAIRED | SAMPLES,
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.closeness": GROUPS | PAIRED | {"_rows"},
     "mechanisms.samples": SAMPLES | GROUPS | PAIRED,
-    "mechanisms.tallies": COMPARISONS | DRAWN,
+    "mechanisms.tallies": COMPARISONS,
 }
 
 LONGEST_FILE, LONGEST_FUNCTION = 600, 60
