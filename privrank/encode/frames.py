@@ -242,8 +242,7 @@ def whole_respondents(
         return
     piles: list[list[nw.DataFrame[Any]]] = [[] for _ in range(PARTS)]
     for batch in chain(ahead, batches):
-        key = _key(batch.get_column(owner), numeric=False)
-        part = np.append(numbers_of_names(key.values) % PARTS, 0)[key.codes].astype(np.int16)
+        part = (_numbers_by_row(batch.get_column(owner)) % PARTS).astype(np.int16)
         ends = np.cumsum(np.bincount(part, minlength=PARTS))
         rows = np.argsort(part, kind="stable")
         for pile, chosen in zip(piles, np.split(rows, ends[:-1]), strict=True):
@@ -283,13 +282,38 @@ def numbers_of_names(values: NDArray[Any]) -> NDArray[np.uint64]:
     secret key draws of their rows, but never who a respondent is.
     """
     names = pd.Series(values).infer_objects().to_numpy()
-    if names.dtype.kind in "iub":
-        names = names.astype(np.int64)
-    elif names.dtype.kind == "f":
+    if names.dtype.kind not in "iubf":
+        texts = [str(name).encode(errors="surrogatepass") for name in names]
+        text = np.frombuffer(b"".join(texts), dtype=np.uint8)
+        return _hashed(text, np.cumsum([0, *map(len, texts)]))
+    if names.dtype.kind == "f":
         names = names.astype(np.float64)
         whole = (np.abs(names) < 2**53) & (names % 1 == 0)
         names = np.where(whole, np.where(whole, names, 0).astype(np.int64), names.view(np.int64))
-    return np.asarray(pd.util.hash_array(names, categorize=False))
+    text = names.astype(np.int64).view(np.uint8)
+    return _hashed(text, np.arange(len(names) + 1) * 8)
+
+
+def _hashed(text: NDArray[np.uint8], ends: IntArray) -> NDArray[np.uint64]:
+    from privrank.kernels.hashing import siphash
+
+    return siphash(text, ends, np.zeros(2, dtype=np.uint64))
+
+
+def _numbers_by_row(names: nw.Series[Any]) -> NDArray[np.uint64]:
+    """Return the number of the name in each row."""
+    if texts := _texts(names):
+        return np.concatenate([_hashed(*_bytes_of(chunk)) for chunk in texts.chunks])
+    key = _key(names, numeric=False)
+    return np.append(numbers_of_names(key.values), np.uint64(0))[key.codes]
+
+
+def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
+    """Return the bytes of an array of Arrow, one text after the other, and where each ends."""
+    _, ends, text = texts.cast("large_string").buffers()
+    last = texts.offset + len(texts) + 1
+    places = np.frombuffer(ends, dtype=np.int64)[texts.offset : last]
+    return np.frombuffer(text or b"", dtype=np.uint8), places
 
 
 def tally(
@@ -405,10 +429,13 @@ def is_whole(counts: NDArray[np.float64]) -> bool:
 
 def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
     """Return the codes and distinct values of a column, missing as code -1."""
+    if texts := _texts(series):
+        chunks = texts.dictionary_encode().unify_dictionaries().chunks
+        codes = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
+        values = chunks[0].dictionary.to_numpy(zero_copy_only=False)
+        return Key(np.concatenate(codes).astype(np.int64), values)
     values = series.to_native()
     if not isinstance(values, pd.Series):
-        if series.dtype == nw.String and len(series) and (key := _key_of_texts(series)):
-            return key
         entries = series.to_numpy()
         values = pd.Series(entries if entries.ndim == 1 else list(entries), name=series.name)
     if numeric and values.dtype != np.int64:
@@ -416,18 +443,19 @@ def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
     return key_of(values)
 
 
-def _key_of_texts(series: nw.Series[Any]) -> Key | None:
-    """Return the key of a column of texts, whose rows never become Python's; None without Arrow."""
+def _texts(series: nw.Series[Any]) -> Any:
+    """Return a column of texts as Arrow's, so that they never become Python's; None for others.
+
+    Those of pandas are its own, and nothing is Arrow's where that is not installed.
+    """
+    native = series.to_native()
+    if series.dtype != nw.String or isinstance(native, pd.Series) or not len(series):
+        return None
     try:
         import pyarrow as pa
     except ImportError:
         return None
-    native = series.to_native()
-    whole = native if isinstance(native, pa.ChunkedArray) else pa.chunked_array([series.to_arrow()])
-    chunks = whole.dictionary_encode().unify_dictionaries().chunks
-    codes = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
-    values = chunks[0].dictionary.to_numpy(zero_copy_only=False)
-    return Key(np.concatenate(codes).astype(np.int64), values)
+    return native if isinstance(native, pa.ChunkedArray) else pa.chunked_array([series.to_arrow()])
 
 
 def distinct_codes(

@@ -1,4 +1,4 @@
-"""Hashes of whole numbers under a secret key."""
+"""Hashes of byte strings under a key."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.kernels import compiled
+from privrank.util.arrays import IntArray
 
 Words = NDArray[np.uint64]
 
@@ -32,24 +33,26 @@ def _rounds(v: Words, number: int) -> None:
 
 
 @compiled
-def siphash(words: Words, key: Words) -> Words:
-    """Return the hash of each row of 64-bit words, shape (n, k), under a key of two words.
+def siphash(text: NDArray[np.uint8], ends: IntArray, key: Words) -> Words:
+    """Return the hash of each of some byte strings under a key of two words.
 
-    SipHash-2-4 (Aumasson and Bernstein 2012) of the row's bytes, the lowest of each word first.
+    SipHash-2-4 (Aumasson and Bernstein 2012). Given the strings one after the other, and where the
+    first begins and each ends.
     """
-    n, k = words.shape
-    out, v = np.empty(n, np.uint64), np.empty(4, np.uint64)
-    # what ends a message: its length in bytes, modulo 256, in the highest byte
-    last = np.uint64(8 * k % 256) << np.uint64(56)
-    for row in range(n):
-        for i in range(4):
-            v[i] = _INITIAL[i] ^ key[i % 2]
-        for i in range(k + 1):
-            word = words[row, i] if i < k else last
+    out, v = np.empty(len(ends) - 1, np.uint64), np.empty(4, np.uint64)
+    for i in range(len(out)):
+        for j in range(4):
+            v[j] = _INITIAL[j] ^ key[j % 2]
+        size = ends[i + 1] - ends[i]
+        for start in range(0, size + 1, 8):
+            # eight bytes, the lowest first; after the last comes the length modulo 256
+            word = np.uint64(size % 256) << np.uint64(56) if start + 8 > size else np.uint64(0)
+            for j in range(start, min(start + 8, size)):
+                word |= np.uint64(text[ends[i] + j]) << np.uint64(8 * (j - start))
             v[3] ^= word
             _rounds(v, 2)
             v[0] ^= word
         v[2] ^= np.uint64(255)
         _rounds(v, 4)
-        out[row] = v[0] ^ v[1] ^ v[2] ^ v[3]
+        out[i] = v[0] ^ v[1] ^ v[2] ^ v[3]
     return out

@@ -93,7 +93,9 @@ def draw_rows(
         # so many more numbers for each group as are missing; repeated ones are dropped
         who = np.repeat(np.arange(len(busy)), missing)
         turn = np.arange(len(who)) - (np.cumsum(missing) - missing - tried)[who]
-        numbers = siphash(np.column_stack((words[who], turn.astype(np.uint64))), key)
+        texts = np.column_stack((words[who], turn.astype(np.uint64)))
+        stops = np.arange(len(texts) + 1) * (8 * texts.shape[1])
+        numbers = siphash(texts.ravel().view(np.uint8), stops, key)
         fresh = start[who] + (numbers % rows[who].astype(np.uint64)).astype(np.int64)
         tried = tried + missing
         drawn = np.sort(np.concatenate((drawn, fresh)))
