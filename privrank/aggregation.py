@@ -14,7 +14,7 @@ from privrank.consensus.statements import statements_of
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_rankings, sample_of_formula
 from privrank.local.estimates import release_consensus
-from privrank.local.tally import Tally, check_tally
+from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import (
     LARGEST_SHARE,
@@ -306,7 +306,6 @@ class PrivateRankAggregation:
         order of them, shrunken as far as sampling and response explain them; or Borda scores and
         the order of these.
         """
-        check_tally(tally)
         release = release_consensus(tally)
         _caution(release)
         return infer(release, alpha=alpha, target=target)

@@ -18,7 +18,7 @@ from privrank.local.estimates import release_wins
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
-from privrank.plans.comparisons import Method, Noise, plan_fit
+from privrank.plans.comparisons import Method, Noise, Request, plan_fit
 from privrank.release.kept import kept
 from privrank.release.names import WORTHS
 from privrank.release.release import Release, check_release
@@ -298,17 +298,9 @@ class PrivateBTL:
         check_solver(solver, self._link)
         design = self._encoded.design
         # from public numbers: what to release, its noise and its shares
-        choice = plan_fit(
-            design,
-            epsilon,
-            method,
-            check_penalty(penalty),
-            dependence,
-            shares,
-            noise,
-            delta,
-            self._link,
-        )
+        ridge, link = check_penalty(penalty), self._link
+        request = Request(design, epsilon, delta, method, ridge, dependence, shares, noise, link)
+        choice = plan_fit(request)
         reader = "PrivateBTL.from_release(error.release)"
         release = release_comparisons(
             self._encoded,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import independent_scores
@@ -18,7 +17,7 @@ from privrank.local.estimates import release_wins
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
-from privrank.plans.comparisons import Noise, plan_selection
+from privrank.plans.comparisons import Noise, Request, plan_selection
 from privrank.release.kept import kept
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, WORTHS
 from privrank.release.release import Release, check_release
@@ -26,13 +25,11 @@ from privrank.release.survey import DesignKind, Excess
 from privrank.results.fitwarnings import part_notes, warn_of
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, own
 from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_count, check_fit
 
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
-
-FloatArray = NDArray[np.float64]
 
 
 class PrivateTopK:
@@ -189,7 +186,9 @@ class PrivateTopK:
         epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("noise", noise, Noise)
         design = self._encoded.design
-        choice = plan_selection(design, epsilon, delta, noise, dependence, shares)
+        choice = plan_selection(
+            Request(design, epsilon, delta, dependence=dependence, shares=shares, noise=noise)
+        )
         reader = f"PrivateTopK.from_release(error.release, k={self._k})"
         release = release_comparisons(
             self._encoded,

@@ -1,6 +1,7 @@
 """Null tables drawn by the tests are kept for the session only; files that take long are slow."""
 
 import os
+import pickle
 import sys
 import warnings
 from collections import Counter
@@ -79,6 +80,30 @@ def _tables(tmp_path_factory):
             folder = folder.parent
             patch.setenv("LOKY_MAX_CPU_COUNT", "1")
         patch.setenv("PRIVRANK_CACHE", str(folder / "tables"))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _points():
+    """Points of noise bodies are drawn once for each state of a public generator.
+
+    A result draws them anew for each of its tables; they and the state after them are the same.
+    """
+    from privrank.hypotheses import tails
+
+    drawn, honest = {}, tails.body_points
+
+    def body_points(distribution, draws, rng):
+        key = type(distribution), distribution.items, draws, pickle.dumps(rng.bit_generator.state)
+        if key not in drawn:
+            if sum(points.size for points, _ in drawn.values()) > 2**24:
+                drawn.clear()
+            drawn[key] = honest(distribution, draws, rng), rng.bit_generator.state
+        points, rng.bit_generator.state = drawn[key]
+        return points.copy()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tails, "body_points", body_points)
         yield
 
 

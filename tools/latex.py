@@ -1,8 +1,8 @@
 """Compile the LaTeX of every kind of table, and fail where one runs off the page: `make tables`.
 
 Each table stands in an article at 10 pt, whose lines are 345 points wide and pages 550 high. Needs
-pdflatex with booktabs, longtable and tabularx (on Debian and Ubuntu texlive-latex-base and
-texlive-latex-recommended).
+pdflatex with adjustbox and booktabs (on Debian and Ubuntu texlive-latex-base,
+texlive-latex-recommended and texlive-latex-extra).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MARK = "privrank table: "
 PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
-\usepackage{booktabs,longtable,tabularx}
+\usepackage{adjustbox,booktabs}
 \begin{document}
 """
 
@@ -168,11 +168,10 @@ def tables() -> dict[str, Table]:
     found["pairs"] = pair_table(worths)  # type: ignore[arg-type]
     found["side by side"] = pr.summary_col([worths, made["worths, objective"]])  # type: ignore[list-item]
     found["four side by side"] = pr.summary_col(four)  # type: ignore[arg-type]
-    found["four with labels and groups"] = pr.summary_col(
+    found["four with labels"] = pr.summary_col(
         four,  # type: ignore[arg-type]
         labels=LABELS,
         rows=[*worths.items, *(f"french[T.poor]:{item}" for item in worths.items)],  # type: ignore[attr-defined]
-        groups={"Bradley-Terry models": 2, "Without a model": 2},
         names=["worths", "by knowledge of French", "win rates", "Borda"],
     )
     found["long labels"] = worths.with_labels(LABELS).summary()  # type: ignore[attr-defined]
@@ -190,7 +189,7 @@ def main() -> None:
     if shutil.which("pdflatex") is None:
         raise SystemExit(
             "tools/latex.py needs pdflatex: on Debian and Ubuntu, sudo apt install "
-            "texlive-latex-base texlive-latex-recommended."
+            "texlive-latex-base texlive-latex-recommended texlive-latex-extra."
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pr.PrivrankWarning)

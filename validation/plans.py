@@ -24,7 +24,7 @@ import privrank as pr
 from privrank import btl
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
-from privrank.plans.comparisons import plan_choices, predicted_error
+from privrank.plans.comparisons import Request, plan_choices, predicted_error
 from privrank.release.plan import Plan
 
 EPSILONS = (0.25, 1.0, 4.0)
@@ -112,7 +112,8 @@ def one(rng: np.random.Generator, cell: Setting, epsilon: float) -> dict[str, ob
     encoded = fitted._encoded
     first, second = np.triu_indices(cell.items, 1)
     errors, predicted = {}, {}
-    for plan in plan_choices(encoded.design, epsilon, delta=cell.delta):
+    request = Request(encoded.design, epsilon, cell.delta)
+    for plan in plan_choices(request):
         drawn = np.empty((DRAWS, len(first)))
         for draw in range(DRAWS):
             release = release_comparisons(
@@ -127,7 +128,7 @@ def one(rng: np.random.Generator, cell: Setting, epsilon: float) -> dict[str, ob
             off = btl.infer(release).params.to_numpy() - truth
             drawn[draw] = (off[first] - off[second]) ** 2
         errors[label(plan)] = drawn
-        error = predicted_error(encoded.design, epsilon, cell.delta, plan)
+        error = predicted_error(request, plan)
         predicted[label(plan)] = np.sqrt(2.0 * error)
     flat = float(((truth[first] - truth[second]) ** 2).mean())
     return {"errors": errors, "predicted": predicted, "flat": flat}

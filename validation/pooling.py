@@ -269,7 +269,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
         true, alone = fractions(cell), np.sqrt(pooled.by_pair.single[:, :, 0, 0]).min(axis=0)
     else:
         b = mixed_truth(cell.spread) if cell.kind == "respondents" else worths(cell)
-        true, (rows, _) = b[FIRST] - b[SECOND], pooled._pair_rows
+        true, rows = b[FIRST] - b[SECOND], pooled._combined(True)[1]
         each = np.einsum("rp,kpq,rq->kr", rows, pooled.by_item.single[:, 0], rows)
         alone = np.sqrt(each).min(axis=0)
     with np.errstate(divide="ignore"):

@@ -15,15 +15,13 @@ from scipy.special import ndtr, ndtri
 from privrank.bradley_terry.dependence import cluster_moments, floored_moments, released_effect
 from privrank.bradley_terry.errors import NoisyErrors, from_normal, to_normal
 from privrank.bradley_terry.estimate import Covariance
-from privrank.bradley_terry.inference import Inference, edge_noise, public_noise
+from privrank.bradley_terry.inference import Inference, by_scores, edge_noise, public_noise
 from privrank.bradley_terry.inversion import intervals, pvalues
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MOST_DRAWN_ITEMS = 200
 """Beyond this, tests of equal worths use fewer draws."""
@@ -249,17 +247,17 @@ def lack_of_fit(inference: Inference) -> HomogeneityResult:
             "the lack of fit of item covariates needs item_formula=, with fewer columns than there "
             "are items less one, and a release that identifies as many worths."
         )
-    if free.fitted.infinite:
+    without = free.inference
+    if without.fitted.infinite:
         warnings.warn(
             "without a penalty the worths that the item covariates are tested against are not "
             "finite at this release; penalty='auto' was used for them.",
             PrivrankWarning,
             stacklevel=3,
         )
-    contrast = np.kron(np.eye(free.equations.weights.shape[1]), free.left)
-    if free.equations.ordered:
+    contrast = np.kron(np.eye(without.equations.weights.shape[1]), free.left)
+    if without.equations.ordered:
         contrast = np.column_stack((contrast, np.zeros(len(contrast))))
-    without = Inference(free.release, free.equations, free.fitted, free.errors)
     return wald(without, np.asarray(contrast), "lack of fit")
 
 
@@ -320,7 +318,7 @@ class Worths:
     def intervals(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper limits of all differences, shape (pairs,)."""
         first, second = self._places
-        if self.inference.scored:
+        if by_scores(self.inference.release):
             return intervals(self.inference, self.table[first] - self.table[second], alpha)
         # without a row of weights for every pair, of which many items have too many
         difference = self.values[first] - self.values[second]
@@ -332,7 +330,7 @@ class Worths:
     def pvalues(self) -> FloatArray:
         """P-values of all differences, shape (pairs,)."""
         first, second = self._places
-        if self.inference.scored:
+        if by_scores(self.inference.release):
             return pvalues(self.inference, self.table[first] - self.table[second])
         difference = np.abs(self.values[first] - self.values[second])
         size = difference / np.maximum(self.contrast_errors[first, second], 1e-150)

@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.linear import blocks, display, groups_at, item_basis, worth_map
@@ -22,9 +21,8 @@ from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS, NET, RESIDUAL
 from privrank.release.release import Release
 from privrank.release.survey import Design
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import spectrum
-
-FloatArray = NDArray[np.float64]
 
 FARTHEST = 4.0
 """Predictors beyond this, in spreads of worths, count as this when answers' variances are found."""

@@ -10,14 +10,12 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.tails import mixture_tail
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import bracket, square_root
-
-FloatArray = NDArray[np.float64]
 
 _GROUPS = 64
 """Groups of draws of alike size that stand for the noise of one number."""

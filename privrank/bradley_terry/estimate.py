@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.dependence import (
     cluster_moments,
@@ -23,10 +22,8 @@ from privrank.bradley_terry.losses import LOGISTIC_SCORE, ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, own
 from privrank.util.solvers import pseudo_inverse
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,20 +14,17 @@ release, too: no failure of a library's routine is an error here.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from privrank.bradley_terry.linear import LinearPredictor, Ridge, times
 from privrank.bradley_terry.losses import EdgeLoss
 from privrank.distributions.links import LOGIT
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import attempt, square_root
-
-FloatArray = NDArray[np.float64]
 
 Solver = Literal["newton", "lbfgs", "cvxpy"]
 
@@ -44,22 +41,43 @@ _AT_REST = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A convex objective of a vector of parameters.
+    """The convex objective of a fit, with its derivatives; parameters as of :func:`fit_ridge`."""
 
-    `rounding` bounds the l2 norm of the error made in computing the gradient. `step` is what
-    Newton's method subtracts, given the parameters, the gradient and a relative accuracy; None if a
-    direction has no curvature left. `moved` is the largest predictor, in absolute value, at given
-    parameters; beyond `far` the minimum of an objective that is not `penalised`, by a ridge, lies
-    at infinity.
-    """
+    target: FloatArray
+    linear: LinearPredictor
+    ridge: Ridge
+    loss: EdgeLoss
 
-    value: Callable[[FloatArray], float]
-    gradient: Callable[[FloatArray], FloatArray]
-    rounding: Callable[[FloatArray], float]
-    step: Callable[[FloatArray, FloatArray, float], FloatArray | None]
-    moved: Callable[[FloatArray], float]
-    far: float
-    penalised: bool
+    @property
+    def penalised(self) -> bool:
+        """Whether there is a ridge, without which the minimum may lie at infinity."""
+        return bool(np.any(self.ridge))
+
+    def value(self, b: FloatArray) -> float:
+        """Return the objective."""
+        summed = self.loss.value(self.linear.predict(b))
+        return float(summed - self.target @ b + 0.5 * b @ times(self.ridge, b))
+
+    def gradient(self, b: FloatArray) -> FloatArray:
+        """Return its gradient."""
+        slopes = self.linear.scores(self.loss.slope(self.linear.predict(b)))
+        return slopes + times(self.ridge, b) - self.target
+
+    def step(self, b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
+        """Return what Newton's method subtracts; None if a direction has no curvature left."""
+        weights = self.loss.curvature(self.linear.predict(b))
+        newton = self.linear.newton_step(slope, weights, self.ridge, accuracy)
+        if np.isfinite(newton).all():
+            return newton
+        if not self.penalised:
+            return None
+        # any positive definite matrix gives a direction of descent; a certificate must go on
+        steeper = self.linear.steeper(self.ridge, weights)
+        return self.linear.newton_step(slope, weights, steeper, accuracy)
+
+    def moved(self, b: FloatArray) -> float:
+        """Return the largest predictor, in absolute value."""
+        return float(np.abs(self.linear.predict(b)).max())
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +118,7 @@ def minimise(problem: Objective, start: FloatArray, tolerance: float | None = No
     start_norm = max(norm, 1e-300)
     certified, taken = tolerance is not None, 0
     while certified or taken < _STEPS:
-        error = problem.rounding(x)
+        error = problem.linear.rounding(x, problem.target, problem.loss, problem.ridge)
         done = norm <= error if tolerance is None else norm + error <= tolerance
         if done and problem.penalised:
             return Minimum(x, norm)
@@ -129,43 +147,9 @@ def minimise(problem: Objective, start: FloatArray, tolerance: float | None = No
             return Minimum(x, norm, finite=at_rest, converged=slope <= _UNRESOLVED)
         x, gradient, norm, value = trial, trial_gradient, trial_norm, trial_value
         taken += 1
-        if not problem.penalised and problem.moved(x) > problem.far:
+        if not problem.penalised and problem.moved(x) > problem.loss.far:
             return Minimum(x, norm, finite=False)
     return Minimum(x, norm, converged=False)
-
-
-def _objective(
-    target: FloatArray, linear: LinearPredictor, ridge: Ridge, loss: EdgeLoss
-) -> Objective:
-    """Return the objective of a fit with its derivatives."""
-    penalised = bool(np.any(ridge))
-
-    def value(b: FloatArray) -> float:
-        summed = loss.value(linear.predict(b))
-        return float(summed - target @ b + 0.5 * b @ times(ridge, b))
-
-    def gradient(b: FloatArray) -> FloatArray:
-        return linear.scores(loss.slope(linear.predict(b))) + times(ridge, b) - target
-
-    def step(b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
-        weights = loss.curvature(linear.predict(b))
-        newton = linear.newton_step(slope, weights, ridge, accuracy)
-        if np.isfinite(newton).all():
-            return newton
-        if not penalised:
-            return None
-        # any positive definite matrix gives a direction of descent; a certificate must go on
-        return linear.newton_step(slope, weights, linear.steeper(ridge, weights), accuracy)
-
-    return Objective(
-        value=value,
-        gradient=gradient,
-        rounding=lambda b: linear.rounding(b, target, loss, ridge),
-        step=step,
-        moved=lambda b: float(np.abs(linear.predict(b)).max()),
-        far=loss.far,
-        penalised=penalised,
-    )
 
 
 def fit_ridge(
@@ -192,7 +176,7 @@ def fit_ridge(
         The loss by edge.
     solver : {"newton", "lbfgs", "cvxpy"}
         Newton's method (dense Cholesky, conjugate gradients for many items), or another solver
-        whose answer Newton's method then polishes; cvxpy knows the logistic loss only.
+        whose answer Newton's method then polishes. To cvxpy every loss is the logistic one.
     tolerance : float or None
         If given, a certificate: iterate until the computed gradient norm plus its rounding bound
         is at most `tolerance`. If None, to the accuracy of double precision.
@@ -204,23 +188,19 @@ def fit_ridge(
     Minimum
         Worths sum to sum(target) / ridge, and to 0 without one.
     """
-    problem = _objective(target, linear, ridge, loss)
+    problem = Objective(target, linear, ridge, loss)
     start = np.zeros(linear.size) if start is None else start
     if solver == "lbfgs":
-        start = _fit_lbfgs(problem, linear)
+        start = _fit_lbfgs(problem)
     elif solver == "cvxpy":
-        if not loss.logistic:
-            raise ValueError(
-                "solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs'."
-            )
-        start = _fit_cvxpy(target, linear, ridge, loss)
+        start = _fit_cvxpy(problem)
     # where another solver failed, Newton's method finishes the fit from anywhere
     start = start if np.isfinite(start).all() else np.zeros(linear.size)
     return minimise(problem, start, tolerance)
 
 
-def _fit_lbfgs(problem: Objective, linear: LinearPredictor) -> FloatArray:
-    far, p = problem.far, linear.size
+def _fit_lbfgs(problem: Objective) -> FloatArray:
+    far, p = problem.loss.far, problem.linear.size
 
     def solved() -> FloatArray:
         result = minimize(
@@ -230,23 +210,21 @@ def _fit_lbfgs(problem: Objective, linear: LinearPredictor) -> FloatArray:
             method="L-BFGS-B",
             bounds=None if problem.penalised else [(-far, far)] * p,
         )
-        return np.asarray(result.x if problem.penalised else linear.centred(result.x))
+        return np.asarray(result.x if problem.penalised else problem.linear.centred(result.x))
 
     return attempt(solved, lambda: np.zeros(p))
 
 
-def _fit_cvxpy(
-    target: FloatArray, linear: LinearPredictor, ridge: Ridge, loss: EdgeLoss
-) -> FloatArray:
+def _fit_cvxpy(fit: Objective) -> FloatArray:
     import cvxpy as cp
 
-    count, penalised = loss.size, bool(np.any(ridge))
+    linear, ridge, penalised = fit.linear, fit.ridge, fit.penalised
 
     def solved() -> Any:
         # stating the problem may fail, too: some versions know no matrix without rows
         b = cp.Variable(linear.size)
         t = linear.matrix() @ b
-        value = count @ (cp.logistic(t) - 0.5 * t) - target @ b
+        value = fit.loss.size @ (cp.logistic(t) - 0.5 * t) - fit.target @ b
         if isinstance(ridge, np.ndarray):
             shrunk = cp.sum_squares(square_root(ridge) @ b)
         else:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.dependence import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.errors import NoisyErrors
@@ -34,10 +33,8 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import LARGEST, MOMENTS, NET
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, own
 from privrank.util.solvers import spectrum, square_root, zero
-
-FloatArray = NDArray[np.float64]
 
 MOST_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
@@ -99,12 +96,6 @@ class Inference:
         numbers = len(facts.weights) * facts.items
         return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // numbers - 1))
 
-    def _group_errors(self) -> FloatArray:
-        """Return what errors of comparisons per group add to the covariance, taken as normal."""
-        response = self.errors.response
-        noise = self.equations.group_noise(self.fitted.coefficients)
-        return np.asarray(response @ noise @ response.T)
-
     def errors_of(self, normal: FloatArray, noise: FloatArray | None = None) -> NoisyErrors:
         """Return errors with this covariance of their sampling part, and these draws of noise."""
         df = degrees_of_freedom(self.release)
@@ -116,14 +107,15 @@ class Inference:
         Normal sampling error plus the privacy noise by its exact distribution, for a quadratic form
         of this rank.
         """
-        facts, draws = self.equations, self.draws
+        facts, draws, response = self.equations, self.draws, self.errors.response
         out = self.errors_of(self.errors.sampling + self.errors.scatter).draws(draws, rank, label)
         generator = public_generator(label + ", noise", len(out), draws)
         if self.release.source != "none":
             noise = _draw_noise(facts, self.fitted.coefficients, draws, generator)
-            out = out + noise @ self.errors.response.T
-        if facts.grouped:
-            out = out + generator.standard_normal(out.shape) @ square_root(self._group_errors()).T
+            out = out + noise @ response.T
+        if facts.grouped:  # errors of comparisons per group, taken as normal
+            groups = response @ facts.group_noise(self.fitted.coefficients) @ response.T
+            out = out + generator.standard_normal(out.shape) @ square_root(groups).T
         return np.asarray(out)
 
     def noisy_errors(self) -> NoisyErrors:
@@ -136,15 +128,10 @@ class Inference:
             return self.errors_of(self.errors.total)
         return scores.through(self.errors.response)
 
-    @property
-    def scored(self) -> bool:
-        """Whether statements are those of score tests."""
-        return by_scores(self.release)
-
     def score_errors(self) -> NoisyErrors | None:
         """Return the errors of the scores at the fit, None where statements are not by them."""
         facts, b = self.equations, self.fitted.coefficients
-        if not self.scored:
+        if not by_scores(self.release):
             return None
         noise: FloatArray | None = None
         if facts.covariates is None:
@@ -275,23 +262,14 @@ class FreeFit:
 
     Parameters
     ----------
-    release : Release
-        The release, of a model without item covariates.
-    equations : ScoreEquations
-        Its score equations.
-    fitted : Estimate
-        Its fit.
-    errors : Covariance
-        Errors of that.
+    inference : Inference
+        Of the release, as one of a model without item covariates.
     left : ndarray, shape (m - 1, m - 1)
         The projection of worths, on contrasts of the items, that item covariates leave: of worths
         that the release identifies.
     """
 
-    release: Release
-    equations: ScoreEquations
-    fitted: Estimate
-    errors: Covariance
+    inference: Inference
     left: FloatArray
 
     @classmethod
@@ -311,22 +289,20 @@ class FreeFit:
         left = within @ others @ others.T @ within
         if np.trace(left) < 0.5:
             return None
-        equations = score_equations(free)
-        fitted = estimate(equations, free, None if corrected else 0.0)
-        errors = covariance(equations, free, fitted)
-        return cls(free, equations, fitted, errors, own(left, np.float64))
+        fitted = estimate(score_equations(free), free, None if corrected else 0.0)
+        return cls(Inference.of(free, fitted), own(left, np.float64))
 
     @cached_property
     def scatter(self) -> FloatArray:
         """tau^2 of each column of the model matrix."""
-        total, size = self.errors.total, len(self.left)
-        values, vectors = spectrum(self.left)
+        fit, size = self.inference, len(self.left)
+        total, (values, vectors) = fit.errors.total, spectrum(self.left)
         basis, scatter = vectors[:, values > 0.5], []
-        for start in range(0, size * len(self.equations.weights.T), size):
+        for start in range(0, size * len(fit.equations.weights.T), size):
             here = slice(start, start + size)
             spread, axes = spectrum(basis.T @ total[here, here] @ basis)
             # what is left of the worths, in coordinates in which their errors are independent
-            apart = axes.T @ basis.T @ self.fitted.coefficients[here]
+            apart = axes.T @ basis.T @ fit.fitted.coefficients[here]
             scatter.append(_paule_mandel(apart**2, spread))
         return own(scatter, np.float64)
 
@@ -351,7 +327,8 @@ def _with_scatter(
     """
     # the scores that worths on contrasts of the items bring along
     curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
-    weighted = (equations.pairs.count * curvature)[:, None] * free.equations.linear.matrix()
+    contrasts = free.inference.equations.linear.matrix()
+    weighted = (equations.pairs.count * curvature)[:, None] * contrasts
     moved = np.asarray(equations.linear.matrix().T @ weighted)
     variances = np.repeat(free.scatter, equations.items - 1)
     moved = moved[:, : len(variances)]

@@ -37,10 +37,8 @@ from privrank.bradley_terry.errors import Components, NoisyErrors
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.release.survey import PairCounts
+from privrank.util.arrays import FloatArray, IntArray, blocks
 from privrank.util.solvers import solve_each
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _BLOCK = 512
 """Contrasts that are worked on at a time."""
@@ -66,23 +64,16 @@ def pvalues(inference: Inference, contrasts: FloatArray) -> FloatArray:
 
     Missing where the release does not identify them.
     """
-    known = inference.equations.identifies(contrasts)
-    if not known.all():
-        found = np.full(len(contrasts), np.nan)
-        found[known] = pvalues(inference, contrasts[known])
+    known, found = _identified(inference, contrasts), np.full(len(contrasts), np.nan)
+    if (errors := inference.score_errors()) is None:
+        rows = contrasts[known]
+        value = rows @ inference.fitted.coefficients
+        found[known] = inference.noisy_errors().pvalues(rows, value)
         return found
-    errors = inference.score_errors()
-    if errors is None:
-        return inference.noisy_errors().pvalues(
-            contrasts, contrasts @ inference.fitted.coefficients
-        )
-    return np.concatenate(
-        [
-            _ScoreTests(inference, errors, contrasts[first : first + _BLOCK]).zero
-            for first in range(0, len(contrasts), _BLOCK)
-        ]
-        or [np.zeros(0)]
-    )
+    for block in blocks(len(known), 1, _BLOCK):
+        here = known[block]
+        found[here] = _ScoreTests(inference, errors, contrasts[here]).zero
+    return found
 
 
 def intervals(
@@ -93,23 +84,24 @@ def intervals(
     They hold zero exactly where :func:`pvalues` is above `alpha`, and always the estimate. Missing
     where the release does not identify the contrast.
     """
-    known = inference.equations.identifies(contrasts)
-    if not known.all():
-        limits = np.full((2, len(contrasts)), np.nan)
-        limits[:, known] = intervals(inference, contrasts[known], alpha)
+    known, limits = _identified(inference, contrasts), np.full((2, len(contrasts)), np.nan)
+    if (errors := inference.score_errors()) is None:
+        rows = contrasts[known]
+        value = rows @ inference.fitted.coefficients
+        half = inference.noisy_errors().half_widths(rows, alpha)
+        limits[:, known] = value - half, value + half
         return limits[0], limits[1]
-    errors, value = inference.score_errors(), contrasts @ inference.fitted.coefficients
-    if errors is None:
-        half = inference.noisy_errors().half_widths(contrasts, alpha)
-        return value - half, value + half
-    lower, upper = np.empty(len(value)), np.empty(len(value))
-    for first in range(0, len(value), _BLOCK):
-        rows = slice(first, first + _BLOCK)
-        tests = _ScoreTests(inference, errors, contrasts[rows])
+    for block in blocks(len(known), 1, _BLOCK):
+        here = known[block]
+        tests = _ScoreTests(inference, errors, contrasts[here])
         low, high = (tests.limit(side, alpha) for side in (-1.0, 1.0))
-        kept = tests.zero > alpha
-        lower[rows], upper[rows] = beside_zero(low, high, kept, tests.value > 0)
-    return lower, upper
+        limits[:, here] = beside_zero(low, high, tests.zero > alpha, tests.value > 0)
+    return limits[0], limits[1]
+
+
+def _identified(inference: Inference, contrasts: FloatArray) -> IntArray:
+    """Return which contrasts the release identifies; of others nothing is said."""
+    return np.flatnonzero(inference.equations.identifies(contrasts))
 
 
 def beside_zero(

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import helmert
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, cg
@@ -29,10 +28,8 @@ from privrank.bradley_terry.losses import EdgeLoss
 from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.survey import Covariates, Design, PairCounts
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import attempt, inverse, solve, spectrum
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 Ridge = float | FloatArray
 """A ridge b' ridge b / 2, a number standing for its multiple of the identity."""

@@ -17,13 +17,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.distributions.links import LOGIT, Antiderivatives, Link
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from privrank.util.arrays import FloatArray, IntArray
 
 LOGIT_MEAN_CURVATURE = 0.18234
 """E F'(t) for logistic F and t normal(0, 2), .4 % above the exact .18158.
@@ -151,8 +148,6 @@ class EdgeLoss:
         Largest error of a computed slope, in unit roundoffs of its bound.
     far : float
         Difference of worths on a compared pair beyond which a fit without a ridge is infinite.
-    logistic : bool
-        Whether the loss is the logistic one.
     """
 
     value: Callable[[FloatArray], float]
@@ -161,7 +156,6 @@ class EdgeLoss:
     size: FloatArray
     accuracy: float
     far: float
-    logistic: bool = False
 
     @classmethod
     def matching(cls, score: ScoreFunction, count: FloatArray | IntArray) -> EdgeLoss:
@@ -175,7 +169,6 @@ class EdgeLoss:
             np.asarray(most * count, dtype=np.float64),
             exact.accuracy,
             exact.far,
-            logistic=score.link == LOGIT,
         )
 
     @classmethod

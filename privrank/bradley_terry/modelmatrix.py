@@ -16,14 +16,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.release.survey import Covariates, powers_of, scaled_position
+from privrank.util.arrays import FloatArray
 from privrank.util.checks import as_list, as_numbers, undeclared
 from privrank.util.formula import Factor, columns_of, factors_of, terms_of
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 MOST_CELLS, MOST_NUMERIC = 1024, 6
 """Combinations of levels, and numeric covariates, up to which a fit takes some seconds."""

@@ -44,10 +44,7 @@ from privrank.release.names import (
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, Design, PairCounts, parts_of
-from privrank.util.arrays import own
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from privrank.util.arrays import FloatArray, IntArray
 
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
@@ -89,7 +86,7 @@ class ScoreEquations:
     order_distribution, order_step : DiscreteLaplace, float
         Noise of the score of an order effect.
     surplus : ndarray
-        By how much the comparisons of each edge are larger than released; empty if they are not.
+        By how much the comparisons of each edge are larger than released; 0 if they are not.
     count_variance : float
         Error variance of each pair count, zero unless they were released; with covariates of their
         sum over the patterns.
@@ -124,7 +121,7 @@ class ScoreEquations:
     edge_step: float = 1.0
     order_distribution: DiscreteLaplace = _NO_NOISE
     order_step: float = 1.0
-    surplus: FloatArray = field(default_factory=lambda: np.zeros(0))
+    surplus: FloatArray = field(default_factory=lambda: np.zeros(()))
     count_variance: float = 0.0
     group_answers: FloatArray = field(default_factory=lambda: np.zeros(0))
     group_variance: float = 0.0
@@ -134,13 +131,6 @@ class ScoreEquations:
     random_pairs: bool = False
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
-
-    def __post_init__(self) -> None:
-        """Take private, read-only copies of what is no other object's."""
-        for name in ("score", "surplus", "response", "group_answers"):
-            object.__setattr__(self, name, own(getattr(self, name), np.float64))
-        if self.known is not None:
-            object.__setattr__(self, "known", own(self.known, np.float64))
 
     @property
     def fitted(self) -> ScoreFunction:
@@ -250,8 +240,7 @@ class ScoreEquations:
     def released_count(self) -> FloatArray:
         """Comparisons of each edge as they were released, also where noise put them below 0."""
         # a fit needs counts that are not negative: `surplus` is what that added
-        more = self.surplus if len(self.surplus) else 0.0
-        return np.asarray(self.pairs.count - more)
+        return np.asarray(self.pairs.count - self.surplus)
 
     @property
     def components(self) -> list[IntArray]:
@@ -350,20 +339,16 @@ class ScoreEquations:
 
     def surplus_score(self, b: FloatArray) -> FloatArray:
         """Return the expected scores of the comparisons that are too many, at coefficients b."""
-        if not self.surplus.any():
-            return np.zeros(len(b))
         return self.linear.scores(self.surplus * self.function.mean(self.linear.predict(b)))
 
     def surplus_information(self, b: FloatArray) -> FloatArray:
         """Return the slope of :meth:`surplus_score` by the coefficients."""
-        if not self.surplus.any():
-            return np.zeros((len(b), len(b)))
         curvature = self.function.curvature(self.linear.predict(b))
         return self.linear.information(self.surplus * curvature)
 
-    def information(self, b: FloatArray, function: ScoreFunction | None = None) -> FloatArray:
+    def information(self, b: FloatArray) -> FloatArray:
         """Return the slope of the mean scores by the coefficients, shape (p, p)."""
-        curvature = (function or self.fitted).curvature(self.linear.predict(b))
+        curvature = self.fitted.curvature(self.linear.predict(b))
         return self.linear.information(self.pairs.count * curvature)
 
 

@@ -26,7 +26,7 @@ from privrank.hypotheses.tails import (
     simulated,
 )
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.privacy.noise import DiscreteGaussian
 from privrank.util.arrays import FloatArray
 from privrank.util.solvers import bracket
 
@@ -121,15 +121,15 @@ def fraction_interval(
             distribution, alpha, coordinates, 0.5 / math.sqrt(units) / step
         )
         noise = math.sqrt(max(both**2 - 0.25 * spread, 0.0))
-    return _within(w, noise, spread)
+    return within(w, noise**2, spread)
 
 
-def _within(
-    w: FloatArray, noise: FloatArray | float, spread: float
+def within(
+    w: FloatArray, noise: FloatArray | float, spread: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest p in [0, 1] with (w - p)^2 <= noise^2 + spread p (1 - p)."""
+    """Return the least and the largest p in [0, 1] with (w - p)^2 <= noise + spread p (1 - p)."""
     middle = (w + 0.5 * spread) / (1.0 + spread)
-    square = (w**2 - noise**2) / (1.0 + spread)
+    square = (w**2 - noise) / (1.0 + spread)
     half = np.sqrt(np.maximum(middle**2 - square, 0.0))
     return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
 
@@ -155,7 +155,7 @@ def score_interval(
     """
     w = np.clip(np.asarray(scores, dtype=np.float64) / largest, 0.0, 1.0)
     spread = float(ndtri(0.5 * alpha)) ** 2 / units if target == "population" else 0.0
-    low, high = _within(w, noise / largest, spread)
+    low, high = within(w, (noise / largest) ** 2, spread)
     return largest * low, largest * high
 
 
@@ -262,37 +262,26 @@ def rank_threshold(
 
 def _noise_ranges(distribution: BordaDistribution, items: int, pairs: bool) -> FloatArray:
     """Return public draws of the range of the noise in the Borda totals, in lattice steps."""
-    if isinstance(distribution, DiscreteGaussian):
-        # centred, the row sums of independent noise are m^(1/2) times independent numbers
-        return _normal_ranges(items) * math.sqrt(distribution.variance * (items if pairs else 1))
     if isinstance(distribution, PermutohedronNoise):
-        return _body_ranges(items) / distribution.rate
-    assert isinstance(distribution, CubeNoise | DiscreteLaplace)
+        # points of the body, times radii
+        radii = gammainccinv(items, (np.arange(_RADII) + 0.5) / _RADII)
+        ranges = np.outer(np.ptp(permutohedra(items), axis=1), radii).ravel()
+        return np.asarray(ranges / distribution.rate)
+    normal = isinstance(distribution, DiscreteGaussian)
+    name, cells = ("normal numbers", items) if normal else ("row sums", items**2)
+    rng = public_generator(f"ranges of {name}", items)
+    draws, block = min(max(_CELLS // cells, _FEWEST), _MOST), max(1, _BLOCK // cells)
     first, second = np.triu_indices(items, 1)
-    rng = public_generator("ranges of row sums", items)
-    found, block = [], max(1, _BLOCK // items**2)
-    for size in _blocks(items**2, block):
-        table = np.zeros((size, items, items))
-        table[:, first, second] = simulated(distribution, (size, len(first)), rng)
-        found.append(np.ptp(table.sum(axis=2) - table.sum(axis=1), axis=1))
-    return np.concatenate(found)
-
-
-def _blocks(cells: int, block: int) -> list[int]:
-    """Return the sizes of the blocks in which draws of so many cells are made."""
-    draws = min(max(_CELLS // cells, _FEWEST), _MOST)
-    return [min(block, draws - start) for start in range(0, draws, block)]
-
-
-@lru_cache(maxsize=8)
-def _normal_ranges(items: int) -> FloatArray:
-    rng = public_generator("ranges of normal numbers", items)
-    sizes = _blocks(items, max(1, _BLOCK // items))
-    return np.concatenate([np.ptp(rng.standard_normal((size, items)), axis=1) for size in sizes])
-
-
-@lru_cache(maxsize=8)
-def _body_ranges(items: int) -> FloatArray:
-    """Return ranges of K-norm noise at rate 1: those of points of the body, times radii."""
-    radii = gammainccinv(items, (np.arange(_RADII) + 0.5) / _RADII)
-    return np.outer(np.ptp(permutohedra(items), axis=1), radii).ravel()
+    found = []
+    for start in range(0, draws, block):
+        size = min(block, draws - start)
+        if normal:
+            sums = rng.standard_normal((size, items))
+        else:
+            table = np.zeros((size, items, items))
+            table[:, first, second] = simulated(distribution, (size, len(first)), rng)
+            sums = table.sum(axis=2) - table.sum(axis=1)
+        found.append(np.ptp(sums, axis=1))
+    # centred, the row sums of independent normal noise are m^(1/2) times independent numbers
+    scale = math.sqrt(distribution.variance * (items if pairs else 1)) if normal else 1.0
+    return np.concatenate(found) * scale

@@ -10,11 +10,12 @@ of its noise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from privrank.consensus.orders import (
@@ -29,7 +30,7 @@ from privrank.consensus.orders import (
     order_of,
 )
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import solve
+from privrank.util.solvers import attempt
 
 Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "KwikSort"]
 
@@ -44,23 +45,10 @@ _ERRORS = 2.0
 """Standard errors that a misfit has to exceed 0 by to be one."""
 
 _ROUNDS = 200
+"""Newton steps at most; ten are common."""
 
 _REFITS = 3
 """Fits of the surface where pairs differ in variance, each with the misfit of the one before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shrunk:
-    """Shrunken fractions, and the scores, of mean 0, of the logit surface.
-
-    `trust`, in [0, 1], is the weight of the noisy fractions, a number or one for each pair; the
-    surface has the rest. `misfit` is the estimated variance of the fractions about the surface.
-    """
-
-    pairs: FloatArray
-    scores: FloatArray
-    trust: FloatArray | float
-    misfit: float
 
 
 def fit_scores(
@@ -81,8 +69,7 @@ def fit_scores(
     **Statistic.** The criterion is not convex, so the start is part of the method: `start`, or else
     t_i is twice the logit of the mean of P[i, j] over j other than i, weighted by 1 / V[i, j], kept
     within [1 / (2 m), 1 - 1 / (2 m)] (small scores t have mean fractions
-    1/2 + t_i m / (4 (m - 1))). Newton steps, damped as Levenberg and Marquardt do, lower it from
-    there.
+    1/2 + t_i m / (4 (m - 1))). Newton steps within a region of trust lower it from there.
 
     **Numerics.** The mean of a gradient is that of the ridge alone, so t stays at mean 0.
     """
@@ -93,51 +80,30 @@ def fit_scores(
     if start is None:
         share = (weights * pairs).sum(axis=1) / weights.sum(axis=1)
         start = 2.0 * logit(np.clip(share, 0.5 / m, 1.0 - 0.5 / m))
-    scores = start - start.mean()
-    damping = 1e-3
+    start = start - start.mean()
 
-    def residual(t: FloatArray) -> FloatArray:
-        rest = expit(t[:, None] - t) - pairs
-        np.fill_diagonal(rest, 0.0)
-        return np.asarray(rest)
+    def surface(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return residuals from the surface, and its slopes F' = F (1 - F)."""
+        fitted = expit(t[:, None] - t)
+        return fitted - pairs, fitted * (1.0 - fitted)
 
-    def value(rest: FloatArray, t: FloatArray) -> float:
-        return float(0.5 * (weights * rest**2).sum() + ridge * (t @ t))
+    def criterion(t: FloatArray) -> tuple[float, FloatArray]:
+        """Return half the criterion, in which each pair is there twice, and its gradient."""
+        rest, slope = surface(t)
+        value = float(0.25 * (weights * rest**2).sum() + 0.5 * ridge * (t @ t))
+        return value, np.asarray((weights * slope * rest).sum(axis=1) + ridge * t)
 
-    rest = residual(scores)
-    present = value(rest, scores)
-    for _ in range(_ROUNDS):
-        # derivatives of the criterion at the scores, F' = F (1 - F) the slope of the surface
-        slope = expit(scores[:, None] - scores)
-        slope *= 1.0 - slope
-        gradient = (weights * slope * rest).sum(axis=1) + ridge * scores
-        scale = (weights * slope**2).sum(axis=1) + ridge
+    def hessian(t: FloatArray) -> FloatArray:
         # F'^2 is the curvature of Gauss and Newton; F'' = -F' tanh(difference / 2) adds the rest
-        weight = weights * slope**2
-        weight += weights * slope * rest * np.tanh(0.5 * (scores - scores[:, None]))
-        hessian = -weight
-        hessian[np.diag_indices(m)] = weight.sum(axis=1) + ridge + damping * scale
-        # the constant direction, in which the gradient has no part
-        hessian += scale.mean() / m
-        # steps keep the mean at 0, where the ridge has its minimum
-        step = solve(hessian, gradient)
-        if not np.isfinite(step).all():  # not convex here: less of the curvature, more of damping
-            damping = max(10.0 * damping, 1e-3)
-            continue
-        trial = scores - (step - step.mean())
-        trial_rest = residual(trial)
-        lowered = value(trial_rest, trial)
-        # Levenberg and Marquardt: less damping after a step that lowers the criterion, else more
-        if lowered < present:
-            scores, rest, present = trial, trial_rest, lowered
-            damping *= 0.1
-        elif damping > 1e6:
-            break
-        else:
-            damping = max(10.0 * damping, 1e-3)
-        if float(np.abs(step).max()) <= 1e-9:
-            break
-    return np.asarray(scores)
+        rest, slope = surface(t)
+        weight = weights * slope * (slope + rest * np.tanh(0.5 * (t - t[:, None])))
+        return np.asarray(np.diag(weight.sum(axis=1) + ridge) - weight)
+
+    # it goes on to the limits of double precision, where the method gives up or is stopped
+    settings = {"gtol": 1e-10, "maxiter": _ROUNDS}
+    newton = partial(minimize, criterion, start, method="trust-exact", jac=True, hess=hessian)
+    scores = attempt(lambda: newton(options=settings).x, lambda: start)
+    return np.asarray(scores - scores.mean())
 
 
 def _weights(items: int, variance: FloatArray | float) -> tuple[FloatArray, float]:
@@ -183,12 +149,14 @@ def shrink(
     variance: FloatArray | float,
     start: FloatArray | None = None,
     spread: float = LARGEST_SPREAD,
-) -> Shrunk:
+) -> tuple[FloatArray, FloatArray, FloatArray | float]:
     """Shrink a noisy pair matrix towards the logit surface that fits it, searched from `start`.
 
-    `variance` is that of the noise in each fraction, a number or a symmetric matrix. 0, as a
-    number, leaves the fractions as they are, and a pair of infinite variance is taken from the
-    surface. `spread` is the standard deviation of the scores under the ridge of their fit.
+    Returns the fractions, the scores of the surface, of mean 0, and the weight in [0, 1] of the
+    noisy fractions, a number or one for each pair; the surface has the rest. `variance` is that of
+    the noise in each fraction, a number or a symmetric matrix. 0, as a number, leaves the fractions
+    as they are, and a pair of infinite variance is taken from the surface. `spread` is the standard
+    deviation of the scores under the ridge of their fit.
 
     Notes
     -----
@@ -206,9 +174,7 @@ def shrink(
     m = len(matrix)
     if np.ndim(variance) == 0 and variance == 0:
         # the scores are only for the reader: any small variance names the same fit
-        scores = fit_scores(matrix, 1e-6, start)
-        rest = matrix - expit(scores[:, None] - scores)
-        return Shrunk(matrix, scores, 1.0, float((rest**2).sum()) / (m * (m - 1)))
+        return matrix, fit_scores(matrix, 1e-6, start), 1.0
     table = np.zeros((m, m)) + variance
     known = np.isfinite(table) & ~np.eye(m, dtype=np.bool_)
     # of D pairs, each of which is there twice, m - 1 scores leave the share 1 - (m - 1) / D
@@ -227,7 +193,7 @@ def shrink(
         misfit = max(0.0, excess / float(weights.sum()))
         about = table + misfit
     trust = misfit / (misfit + variance)
-    return Shrunk(surface + trust * rest, scores, trust, misfit)
+    return surface + trust * rest, scores, trust
 
 
 def consensus_of(
@@ -252,12 +218,12 @@ def consensus_of(
         spread = LARGEST_SPREAD
         if start is None and np.any(variance):
             start, spread = prior_of(pairs, variance)
-        shrunk = shrink(pairs, variance, start, spread)
-        best = kemeny(shrunk.pairs, time_limit=TIME_LIMIT)
+        shrunk, scores, _ = shrink(pairs, variance, start, spread)
+        best = kemeny(shrunk, time_limit=TIME_LIMIT)
         if best.proven:
             return best
         # programming ran out of time: the better of what it found and of a local search
-        return best.improved(local_search(order_of(shrunk.scores), shrunk.pairs), shrunk.pairs)
+        return best.improved(local_search(order_of(scores), shrunk), shrunk)
     if rule == "Kemeny":
         return kemeny(pairs, time_limit=TIME_LIMIT)
     pivots = np.array(tie_break, dtype=np.int64)

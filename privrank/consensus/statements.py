@@ -23,6 +23,7 @@ from privrank.consensus.intervals import (
     rank_threshold,
     score_half_width,
     score_interval,
+    within,
 )
 from privrank.consensus.orders import pair_matrix, pair_table
 from privrank.hypotheses.tails import BordaDistribution
@@ -199,15 +200,13 @@ class PairVotes:
             behind = self.counts - ahead
             lower = binomial_lower(ahead, behind, 0.5 * level, exact=together)
             upper = 1.0 - lower.T  # the other way round it is the other item that is ahead
-            means = [2.0 * lower - 1.0, 2.0 * upper - 1.0]
         else:
             spread = float(ndtri(0.5 * level)) ** 2 / np.maximum(self.counts, 1.0)
-            # the roots t of (x - t)^2 = z^2 (s - t^2) / n, here with spread = z^2 / n
-            middle = self.means / (1.0 + spread)
-            square = (self.means**2 - spread * self.square) / (1.0 + spread)
-            half = np.sqrt(np.maximum(middle**2 - square, 0.0))
-            means = [middle - half, middle + half]
-        low, high = (np.clip(0.5 + mean / (2.0 * self.gain), 0.0, 1.0) for mean in means)
+            # with p = (1 + t) / 2 the last term z^2 (s - t^2) / n is that of p, less what s lacks
+            lacking = 0.25 * spread * (self.square - 1.0)
+            lower, upper = within(0.5 * (1.0 + self.means), lacking, spread)
+        ends = (0.5 + (share - 0.5) / self.gain for share in (lower, upper))
+        low, high = (np.clip(end, 0.0, 1.0) for end in ends)
         return np.where(answered, low, 0.0), np.where(answered, high, 1.0)
 
 

@@ -11,7 +11,7 @@ from dataclasses import fields
 from functools import cached_property
 from typing import NoReturn
 
-from privrank.local.protocols import VERSION, Protocol
+from privrank.local.protocols import VERSION, Protocol, check_kind
 from privrank.local.protocols_orders import (
     AdaptiveKwikSort,
     Comparisons,
@@ -20,7 +20,7 @@ from privrank.local.protocols_orders import (
     SubRanking,
 )
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
-from privrank.util.checks import is_number, quoted
+from privrank.util.checks import check_number
 
 _ORDERS = (SubRanking, RandomPairs, PairBits, Comparisons, AdaptiveKwikSort)
 KINDS: dict[str, type[Protocol]] = {kind.kind: kind for kind in (*_ORDERS, DuchiBall, CapBorda)}
@@ -80,11 +80,7 @@ class Client:
     """
 
     def __init__(self, protocol: Protocol) -> None:
-        if not isinstance(protocol, Protocol):
-            raise TypeError(
-                f"protocol must be a protocol, got {type(protocol).__name__}: read its JSON "
-                f"with Client.from_json(text)."
-            )
+        check_kind(protocol, Protocol, "read its JSON with Client.from_json(text)")
         self.protocol = protocol
         self._reported = False
 
@@ -107,10 +103,8 @@ class Client:
             The largest epsilon at which this device answers. At 8 a report may be 3,000 times as
             probable under one ranking as under another, and often shows it.
         """
-        if not (is_number(max_epsilon) and 0 < max_epsilon < math.inf):
-            raise ValueError(
-                f"max_epsilon must be a positive finite number, got {quoted(max_epsilon)}."
-            )
+        rule = "a positive finite number"
+        check_number("max_epsilon", max_epsilon, rule, lambda most: 0 < most < math.inf)
         protocol = protocol_from_json(text)
         if protocol.epsilon > max_epsilon:
             raise ValueError(

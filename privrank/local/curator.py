@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from privrank.consensus.orders import pair_matrix, pair_table
 from privrank.consensus.rules import consensus_of
-from privrank.consensus.statements import statements_of
+from privrank.consensus.statements import PairVotes, statements_of
 from privrank.local.client import protocol_from_json
+from privrank.local.protocols import check_kind, pair_place
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import REPEATED, STRUCK, hashed, read_reports
 from privrank.local.tally import Tally, release_of
@@ -110,11 +110,8 @@ class Curator:
     """
 
     def __init__(self, protocol: AdaptiveKwikSort, respondents: int) -> None:
-        if not isinstance(protocol, AdaptiveKwikSort):
-            raise TypeError(
-                f"protocol must be an AdaptiveKwikSort, got {type(protocol).__name__}: the reports "
-                f"of other protocols are counted by their tally()."
-            )
+        remedy = "the reports of other protocols are counted by their tally()"
+        check_kind(protocol, AdaptiveKwikSort, remedy)
         self.protocol = protocol
         self.respondents = check_count("respondents", respondents)
         least = math.ceil(mean_comparisons(self._items))
@@ -142,9 +139,9 @@ class Curator:
     def _begin(self, groups: Groups) -> None:
         """Open the queries of a round, and fix how many answers each is to get."""
         items, pivots = comparisons_of(groups).T
-        low, high, m = np.minimum(items, pivots), np.maximum(items, pivots), self._items
         self._groups, self._forward = groups, items < pivots
-        self._open = low * (2 * m - low - 1) // 2 + high - low - 1
+        ends = np.minimum(items, pivots), np.maximum(items, pivots)
+        self._open = pair_place(*ends, self._items)
         # of those who are not asked yet as many are expected to answer as did so far
         coming = self.answered / self.handed if self.handed else 1.0
         left = coming * (self.respondents - self.handed)
@@ -237,14 +234,15 @@ class Curator:
             they differ; the query is open then as before.
         """
         protocol = self.protocol
-        read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
+        ids, pairs, answers, rejected = read_reports(
+            reports, protocol.id, protocol.assignments, protocol.answers
+        )
         # accepted are those whose id is that of an open query for the pair that they are about
-        pairs, ids = read.assignment, read.identity
         clear = pairs != STRUCK
         repeated = clear & np.isin(ids, self._used)
         queried = [self._waiting.get(token, NOBODY) for token in ids.tolist()]
         accepted = pairs == np.array(queried, dtype=np.int64)
-        outcome = Counter(dict(read.rejected))
+        outcome = Counter(rejected)
         outcome[REPEATED] += int(repeated.sum())
         outcome[UNASKED] = int((clear & ~repeated & ~accepted).sum())
         self._rejected += outcome
@@ -252,7 +250,7 @@ class Curator:
             del self._waiting[token]
         self._used = np.union1d(self._used, ids[accepted])
         np.add.at(self._given, pairs[accepted], 1)
-        np.add.at(self._first, pairs[accepted], read.answer[accepted] == 0)
+        np.add.at(self._first, pairs[accepted], answers[accepted] == 0)
         while not self.finished and not self._lacking.any():
             self._begin(self._divided())
         counted = {"accepted": int(accepted.sum()), **outcome}
@@ -297,9 +295,9 @@ class Curator:
         interval misses is at most that for each. So they hold at once with probability at least
         1 - alpha, also for pairs that the order makes neighbours.
         """
-        pairs, answers = np.nonzero(np.column_stack((self._first, self._given - self._first)))
-        counts = np.where(answers == 0, self._first[pairs], (self._given - self._first)[pairs])
-        tally = Tally(self.protocol, pairs, answers, counts, self.rejected, None, None)
+        counts = np.column_stack((self._first, self._given - self._first))
+        pairs, answers = cells = np.nonzero(counts)
+        tally = Tally(self.protocol, pairs, answers, counts[cells], self.rejected, None, None)
         unplaced = sum(len(group) for group in self._groups if len(group) > 1)
         release = release_of(
             tally,
@@ -322,19 +320,15 @@ class Curator:
 
     def _order(self) -> IntArray:
         """Return the order of all answers together, that of the sort where there are none."""
-        sort, given, m = self.sorted_places(), self._given, self._items
-        used, gain = given > 0, self.protocol.gain
-        if not used.any():
+        sort = self.sorted_places()
+        if not self.answered:
             return np.array(sort)
         # pairs that were not asked have no weight, and get their fraction from the scores
-        trials = np.maximum(given, 1)
-        fractions = np.where(used, 0.5 + (self._first / trials - 0.5) / gain, 0.5)
-        variance = pair_table(np.where(used, 0.25 / (gain**2 * trials), math.inf))
+        votes = PairVotes.of(2 * self._first - self._given, self._given, self.protocol.gain)
         # the search for scores starts from the sort, neighbours 1/2 apart
-        start = np.empty(m)
-        start[sort] = 0.5 * np.arange(m)[::-1]
-        spread = variance + variance.T + np.eye(m)
-        return consensus_of("EB-Kemeny", pair_matrix(fractions), spread, tuple(sort), start).order
+        start = -0.5 * np.argsort(sort).astype(np.float64)
+        variance = votes.largest_variance
+        return consensus_of("EB-Kemeny", votes.fractions, variance, tuple(sort), start).order
 
     def to_json(self) -> str:
         """Return the state of the run as JSON text, from which :meth:`from_json` goes on.
@@ -362,19 +356,16 @@ class Curator:
         """Rebuild the curator that :meth:`to_json` wrote; it goes on as if never interrupted."""
         record = read_archive(text, _WRITER)
         try:
-            return cls._restored(record)
+            # its check has shown the record to be as it was written
+            protocol = protocol_from_json(record["protocol"])
+            curator = cls(protocol, record["respondents"])  # type: ignore[arg-type]
+            curator._begin(tuple(tuple(group) for group in record["groups"]))
+            curator._quota, curator.handed = record["quota"], record["handed"]
+            counts = np.array(record["counts"], dtype=np.int64)
+            curator._asked, curator._given, curator._first = counts
+            curator._rejected = Counter(record["rejected"])
+            curator._waiting = {int(token, 16): pair for token, pair in record["waiting"].items()}
+            curator._used = np.array([int(token, 16) for token in record["used"]], dtype=np.uint64)
+            return curator
         except (LookupError, TypeError, ValueError, AttributeError):
             raise ValueError(f"text must be JSON written by {_WRITER}.") from None
-
-    @classmethod
-    def _restored(cls, record: Mapping[str, Any]) -> Curator:
-        """Return the curator of a record, which its check has shown to be as it was written."""
-        protocol = protocol_from_json(record["protocol"])
-        curator = cls(protocol, record["respondents"])  # type: ignore[arg-type]
-        curator._begin(tuple(tuple(group) for group in record["groups"]))
-        curator._quota, curator.handed = record["quota"], record["handed"]
-        curator._asked, curator._given, curator._first = np.array(record["counts"], dtype=np.int64)
-        curator._rejected = Counter(record["rejected"])
-        curator._waiting = {int(token, 16): pair for token, pair in record["waiting"].items()}
-        curator._used = np.array([int(token, 16) for token in record["used"]], dtype=np.uint64)
-        return curator

@@ -14,7 +14,7 @@ ranking and its response are drawn anew. So the vote is a single binomial draw, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,18 +25,11 @@ from scipy.sparse import csr_array
 from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
-from privrank.local.protocols import Asking
+from privrank.local.protocols import Asking, pair_place
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
-from privrank.local.tally import (
-    Tally,
-    Values,
-    check_tally,
-    fixed_point,
-    public_order,
-    release_of,
-)
+from privrank.local.tally import Tally, Values, check_tally, fixed_point, public_order, release_of
 from privrank.release.names import (
     CONCERNED,
     COVARIANCE,
@@ -49,7 +42,7 @@ from privrank.release.names import (
 )
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts, check_connected
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import FloatArray, IntArray, blocks
 
 FEWEST = 2
 """Reports below which nothing has a standard error."""
@@ -59,9 +52,6 @@ UNASKED = 0.25
 
 _PSEUDO = 3.0
 """Pseudo-votes of mean 0 beside the n votes on a pair, by the root of n."""
-
-_CELLS = 2**20
-"""Entries of directions that are held at a time."""
 
 
 def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
@@ -79,17 +69,13 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
     -------
     Release
     """
+    check_tally(tally, FEWEST)
     protocol = tally.protocol
     if not isinstance(protocol, CapBorda | DuchiBall | SubRanking | RandomPairs):
         raise ValueError(
             f"tally must be of a protocol that asks everybody for a random part of their ranking, "
             f"and this one is of {protocol.kind}: use SubRanking, RandomPairs, DuchiBall or "
             f"CapBorda for a consensus."
-        )
-    if tally.n < FEWEST:
-        raise ValueError(
-            f"tally must hold at least {FEWEST} accepted reports for estimates with standard "
-            f"errors, got {tally.n}: collect more, or see its summary() for what was rejected."
         )
     if isinstance(protocol, CapBorda):
         estimates = _placed(tally, protocol)
@@ -139,8 +125,6 @@ def release_wins(tally: Tally, by: str) -> Release:
             f"{protocol.kind!r} with more: collect reports of Comparisons, or of RandomPairs with "
             f"pairs=1."
         )
-    if not tally.n:
-        raise ValueError("tally must hold accepted reports, and it has none: see its summary().")
     # votes of pairs as they were sent: the gain of the response is undone by what reads the wins
     votes = Votes.of(tally, protocol)
     first_wins, second_wins, ties = (votes.numbers(side) for side in (1, -1, 0))
@@ -191,7 +175,8 @@ class _Found:
 def _asked(tally: Tally, protocol: Asking) -> _Found:
     """Return what votes on the asked pairs say."""
     votes = Votes.of(tally, protocol)
-    net, counts = votes.sums()
+    ahead, behind = votes.numbers(1), votes.numbers(-1)
+    net, counts = ahead - behind, ahead + behind
     _met(counts, protocol)
     pairs = PairVotes.of(net, counts, protocol.gain)
     scores, covariance, filled = _borda(votes, pairs)
@@ -237,19 +222,13 @@ class Votes:
     @property
     def pair(self) -> IntArray:
         """The place of each pair in the list of all pairs."""
-        m = self.items
-        return self.first * (2 * m - self.first - 1) // 2 + self.second - self.first - 1
+        return pair_place(self.first, self.second, self.items)
 
     def numbers(self, side: int) -> IntArray:
         """Return how many votes have this value, by pair in lexicographic order."""
         pairs = self.items * (self.items - 1) // 2
         weights = np.where(self.vote == side, self.count[:, None], 0)
         return np.bincount(self.pair.ravel(), weights.ravel(), minlength=pairs).astype(np.int64)
-
-    def sums(self) -> tuple[IntArray, IntArray]:
-        """Return by pair the net votes, and their number where there are no ties."""
-        ahead, behind = self.numbers(1), self.numbers(-1)
-        return ahead - behind, ahead + behind
 
     def concerned(self) -> IntArray:
         """Return how many reports concern either of two items, on the diagonal one of them."""
@@ -321,7 +300,7 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     # fractions of pairs that nobody was asked about are those of the fitted surface
     filled = np.array(pairs.fractions)
     if unasked.any():
-        filled = np.where(unasked, shrink(filled, pairs.largest_variance).pairs, filled)
+        filled = np.where(unasked, shrink(filled, pairs.largest_variance)[0], filled)
     np.fill_diagonal(filled, 0.0)
     times = (m - 1) / (counts > 0).sum(axis=1)
     covariance = votes.covariance(pairs) * np.outer(times, times)
@@ -345,17 +324,17 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     ends[np.arange(pairs), protocol.all_pairs[:, 0]] = 1
     ends[np.arange(pairs), protocol.all_pairs[:, 1]] = -1
 
-    # votes add up exactly, in steps; moments are those of their sums by item
-    net, total = np.zeros(pairs, dtype=np.int64), _Moments(m)
-    for seeds, answers, count in _blocks(tally, pairs):
-        votes = (1 - 2 * answers)[:, None] * protocol.directions(seeds)
-        net += count @ votes
-        total.add(votes @ ends, count)
+    # moments are those of the sums by item
+    net, covariance = _moments(
+        tally,
+        lambda seeds, answers: (1 - 2 * answers)[:, None] * protocol.directions(seeds),
+        ends,
+    )
     counts = np.full(pairs, tally.n, dtype=np.int64)
     table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
     filled = table.fractions
     np.fill_diagonal(filled, 0.0)
-    covariance = total.covariance(tally.n) / (2.0 * SCALE * protocol.gain) ** 2
+    covariance /= (2.0 * SCALE * protocol.gain) ** 2
     concerned = np.full((m, m), tally.n, dtype=np.int64)
     values = {PAIRS: (net, 1.0 / SCALE), PAIR_COUNTS: (counts, 1.0)}
     return _Found(filled.sum(axis=1), covariance, concerned, table, filled, values)
@@ -372,37 +351,27 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     n.
     """
     m = len(protocol.items)
-    total = _Moments(m)
-    for seeds, answers, count in _blocks(tally, m):
-        total.add(protocol.directions(seeds, answers), count)
+    sums, covariance = _moments(tally, protocol.directions, np.eye(m, dtype=np.int64))
     # a mean direction is gain x / |x| of length SCALE, |x| that of all rankings
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
-    scores = 0.5 * (m - 1) + scale * total.sums / tally.n
+    scores = 0.5 * (m - 1) + scale * sums / tally.n
     concerned = np.full((m, m), tally.n, dtype=np.int64)
-    return _Found(scores, scale**2 * total.covariance(tally.n), concerned)
+    return _Found(scores, scale**2 * covariance, concerned)
 
 
-class _Moments:
-    """Sums of vectors, and of their outer products."""
+def _moments(
+    tally: Tally, sent: Callable[[IntArray, IntArray], IntArray], ends: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Return the sum of the vectors that were sent, and the covariance of their mean by item.
 
-    def __init__(self, size: int) -> None:
-        self.sums, self.products = np.zeros(size), np.zeros((size, size))
-
-    def add(self, vectors: IntArray, count: IntArray) -> None:
-        """Add vectors, each so many times."""
-        exact = vectors.astype(np.float64)
-        self.sums += count @ exact
-        self.products += (exact * count[:, None]).T @ exact
-
-    def covariance(self, n: int) -> FloatArray:
-        """Return the covariance of the mean of n independent vectors."""
-        mean = self.sums / n
-        return np.asarray((self.products / n - np.outer(mean, mean)) / (n - 1))
-
-
-def _blocks(tally: Tally, entries: int) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-    """Yield assignments, answers and counts, as many as fit into memory with so many entries."""
-    step = max(1, _CELLS // entries)
-    for start in range(0, len(tally.count), step):
-        rows = slice(start, start + step)
-        yield tally.assignment[rows], tally.answer[rows], tally.count[rows]
+    Given what assignments and answers stand for, and what each entry adds to each item. Sums of
+    whole numbers are exact.
+    """
+    sums, products = np.zeros(len(ends), dtype=np.int64), np.zeros((ends.shape[1],) * 2)
+    for rows in blocks(len(tally.count), len(ends)):
+        count, vectors = tally.count[rows], sent(tally.assignment[rows], tally.answer[rows])
+        sums += count @ vectors
+        exact = (vectors @ ends).astype(np.float64)
+        products += (exact * count[:, None]).T @ exact
+    mean, n = sums @ ends / tally.n, tally.n
+    return sums, np.asarray((products / n - np.outer(mean, mean)) / (n - 1))

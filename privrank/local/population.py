@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.local.curator import Curator
-from privrank.local.protocols import check_generator, check_rankings
+from privrank.local.protocols import check_generator, check_kind, check_rankings
 from privrank.local.protocols_orders import AdaptiveKwikSort
-from privrank.util.checks import as_list, is_number
+from privrank.util.checks import as_list, check_number
 
 Reports = dict[str, NDArray[Any]]
 
@@ -42,15 +42,11 @@ class Population:
         dropout: float = 0.0,
         late: float = 0.0,
     ) -> None:
-        if not isinstance(protocol, AdaptiveKwikSort):
-            raise TypeError(
-                f"protocol must be a privrank.local.AdaptiveKwikSort, "
-                f"got {type(protocol).__name__}."
-            )
+        check_kind(protocol, AdaptiveKwikSort, "others have simulate()")
         check_generator(rng)
         for name, share in (("dropout", dropout), ("late", late)):
-            if not is_number(share) or not 0 <= share < 1:
-                raise ValueError(f"{name} must be a probability of at least 0 and below 1.")
+            rule = "a probability of at least 0 and below 1"
+            check_number(name, share, rule, lambda value: 0 <= value < 1)
         self.protocol, self.rng, self.dropout, self.late = protocol, rng, dropout, late
         self._ranks = rng.permutation(check_rankings(ranks, len(protocol.items)))
         self._asked = 0

@@ -209,14 +209,11 @@ class Protocol(ABC):
             ranking, self.items, needed, ties=self.keeps_ties, partial=self.partial
         )
         favoured = self.favoured_answers(ranks[None], np.array([code]))[0]
-        # digits as one number, the first of them the highest
-        answer = 0
-        for digit in favoured.tolist():
-            answer = answer * self.options + self.response.secure(digit)
+        values = np.array([self.response.secure(digit) for digit in favoured.tolist()])
         return {
             "protocol_id": self.id,
             "assignment": code,
-            "answer": answer,
+            "answer": int(self.packed(values)),
             "report_id": name,
         }
 
@@ -276,16 +273,17 @@ class Protocol(ABC):
 
     def packed(self, values: NDArray[Any]) -> IntArray:
         """Return the answers that digits in the last axis stand for, the highest first."""
-        answer = values[..., 0].astype(np.int64)
-        for digit in range(1, self.digits):
-            answer = answer * self.options + values[..., digit]
-        return answer
+        return np.asarray(values.astype(np.int64) @ self._powers)
 
     def unpacked(self, answers: NDArray[Any]) -> IntArray:
         """Return the digits of answers: (..., digits)."""
-        powers = np.array([self.options**power for power in reversed(range(self.digits))])
-        values = np.asarray(answers, dtype=np.int64)[..., None] // powers % self.options
+        values = np.asarray(answers, dtype=np.int64)[..., None] // self._powers % self.options
         return np.asarray(values)
+
+    @property
+    def _powers(self) -> IntArray:
+        """What each digit of an answer stands for."""
+        return self.options ** np.arange(self.digits, dtype=np.int64)[::-1]
 
     def tally(self, reports: Any) -> Any:
         """Count reports at the curator's: see :class:`privrank.local.tally.Tally`.
@@ -362,6 +360,11 @@ def _order_index(ranks: NDArray[Any]) -> IntArray:
     return index
 
 
+def pair_place(first: IntArray, second: IntArray, items: int) -> IntArray:
+    """Return the places of pairs, the earlier item first, in the list of all pairs."""
+    return np.asarray(first * (2 * items - first - 1) // 2 + second - first - 1)
+
+
 def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[Any]:
     """Return an array of complete rankings, one in each row; any ranks from 1 where ties may be."""
     rankings = as_array(ranks)
@@ -377,6 +380,13 @@ def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[
     return rankings
 
 
+def check_kind(protocol: object, kind: type[Any], remedy: str) -> None:
+    """Refuse what is no protocol of a kind."""
+    if not isinstance(protocol, kind):
+        name = type(protocol).__name__
+        raise TypeError(f"protocol must be of the kind {kind.__name__}, got {name}: {remedy}.")
+
+
 def check_generator(rng: object) -> None:
     """Refuse what draws no random numbers of a study."""
     if not isinstance(rng, np.random.Generator):
@@ -387,15 +397,11 @@ def _check_epsilon(epsilon: object) -> float:
     """Return what a report may spend as a float, of a size that leaves a report private."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise TypeError(f"epsilon must be a positive number, got {type(epsilon).__name__}.")
-    if epsilon == math.inf:
-        raise ValueError(
-            "epsilon must be finite: a report without noise would be the answer itself, which the "
-            "local model exists not to send."
-        )
     value = float(epsilon) if is_number(epsilon) else math.nan  # beyond all floats
     if not SMALLEST_EPSILON <= value <= LARGEST_EPSILON:
         raise ValueError(
             f"epsilon must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, got "
-            f"{quoted(epsilon)}: give what one report may spend."
+            f"{quoted(epsilon)}: give what one report may spend, as one without noise would be the "
+            f"answer itself."
         )
     return value

@@ -109,13 +109,10 @@ class SubRanking(Asking):
         return math.comb(len(self.items), self.width)
 
     @cached_property
-    def _binomials(self) -> list[IntArray]:
-        """For j = 1 to the size: C(c, j) at c = 0 to the number of items."""
-        rows = range(1, self.width + 1)
-        return [
-            np.array([math.comb(c, j) for c in range(len(self.items))], dtype=np.int64)
-            for j in rows
-        ]
+    def _binomials(self) -> IntArray:
+        """C(c, j) in row j = 1 to the size, at c = 0 to the number of items."""
+        rows, places = range(1, self.width + 1), range(len(self.items))
+        return np.array([[math.comb(c, j) for c in places] for j in rows], dtype=np.int64)
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the subsets, in ascending order of places: (respondents, 1, size)."""

@@ -9,7 +9,6 @@ rejected, and the rejects are counted by reason.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -38,28 +37,10 @@ EXACT = 2.0**53
 """Whole numbers that are held as floats are exact below this."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reports:
-    """Readable reports by id, sorted by identity, and the numbers of rejected rows by reason.
-
-    Parameters
-    ----------
-    identity : ndarray of uint64, shape (ids,)
-        64 bits that stand for each id.
-    assignment, answer : ndarray of int64, shape (ids,)
-        What was asked, and the randomised answer; :data:`STRUCK` where reports of one id differ.
-    rejected : mapping of str to int
-        Rejected rows by reason.
-    """
-
-    identity: Identities
-    assignment: IntArray
-    answer: IntArray
-    rejected: Mapping[str, int]
-
-
-def read_reports(reports: object, protocol_id: str, assignments: int, answers: int) -> Reports:
-    """Return the reports of one protocol in a frame.
+def read_reports(
+    reports: object, protocol_id: str, assignments: int, answers: int
+) -> tuple[Identities, IntArray, IntArray, dict[str, int]]:
+    """Return the readable reports of one protocol in a frame, one for each id.
 
     Parameters
     ----------
@@ -73,7 +54,12 @@ def read_reports(reports: object, protocol_id: str, assignments: int, answers: i
 
     Returns
     -------
-    Reports
+    identity : ndarray of uint64, shape (ids,)
+        64 bits that stand for each id, sorted.
+    assignment, answer : ndarray of int64, shape (ids,)
+        What was asked, and the randomised answer; :data:`STRUCK` where reports of one id differ.
+    rejected : dict of str to int
+        Rejected rows by reason.
 
     Raises
     ------
@@ -104,7 +90,7 @@ def read_reports(reports: object, protocol_id: str, assignments: int, answers: i
         RANGE: int((own & (faults == _BEYOND)).sum()),
         REPEATED: int(sound.sum()) - int((single[1] != STRUCK).sum()),
     }
-    return Reports(*single, rejected)
+    return *single, rejected
 
 
 def once(
@@ -184,14 +170,12 @@ def _whole_number(entry: Any) -> int | None:
     Digits are numbers, as one row of words makes texts of a whole column of some files. A float
     counts where it is exact.
     """
-    number: Any = entry
+    if not isinstance(entry, str | Real | Decimal | np.bool_):
+        return None
+    number: Any = int(entry) if isinstance(entry, bool | np.bool_) else entry
     try:
         if isinstance(entry, str):
             number = float(entry) if "." in entry else int(entry)
-        elif isinstance(entry, bool | np.bool_):
-            number = int(entry)
-        elif not isinstance(entry, Real | Decimal):
-            return None
         if isinstance(number, float | np.floating) and not number < EXACT:
             return None
         whole = int(number) if 0 <= number < 2**63 else -1
@@ -202,15 +186,8 @@ def _whole_number(entry: Any) -> int | None:
 
 def _identities(values: pd.Series[Any]) -> tuple[Identities, BoolArray]:
     """Return 64 bits for each id, and whether it is missing; a number is its digits."""
-    names = values.astype(object).to_numpy()
-    if pd.api.types.infer_dtype(names, skipna=False) != "string":
-        names = np.array([_name(entry) for entry in names], dtype=object)
-    try:
-        numbers = hashed(names)
-    except UnicodeEncodeError:  # a text has half a character
-        names = np.array([_name(entry) for entry in names], dtype=object)
-        numbers = hashed(names)
-    return numbers, np.asarray(names == "", dtype=np.bool_)
+    names = np.array([_name(entry) for entry in values.astype(object)], dtype=object)
+    return hashed(names), np.asarray(names == "", dtype=np.bool_)
 
 
 def hashed(names: NDArray[Any]) -> Identities:

@@ -40,11 +40,8 @@ def identifier() -> str:
 
 def shuffled(size: int) -> list[int]:
     """Return the numbers below `size` in a uniform random order, by the operating system's bits."""
-    order = list(range(size))
-    for last in range(size - 1, 0, -1):
-        place = below(last + 1)
-        order[last], order[place] = order[place], order[last]
-    return order
+    left = list(range(size))
+    return [left.pop(below(len(left))) for _ in range(size)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +134,6 @@ class SubsetResponse:
         """Draw values for many sorted sets of favoured ones along the last axis, by a generator."""
         agrees = rng.random(favoured.shape[:-1]) < self.favoured_probability
         place = rng.integers(0, np.where(agrees, self.favoured, self.options - self.favoured))
-        if self.favoured == 1:
-            value = favoured[..., 0]
-            return np.where(agrees, value, place + (value <= place))
         # the place-th of the values that are not favoured: each favoured one before it moves it on
         before = favoured - np.arange(self.favoured) <= place[..., None]
         inside = np.take_along_axis(favoured, np.minimum(place, self.favoured - 1)[..., None], -1)
@@ -160,10 +154,9 @@ def read_ranking(
     ``partial="complete"`` items that share a rank are put in random order, unless `ties` are
     answers of their own, and needed items that are left out come below all others, in random order.
     """
-    named = _named(ranking)
     places = {name: place for place, name in enumerate(items)}
     levels: dict[int, int] = {}
-    for name, level in named:
+    for name, level in _named(ranking):
         if name not in places:
             raise ValueError(
                 "ranking names something that is not among the protocol's items: write the items "
@@ -178,9 +171,24 @@ def read_ranking(
                 f"ranking leaves out items that are asked about ({len(needed)} are): place each of "
                 f"them, or use a protocol with partial='complete'."
             )
-        if not ties:
-            _check_levels(sorted(levels.values()), len(levels) == len(items))
-    return _ranks(levels, len(items), keep=ties, random=partial == "complete")
+        if not ties and len(set(levels.values())) < len(levels):
+            raise ValueError(
+                "ranking gives two items the same rank: order them, or use a protocol with "
+                "partial='complete'."
+            )
+        if not ties and len(levels) == len(items) and max(levels.values()) != len(items):
+            raise ValueError(
+                f"ranking has a gap: {len(items)} items have the ranks 1 to {len(items)}."
+            )
+    size, last = len(items), max(levels.values(), default=0) + 1
+    # of equal levels, or of none, which come last, the lots decide
+    lots = shuffled(size) if partial == "complete" else range(size)
+    keys = [
+        (levels.get(place, last), 0 if ties and place in levels else lots[place])
+        for place in range(size)
+    ]
+    rank = {key: number for number, key in enumerate(sorted(set(keys)), 1)}
+    return np.array([rank[key] for key in keys], dtype=np.int64)
 
 
 def _named(ranking: object) -> list[tuple[str, int]]:
@@ -200,28 +208,3 @@ def _named(ranking: object) -> list[tuple[str, int]]:
             f"got {type(ranking).__name__}."
         )
     return [(str(name), place) for place, name in enumerate(ranking, 1)]  # type: ignore[arg-type, var-annotated]
-
-
-def _check_levels(levels: Sequence[int], complete: bool) -> None:
-    if len(set(levels)) < len(levels):
-        raise ValueError(
-            "ranking gives two items the same rank: order them, or use a protocol with "
-            "partial='complete'."
-        )
-    if complete and levels[-1] != len(levels):
-        raise ValueError(
-            f"ranking has a gap: {len(levels)} items have the ranks 1 to {len(levels)}."
-        )
-
-
-def _ranks(levels: Mapping[int, int], size: int, *, keep: bool, random: bool) -> NDArray[np.int64]:
-    """Return ranks from levels; what has none comes last."""
-    last = max(levels.values(), default=0) + 1
-    # of equal levels, or of none, the lots decide
-    lots = shuffled(size) if random else list(range(size))
-    keys = [
-        (levels.get(place, last), 0 if keep and place in levels else lots[place])
-        for place in range(size)
-    ]
-    rank = {key: number for number, key in enumerate(sorted(set(keys)), 1)}
-    return np.array([rank[key] for key in keys], dtype=np.int64)

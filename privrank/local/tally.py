@@ -11,16 +11,14 @@ import base64
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import betainc
 
 from privrank.hypotheses.nulls import public_generator
 from privrank.local.client import protocol_from_json
-from privrank.local.protocols import Protocol
+from privrank.local.protocols import Protocol, check_kind
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import REPEATED, STRUCK, Identities, once, read_reports
 from privrank.release.archived import archive, read_archive
@@ -39,6 +37,9 @@ _BITS = 50
 """Of numbers that are no counts, as they are released."""
 
 _WRITER = "a tally's to_json()"
+
+_CELLS = ("assignment", "answer", "count")
+_ARRAYS = (*_CELLS, "identity", "cell")
 
 UNLIKELY = 1e-3
 """Probability below which a tally warns that assignments are not uniform."""
@@ -81,9 +82,9 @@ class Tally:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        for name in ("assignment", "answer", "count", "cell"):
-            values = getattr(self, name)
-            object.__setattr__(self, name, None if values is None else own(values, np.int64))
+        for name in _ARRAYS:
+            kind, values = np.uint64 if name == "identity" else np.int64, getattr(self, name)
+            object.__setattr__(self, name, None if values is None else own(values, kind))
         object.__setattr__(self, "rejected", dict(self.rejected))
 
     @classmethod
@@ -102,12 +103,9 @@ class Tally:
         -------
         Tally
         """
-        if not isinstance(protocol, Protocol):
-            raise TypeError(
-                f"protocol must be one of privrank.local, got {type(protocol).__name__}."
-            )
+        check_kind(protocol, Protocol, "take one of privrank.local")
         read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
-        return _counted(protocol, read.identity, read.assignment, read.answer, dict(read.rejected))
+        return _counted(protocol, *read)
 
     @property
     def n(self) -> int:
@@ -142,9 +140,8 @@ class Tally:
             for reason in {**self.rejected, **other.rejected}
         }
         if self.identity is None:
-            both = zip(self._cells, other._cells, strict=True)
-            assignment, answer, count, _ = _cells_of(*(np.concatenate(pair) for pair in both))
-            return Tally(self.protocol, assignment, answer, count, rejected, None, None)
+            both = [np.append(getattr(self, name), getattr(other, name)) for name in _CELLS]
+            return Tally(self.protocol, *_cells_of(*both)[:3], rejected, None, None)
         # with ids: report by report, so that one that is in both counts once
         parts = zip(self._reports, other._reports, strict=True)
         single = once(*(np.concatenate(pair) for pair in parts))
@@ -158,10 +155,6 @@ class Tally:
         assert self.identity is not None and self.cell is not None
         assignment, answer = np.append(self.assignment, STRUCK), np.append(self.answer, STRUCK)
         return self.identity, assignment[self.cell], answer[self.cell]
-
-    @property
-    def _cells(self) -> tuple[IntArray, IntArray, IntArray]:
-        return self.assignment, self.answer, self.count
 
     def __radd__(self, other: object) -> Tally:
         """Return the tally itself where ``sum`` of several starts."""
@@ -181,15 +174,12 @@ class Tally:
         -------
         str
         """
-        record: dict[str, Any] = {
-            "protocol": self.protocol.to_json(),
-            "assignment": self.assignment.tolist(),
-            "answer": self.answer.tolist(),
-            "count": self.count.tolist(),
-            "rejected": dict(self.rejected),
-        }
+        record = {"protocol": self.protocol.to_json(), "rejected": self.rejected}
+        record |= {name: getattr(self, name).tolist() for name in _CELLS}
         if check_flag("ids", ids) and self.identity is not None and self.cell is not None:
-            record |= {"identity": _packed(self.identity), "cell": _packed(self.cell)}
+            # a text, as lists of millions of numbers would take ten times as long
+            bits = np.array([self.identity.astype("<i8"), self.cell], dtype="<i8")
+            record["ids"] = base64.b64encode(bits.tobytes()).decode("ascii")
         return archive(record)
 
     @classmethod
@@ -197,17 +187,11 @@ class Tally:
         """Rebuild the tally that :meth:`to_json` wrote."""
         record = read_archive(text, _WRITER)
         try:
-            ids = "identity" in record
-            return cls(
-                protocol_from_json(record["protocol"]),
-                np.array(record["assignment"], dtype=np.int64),
-                np.array(record["answer"], dtype=np.int64),
-                np.array(record["count"], dtype=np.int64),
-                record["rejected"],
-                _unpacked(record["identity"]).view(np.uint64) if ids else None,
-                _unpacked(record["cell"]) if ids else None,
-            )
-        except (LookupError, TypeError, ValueError):
+            protocol, cells = protocol_from_json(record["protocol"]), [record[k] for k in _CELLS]
+            bits = np.frombuffer(base64.b64decode(record.get("ids", "")), "<i8").reshape(2, -1)
+            identity, cell = bits if "ids" in record else (None, None)
+            return cls(protocol, *cells, record["rejected"], identity, cell)  # type: ignore[call-arg]
+        except (LookupError, TypeError, ValueError, OverflowError):
             raise ValueError(f"text must be JSON written by {_WRITER}.") from None
 
     @property
@@ -304,14 +288,6 @@ def _cells_of(
     return *columns, cells.ngroup().to_numpy()  # type: ignore[return-value]
 
 
-def _packed(values: NDArray[Any]) -> str:
-    return base64.b64encode(values.astype(values.dtype.newbyteorder("<")).tobytes()).decode("ascii")
-
-
-def _unpacked(text: str) -> IntArray:
-    return np.frombuffer(base64.b64decode(text), dtype="<i8").astype(np.int64)
-
-
 def release_of(
     tally: Tally,
     values: Values,
@@ -386,8 +362,8 @@ def check_protocol(release: Release) -> None:
         raise ValueError("release must be of its protocol.")
 
 
-def check_tally(tally: object) -> None:
-    """Refuse what is no tally, and one in which what was asked depends on what was answered."""
+def check_tally(tally: object, least: int = 1) -> None:
+    """Refuse what is no tally, one of fewer reports, and one of which answers decided on others."""
     if not isinstance(tally, Tally):
         raise TypeError(
             f"tally must be a protocol's tally of reports, got {type(tally).__name__}: count them "
@@ -397,6 +373,11 @@ def check_tally(tally: object) -> None:
         raise ValueError(
             "tally must be of assignments that no answer has influenced, and what an adaptive "
             "protocol asks depends on the answers before: take the result() of its Curator."
+        )
+    if tally.n < least:
+        raise ValueError(
+            f"tally must hold at least {least} accepted reports, got {tally.n}: collect more, or "
+            f"see its summary() for what was rejected."
         )
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
@@ -19,10 +18,7 @@ from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import Statistic
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.uniformtest import STEP, Asked, counted
-from privrank.util.arrays import own
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from privrank.util.arrays import FloatArray, IntArray, own
 
 _ANY, _NUMBERS = 10**8, 2**22
 """Respondents whose answers are counted, and numbers that reports of others take, at most."""
@@ -107,9 +103,8 @@ class Collection:
         protocol, pairs, m = self.protocol, self.protocol.assignments, len(place)
         assert isinstance(protocol, Asking)
         if pairs <= self.nobs:
-            count = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
-            asked = np.flatnonzero(count)
-            count = count[asked]
+            number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
+            asked, count = np.flatnonzero(number), number[number > 0]
         else:
             asked, count = np.unique(protocol.assign(self.nobs, rng), return_counts=True)
         first, second = protocol.asked(asked)[:, 0].T

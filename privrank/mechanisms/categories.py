@@ -554,7 +554,6 @@ def omnibus(
     """
     scale = 0.0 if math.isinf(xi) else sensitivity / xi
     whole = _Omnibus(label, sizes, parts, sample, scale, draws)
-    again = partial(omnibus, name, label, sizes, parts, sample, sensitivity, xi)
     return Statistic(
         name,
         step=1.0 / GRID,
@@ -562,12 +561,8 @@ def omnibus(
         value=whole.value,
         null=whole.null,
         simulated=whole.simulated,
-        coarse=partial(_by_draws, again),
+        coarse=partial(omnibus, name, label, sizes, parts, sample, sensitivity, xi),
     )
-
-
-def _by_draws(again: Callable[[int], Statistic], draws: int) -> Statistic:
-    return again(draws)
 
 
 def impossible(counts: IntArray, p: Probabilities) -> int:

@@ -76,7 +76,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
@@ -84,6 +83,7 @@ from privrank.hypotheses.statistic import Comparison, Decision
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
     Gram,
+    TableArray,
     chi_square,
     gram_blocks,
     kernel_distance,
@@ -111,8 +111,7 @@ from privrank.release.survey import Sample
 from privrank.util.arrays import FloatArray, IntArray, orders_of
 from privrank.util.solvers import bracket
 
-Tables = NDArray[np.int32]
-Measure = Callable[[Tables], FloatArray]
+Measure = Callable[[TableArray], FloatArray]
 
 _HALVINGS = 44
 
@@ -213,11 +212,11 @@ def permuted(
     if STATISTIC in plan.parts and asked.form != "pairs":
         measures.append(_pairs(data, asked))
     count = int(plan.number("permutations"))
-    return permuted_statistics(data.counts, partial(_columns, measures), count, rng, data.pairs)
 
+    def columns(tables: TableArray) -> FloatArray:
+        return np.stack([measure(tables) for measure in measures], axis=1)
 
-def _columns(measures: list[Measure], tables: Tables) -> FloatArray:
-    return np.stack([measure(tables) for measure in measures], axis=1)
+    return permuted_statistics(data.counts, columns, count, rng, data.pairs)
 
 
 def _outcome(
@@ -262,7 +261,9 @@ def _measure(data: _Data, asked: Comparison, sample: Sample, public: FloatArray)
     """Return the statistic of the test, as a function of tables."""
     if asked.form == "pairs":
         return _pairs(data, asked)
-    apart = _departures(data)
+    apart: Measure = departures.share_departures
+    if data.gram is not None:
+        apart = partial(departures.kernel_departures, gram=data.gram)
     if asked.form == "sum":
         return lambda tables: apart(tables).sum(axis=1)
     if asked.form == "cells":
@@ -272,12 +273,6 @@ def _measure(data: _Data, asked: Comparison, sample: Sample, public: FloatArray)
     sizes = np.array(sample.sizes)
     parts = partial(departures.parts_of_departures, sizes=sizes, diameter=diameter)
     return lambda tables: departures.omnibus_values(parts(apart(tables)), public)
-
-
-def _departures(data: _Data) -> Measure:
-    if data.gram is not None:
-        return partial(departures.kernel_departures, gram=data.gram)
-    return departures.share_departures
 
 
 def _pairs(data: _Data, asked: Comparison) -> Measure:
@@ -311,7 +306,8 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
     gram = list(gram_blocks(ranks, _kernel(asked)))
     own = np.split(np.arange(sum(people)), np.cumsum(people)[:-1])
     pairs = _pairs_of(own, encoded._partners)
-    return _Data(_one_kind_each(people), gram=gram, pairs=pairs)
+    counts = np.repeat(np.eye(len(people), dtype=np.int64), people, axis=1)
+    return _Data(counts, gram=gram, pairs=pairs)
 
 
 def _kernel(asked: Comparison) -> RankKernel:
@@ -321,13 +317,6 @@ def _kernel(asked: Comparison) -> RankKernel:
 def _pairs_of(kinds: list[IntArray], partners: IntArray | None) -> IntArray | None:
     """Return the kinds of each respondent's answers, where two samples are of the same."""
     return None if partners is None else np.stack([kinds[0], kinds[1][partners]])
-
-
-def _one_kind_each(people: list[int]) -> IntArray:
-    """Return a table in which each respondent is a kind of its own."""
-    counts = np.zeros((len(people), sum(people)), dtype=np.int64)
-    counts[np.repeat(np.arange(len(people)), people), np.arange(sum(people))] = 1
-    return counts
 
 
 def draw_details(

@@ -45,14 +45,17 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import noisy_quantile, public_generator, uniform_rankings
-from privrank.mechanisms.permutation import FLOOR, Gram, gram_blocks, kernel_products
+from privrank.mechanisms.permutation import (
+    FLOOR,
+    Gram,
+    TableArray,
+    gram_blocks,
+    kernel_products,
+)
 from privrank.plans.closeness import DIAMETER, MOST_TABULATED, RankKernel
-from privrank.util.arrays import FloatArray, IntArray, orders_of
-
-TableArray = NDArray[np.int32]
+from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, own
 
 _CELLS = 2**19
 """Cells of tables looked at a time."""
@@ -89,7 +92,7 @@ def share_departures(tables: TableArray) -> FloatArray:
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     total = int(sizes.sum())
     found = np.empty(tables.shape[:2])
-    for rows in _batches(tables):
+    for rows in blocks(len(tables), tables[0].size, _CELLS):
         pooled = _pooled(tables[rows])
         for g, size in enumerate(sizes):
             deviation = np.abs(total * tables[rows, g].astype(np.int64) - size * pooled)
@@ -171,7 +174,7 @@ def cell_parts(tables: TableArray) -> FloatArray:
     share = sizes / total
     both, most = share * (1.0 - share), np.maximum(share, 1.0 - share)
     sums, largest = (np.zeros(tables.shape[:2]) for _ in range(2))
-    for rows in _batches(tables):
+    for rows in blocks(len(tables), tables[0].size, _CELLS):
         pooled = _pooled(tables[rows])
         for g in range(1 if two else len(sizes)):
             deviation = np.abs(total * tables[rows, g].astype(np.int64) - sizes[g] * pooled)
@@ -183,11 +186,6 @@ def cell_parts(tables: TableArray) -> FloatArray:
         return np.stack((each[:, 0], cells[:, 0]), axis=1)
     whole = sums.sum(axis=1) / (4.0 * (1.0 - share.min()) + both.sum())
     return np.concatenate((whole[:, None], each, cells), axis=1)
-
-
-def _batches(tables: TableArray) -> list[slice]:
-    step = max(1, _CELLS // tables[0].size)
-    return [slice(start, start + step) for start in range(0, len(tables), step)]
 
 
 def _pooled(tables: TableArray) -> IntArray:
@@ -236,9 +234,7 @@ def _expected_table(size: int, total: int) -> FloatArray:
     deviation[0] = 0.0
     # e(c) = min over j <= c of d(j) + (c - j) w (1 - w): a running minimum of what is over a line
     rise = share * (1.0 - share) * count
-    limited = np.minimum.accumulate(np.maximum.accumulate(deviation) - rise) + rise
-    limited.setflags(write=False)
-    return np.asarray(limited)
+    return own(np.minimum.accumulate(np.maximum.accumulate(deviation) - rise) + rise, np.float64)
 
 
 def omnibus_values(parts: FloatArray, public: FloatArray) -> FloatArray:
@@ -249,28 +245,20 @@ def omnibus_values(parts: FloatArray, public: FloatArray) -> FloatArray:
 @lru_cache(maxsize=64)
 def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
     """Return draws of `cell_parts`, or of the departures, of groups that choose uniformly."""
-    found = []
-    for tables in choice_tables(sizes, k):
-        if cells:
-            found.append(cell_parts(tables))
-        else:
-            found.append(parts_of_departures(share_departures(tables), np.array(sizes), 1.0))
-    return _kept(np.concatenate(found))
+    if cells:
+        return own(np.concatenate(list(map(cell_parts, choice_tables(sizes, k)))), np.float64)
+    apart = np.concatenate(list(map(share_departures, choice_tables(sizes, k))))
+    return own(parts_of_departures(apart, np.array(sizes), 1.0), np.float64)
 
 
 @lru_cache(maxsize=64)
 def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatArray:
     """Return draws of the departures of groups that rank m items uniformly."""
-    ranks, blocks = ranking_tables(sizes, m, m <= MOST_TABULATED)
+    ranks, drawn = ranking_tables(sizes, m, m <= MOST_TABULATED)
     gram = gram_blocks(ranks, kernel)
-    held = gram if len(blocks) == 1 else list(gram)
-    departures = np.concatenate([kernel_departures(tables(), held) for tables in blocks])
-    return _kept(parts_of_departures(departures, np.array(sizes), DIAMETER[kernel]))
-
-
-def _kept(parts: FloatArray) -> FloatArray:
-    parts.setflags(write=False)
-    return parts
+    held = gram if len(drawn) == 1 else list(gram)
+    apart = np.concatenate([kernel_departures(tables(), held) for tables in drawn])
+    return own(parts_of_departures(apart, np.array(sizes), DIAMETER[kernel]), np.float64)
 
 
 def levels(groups: int, parts: int) -> tuple[float, ...]:
@@ -296,8 +284,8 @@ def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
 def choice_tables(sizes: tuple[int, ...], k: int) -> Iterator[TableArray]:
     """Yield public tables (draws, groups, k) of groups of these sizes that choose uniformly."""
     rng = public_generator("closeness of choices", k, *sizes)
-    for number in _blocks(_DRAWS, len(sizes) * k):
-        yield _multinomial(rng, sizes, k, number)
+    for rows in blocks(_DRAWS, len(sizes) * k, _HELD):
+        yield _multinomial(rng, sizes, k, rows.stop - rows.start)
 
 
 def ranking_tables(
@@ -317,13 +305,8 @@ def ranking_tables(
         kinds, ranks = total, uniform_rankings(rng, total, m)
         draws = min(_DRAWS, max(_WORK // (groups * total), _DRAWS // 10))
         drawn = partial(_relabelled, rng, sizes)
-    return ranks, [partial(drawn, number) for number in _blocks(draws, groups * max(groups, kinds))]
-
-
-def _blocks(draws: int, cells: int) -> list[int]:
-    """Return how many draws of so many cells each are held at a time."""
-    step = max(1, _HELD // cells)
-    return [min(step, draws - start) for start in range(0, draws, step)]
+    held = blocks(draws, groups * max(groups, kinds), _HELD)
+    return ranks, [partial(drawn, rows.stop - rows.start) for rows in held]
 
 
 def _multinomial(

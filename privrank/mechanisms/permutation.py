@@ -70,7 +70,7 @@ from numpy.typing import NDArray
 from privrank.plans.closeness import RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import FloatArray, IntArray, blocks
 
 TableArray = NDArray[np.int32]
 Gram = Iterable[tuple[int, FloatArray]]
@@ -156,10 +156,9 @@ def _shuffled_tables(
     kind = np.repeat(np.arange(kinds), counts.sum(axis=0))
     offset = kinds * np.repeat(np.arange(samples), counts.sum(axis=1))
     # the cell of a respondent: the table's number, the sample dealt to, the kind
-    batch = max(1, _FEW // len(kind))
     parts = []
-    for start in range(0, permutations, batch):
-        number = min(batch, permutations - start)
+    for rows in blocks(permutations, len(kind), _FEW):
+        number = rows.stop - rows.start
         cell = kind[draw_shuffles(number, len(kind), rng)] + offset
         cell += counts.size * np.arange(number)[:, None]
         table = np.bincount(cell.ravel(), minlength=number * counts.size).astype(np.int32)
@@ -181,17 +180,17 @@ def permuted_statistics(
     released). With `pairs`, the kinds of respondents in each of two samples, shape (2, n), their
     answers are swapped (`privrank.mechanisms.permutation`).
     """
-    batch = max(1, _CELLS // (len(counts) * max(counts.shape)))
     tables = np.asarray(counts, dtype=np.int32)[None]
     parts = []
-    for start in range(0, permutations + 1, batch):
-        number = min(batch, permutations + 1 - start) - (start == 0)
+    for rows in blocks(permutations + 1, len(counts) * max(counts.shape), _CELLS):
+        # the data go with the first batch: a kernel matrix is then computed once, not twice
+        first = rows.start == 0
+        number = rows.stop - rows.start - first
         if pairs is None:
             fresh = deal(counts, number, rng)
         else:
             fresh = swapped(pairs, counts.shape[1], number, rng)
-        # the data go with the first batch: a kernel matrix is then computed once, not twice
-        parts.append(statistic(np.concatenate((tables, fresh)) if start == 0 else fresh))
+        parts.append(statistic(np.concatenate((tables, fresh)) if first else fresh))
     return np.concatenate(parts)
 
 
@@ -371,14 +370,13 @@ def swapped(
         Independent tables.
     """
     n = pairs.shape[1]
-    batch = max(1, _COINS // n)
     found = np.empty((patterns, 2, kinds), dtype=np.int32)
-    for start in range(0, patterns, batch):
-        number = min(batch, patterns - start)
+    for rows in blocks(patterns, n, _COINS):
+        number = rows.stop - rows.start
         # where the coin is 1 the answers of a respondent change places
         coins = draw_one_each(np.full(number * n, 2), rng).reshape(number, n)
         offset = 2 * kinds * np.arange(number)[:, None]
         cells = [pairs[side] + offset + kinds * (coins ^ side) for side in (0, 1)]
         counted = np.bincount(np.concatenate(cells).ravel(), minlength=2 * kinds * number)
-        found[start : start + number] = counted.reshape(number, 2, kinds)
+        found[rows] = counted.reshape(number, 2, kinds)
     return found

@@ -42,13 +42,10 @@ from privrank.mechanisms.categories import (
     omnibus,
     omnibus_of,
 )
-from privrank.util.arrays import IntArray, signs_of_orders
+from privrank.util.arrays import IntArray, blocks, signs_of_orders
 
 CERTIFIED = 200
 """Up to this many rankings or items, null draws carry their certificate as data do."""
-
-_BATCH = 2**22
-"""Comparisons held in memory at a time."""
 
 _WORK = 2**23
 """Operations on words of 64 pairs of items up to which all pairs of rankings are compared."""
@@ -136,9 +133,8 @@ def pair_sums(ranks: IntArray, order: Order) -> IntArray:
     n, m = ranks.shape
     first, second = np.array(order)[: 2 * (m // 2)].reshape(-1, 2).T
     ahead = np.zeros(m // 2, dtype=np.int64)
-    rows = max(1, _BATCH // m)
-    for start in range(0, n, rows):
-        block = ranks[start : start + rows]
+    for rows in blocks(n, m):
+        block = ranks[rows]
         ahead += np.count_nonzero(block[:, first] < block[:, second], axis=0)
     return np.asarray(2 * ahead - n)
 
@@ -256,12 +252,8 @@ def residual_norm(n: int, m: int) -> Statistic:
         step=_constants(m, sees_everything(n, m))[2] / GRID,
         sensitivity=GRID + ALLOWANCE,
         value=value,
-        null=partial(null_of, "residual norm", (n, m), value, _uniform(n, m)),
+        null=partial(null_of, "residual norm", (n, m), value, _rankings(n, m)),
     )
-
-
-def _uniform(n: int, m: int) -> partial[IntArray]:
-    return partial(uniform_rankings, n=n, m=m)
 
 
 @lru_cache(maxsize=64)
@@ -405,7 +397,7 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
         "omnibus of rankings against uniformity",
         (n, m),
         parts,
-        partial(uniform_rankings, n=n, m=m),
+        _rankings(n, m),
         GRID + ALLOWANCE,
         xi,
         min(QUANTILE_DRAWS, usual_draws("rankings", n, m)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -66,10 +67,7 @@ def release_sample(
     BudgetExceeded, ValueError
         Before any row is read.
     """
-
-    def drawn() -> Drawn:
-        return _drawn(encoded, asked, plan, null, reduction, effect, rng)
-
+    drawn = partial(_drawn, encoded, asked, plan, null, reduction, effect, rng)
     return released(plan, encoded.sample, drawn, budget=budget, rng=rng)
 
 

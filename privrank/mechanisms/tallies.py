@@ -36,7 +36,7 @@ from privrank.privacy.draws import Words, draw_key, draw_permutation, draw_rows
 from privrank.release.names import ACTIVITY, GROUP_ANSWERS, MOMENTS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Covariates, Design, PairCounts
+from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray
 
 _DENSE = 0.02
@@ -52,8 +52,7 @@ def met(encoded: Encoded) -> PairCounts:
 
 def units(encoded: Encoded) -> IntArray:
     """Return the units per pattern of covariates; sensitive under a private design."""
-    if encoded._units is None:
-        raise ValueError("units per pattern need covariates: name them in the formula.")
+    assert encoded._units is not None  # with covariates they are counted
     return encoded._units
 
 
@@ -67,22 +66,6 @@ def net_wins(encoded: Encoded) -> IntArray:
     if design.covariates is None:
         return whole
     return (design.covariates.basis.T @ whole.reshape(-1, len(design.items))).ravel()
-
-
-def _won_by_first(encoded: Encoded) -> IntArray:
-    """Return wins minus losses of the item that is named first."""
-    first, _, _, net = encoded._pairs
-    design = encoded.design
-    if design.covariates is None:
-        raise ValueError("an order effect must be named in the formula.")
-    return np.array([design.covariates.first[first // len(design.items)] @ net])
-
-
-def _by_cell(facts: Covariates | None, pattern: IntArray, count: IntArray) -> IntArray:
-    """Return the comparisons of each group, given those of patterns of covariates."""
-    if facts is None:
-        raise ValueError("answers of groups need covariates: name them in the formula.")
-    return np.bincount(facts.cell[pattern], count, minlength=facts.cells).astype(np.int64)
 
 
 def wins_met(encoded: Encoded) -> IntArray:
@@ -101,11 +84,13 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
     m = len(design.items)
     if name == NET:
         return net_wins(encoded)
-    if name == ORDER_EFFECT:
-        return _won_by_first(encoded)
-    first, second, count, net = encoded._pairs
-    if name == GROUP_ANSWERS:
-        return _by_cell(design.covariates, first // m, count)
+    (first, second, count, net), facts = encoded._pairs, design.covariates
+    if name in (ORDER_EFFECT, GROUP_ANSWERS):
+        assert facts is not None  # both are parts of models with covariates
+        pattern = first // m
+        if name == ORDER_EFFECT:  # wins less losses of the items named first
+            return np.array([facts.first[pattern] @ net])
+        return np.bincount(facts.cell[pattern], count, minlength=facts.cells).astype(np.int64)
     first, second = first % m, second % m  # whatever the covariates are
     # position of pair (i, j), i < j, among all pairs in lexicographic order
     place = first * (2 * m - first - 1) // 2 + second - first - 1

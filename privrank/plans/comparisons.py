@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from scipy.optimize import minimize_scalar
@@ -44,21 +44,53 @@ FINE_EPSILON = 0.125
 """Epsilon at which noise on whole numbers is close to its continuous limit."""
 
 
-def side_shares(
-    design: Design,
-    epsilon: float,
-    delta: float,
-    dependence: Dependence,
-    shares: Mapping[str, float] | None,
-    wanted: tuple[str, ...],
-) -> tuple[dict[str, float], Form]:
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a caller asks of a fit: its public facts, guarantee and choices.
+
+    Parameters
+    ----------
+    design : Design
+        Public facts of the comparisons.
+    epsilon, delta : float
+        The guarantee.
+    method, dependence, shares, noise
+        As for :meth:`privrank.PrivateBTL.fit`.
+    penalty : float or None
+        The ridge, None for ``"auto"``.
+    link : Link
+        Link of the model.
+    """
+
+    design: Design
+    epsilon: float
+    delta: float = 0.0
+    method: Method = "auto"
+    penalty: float | None = None
+    dependence: Dependence = "auto"
+    shares: Mapping[str, float] | None = None
+    noise: Noise = "auto"
+    link: Link = LOGIT
+
+    @property
+    def private(self) -> bool:
+        """Whether noise is added."""
+        return not math.isinf(self.epsilon)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the pair counts are released, as they are not public."""
+        return self.design.pairs is None and self.private
+
+
+def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, float], Form]:
     """Return the shares of epsilon of the side releases a fit makes, and the form of dependence.
 
-    Given the public design and the caller's choices, returns the share per side release among
-    `wanted` and, for respondents, of dependence. Refuses unknown names and shares that leave
-    nothing for the main release.
+    Of those `wanted` and, for respondents, of dependence. Refuses unknown names and shares that
+    leave nothing for the main release.
     """
-    form = asked_form(design, epsilon, dependence)
+    design, shares = request.design, request.shares
+    form = asked_form(design, request.epsilon, request.dependence)
     if shares is not None and not isinstance(shares, Mapping):
         raise TypeError(
             f"shares must be a mapping from side releases to shares of epsilon, got "
@@ -89,7 +121,8 @@ def side_shares(
         taken = sum(chosen.values()) + sum(others.values())
         share = float(given[DEPENDENCE]) if DEPENDENCE in given else None
         nets = OUTPUT not in wanted
-        form, part = choose_form(design, epsilon, delta, taken, form, share, nets=nets)
+        guarantee = request.epsilon, request.delta
+        form, part = choose_form(design, *guarantee, taken, form, share, nets=nets)
         chosen = {DEPENDENCE: part, **chosen}
     if not sum(chosen.values()) < 1:
         raise ValueError("shares must add up to less than 1, so that the main release has one.")
@@ -124,189 +157,136 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
 
 
 def noises_left(
-    design: Design,
-    mechanism: Mechanism,
-    noise: Noise,
-    epsilon: float,
-    delta: float,
-    shares: Mapping[str, float],
+    request: Request, mechanism: Mechanism, shares: Mapping[str, float]
 ) -> tuple[NoiseName, ...]:
-    """Return the noise that the caller leaves a mechanism, the least harmful first.
+    """Return the noise that the caller leaves a release of counts, the least harmful first.
 
     From public numbers: of net wins the first is that under which differences between items get the
-    least variance. The win matrix has two, and objective perturbation one. Refuses what does not
-    apply.
+    least variance. The win matrix has two. Refuses what does not apply.
     """
-    if math.isinf(epsilon):
+    facts, noise = request.design.covariates, request.noise
+    weighted = facts is not None and bool(facts.bounds)
+    if weighted and noise not in ("auto", "laplace"):
+        raise ValueError(
+            f"noise={noise!r} is for net wins by group, and with numeric covariates they are "
+            f"weighted: use noise='auto', or cut the numbers into declared levels."
+        )
+    if weighted or not request.private:
         return ("laplace",)
-    if noise == "gaussian" and delta == 0:
+    if noise == "gaussian" and request.delta == 0:
         raise ValueError(
             "noise='gaussian' needs a delta above 0: pass delta=, well below 1 / nobs, or use "
             "noise='auto'."
         )
-    share = 1.0 - sum(shares.values())
-    if mechanism == "objective perturbation":
-        if noise not in ("auto", "laplace"):
-            raise ValueError(
-                f"noise={noise!r} is for counts, and objective perturbation has continuous Laplace "
-                f"noise: use method='counts' or noise='auto'."
-            )
-        return ("laplace",)
     if mechanism == "win matrix":
-        distributions: tuple[NoiseName, ...] = (
-            ("laplace",) if delta == 0 else ("laplace", "gaussian")
-        )
-        return tuple(
-            distribution for distribution in distributions if noise in ("auto", distribution)
-        )
+        both: tuple[NoiseName, ...] = ("laplace", "gaussian") if request.delta else ("laplace",)
+        return tuple(each for each in both if noise in ("auto", each))
+    sensitivity, share = request.design.sensitivity, 1.0 - sum(shares.values())
     if noise == "auto":
-        choices = noise_choices(design.sensitivity, epsilon, delta, share)
+        choices = noise_choices(sensitivity, request.epsilon, request.delta, share)
         return tuple(choice.name for choice in choices)
     # refuses what this noise cannot do, in its own sentence
-    net_noise(design.sensitivity, noise, share * epsilon, delta)
+    net_noise(sensitivity, noise, share * request.epsilon, request.delta)
     return (noise,)
 
 
-def plan_fit(
-    design: Design,
-    epsilon: float,
-    method: Method,
-    penalty: float | None,
-    dependence: Dependence,
-    shares: Mapping[str, float] | None,
-    noise: Noise = "auto",
-    delta: float = 0.0,
-    link: Link = LOGIT,
-) -> Choice:
-    """Return the plan of a fit.
-
-    Given the public design and the caller's choices (`penalty` None for ``"auto"``), returns the
-    plan of the least predicted error (:func:`predicted_error`) among those that are left.
-    """
-    if design.covariates is not None:
-        if method == "objective":
-            raise ValueError(
-                "method='objective' is proved for models without covariates only: use "
-                "method='counts' or leave it at 'auto'."
-            )
-        if design.covariates.bounds and noise not in ("auto", "laplace"):
-            raise ValueError(
-                f"noise={noise!r} is for net wins by group, and with numeric covariates they are "
-                f"weighted: use noise='auto', or cut the numbers into declared levels."
-            )
-        wanted = _covariate_releases(design, epsilon)
-        sides, form = side_shares(design, epsilon, delta, dependence, shares, wanted)
-        distribution: NoiseName = "laplace"
-        if not design.covariates.bounds:
-            distribution = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
-        return Choice(_exact(epsilon, link), sides, form=form, noise=distribution, link=link)
-    if math.isinf(epsilon) and method != "objective":
-        sides, form = side_shares(design, epsilon, delta, dependence, shares, ())
-        return Choice(_exact(epsilon, link), sides, form=form, link=link)
-    plans = plan_choices(design, epsilon, method, penalty, dependence, shares, noise, delta, link)
-    return plans[0]
+def plan_fit(request: Request) -> Choice:
+    """Return the plan of a fit, of the least predicted error (:func:`predicted_error`)."""
+    return plan_choices(request)[0]
 
 
-def plan_selection(
-    design: Design,
-    epsilon: float,
-    delta: float = 0.0,
-    noise: Noise = "auto",
-    dependence: Dependence = "auto",
-    shares: Mapping[str, float] | None = None,
-) -> Choice:
+def plan_selection(request: Request) -> Choice:
     """Return the plan of a selection by win rates: net wins, and pair counts if not public."""
-    extra = (PAIR_COUNTS,) if design.pairs is None and not math.isinf(epsilon) else ()
-    sides, form = side_shares(design, epsilon, delta, dependence, shares, extra)
-    distribution = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
-    return Choice("net wins", sides, form=form, noise=distribution)
+    return _of_counts(request, "net wins")[0]
 
 
-def _exact(epsilon: float, link: Link) -> Mechanism:
-    """Return what is released of counts where that is no matter of noise.
-
-    The maximum likelihood of other links than the logit takes more than net wins, and only the
-    non-private run has it.
-    """
-    return "win matrix" if math.isinf(epsilon) and link != LOGIT else "net wins"
-
-
-def plan_choices(
-    design: Design,
-    epsilon: float,
-    method: Method = "auto",
-    penalty: float | None = None,
-    dependence: Dependence = "auto",
-    shares: Mapping[str, float] | None = None,
-    noise: Noise = "auto",
-    delta: float = 0.0,
-    link: Link = LOGIT,
-) -> tuple[Choice, ...]:
-    """Return the plans of a model without covariates, the least predicted error first.
+def plan_choices(request: Request) -> tuple[Choice, ...]:
+    """Return the plans of a model, the least predicted error first.
 
     Net wins under every distribution, with the pair counts where these are not public; the win
     matrix, which holds them, under the two distributions it has; and objective perturbation. Left
     out are those that the caller does, objective perturbation under a public design unless it is
     asked for, and where the caller's ridge is too small for it or the distribution is one of
-    counts.
+    counts. Models with covariates release net wins, and the maximum likelihood of other links than
+    the logit takes more than these: only the non-private run has it.
     """
-    counts_needed = design.pairs is None and not math.isinf(epsilon)
-    extra = (PAIR_COUNTS,) if counts_needed else ()
-    plans = []
+    design, method = request.design, request.method
+    plain, plans = design.covariates is None, []
+    if method == "objective" and not plain:
+        raise ValueError(
+            "method='objective' is proved for models without covariates only: use "
+            "method='counts' or leave it at 'auto'."
+        )
     if method != "objective":
-        releases: list[tuple[Mechanism, tuple[str, ...]]] = [("net wins", extra)]
-        if counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX:
-            releases.append(("win matrix", ()))
-        for main, wanted in releases:
-            sides, form = side_shares(design, epsilon, delta, dependence, shares, wanted)
-            plans += [
-                Choice(main, sides, form=form, noise=distribution, link=link)
-                for distribution in noises_left(design, main, noise, epsilon, delta, sides)
-            ]
-    perturbed = design.kind == "private" and noise in ("auto", "laplace") and dependence != "pairs"
+        exact = not request.private and request.link != LOGIT
+        plans += _of_counts(request, "win matrix" if exact else "net wins")
+        if plain and request.counted and len(design.items) <= MOST_ITEMS_WIN_MATRIX:
+            plans += _of_counts(request, "win matrix")
+    private = request.private and design.kind == "private" and request.dependence != "pairs"
+    perturbed = private and plain and request.noise in ("auto", "laplace")
     if method == "objective" or (method == "auto" and perturbed):
-        noises_left(design, "objective perturbation", noise, epsilon, delta, {})
-        wanted = (OUTPUT, *extra)
-        sides, form = side_shares(design, epsilon, delta, dependence, shares, wanted)
-        plan = Choice("objective perturbation", sides, form=form, link=link)
-        gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, plan)
-        plan = replace(plan, gamma=gamma)
-        if method == "objective" and gamma <= 0 and not math.isinf(epsilon):
-            raise ValueError(
-                "penalty must be positive for objective perturbation, because the ridge is part of "
-                "the guarantee: use penalty='auto' or method='counts'."
-            )
-        if method == "objective" or gamma >= LEAST_RIDGE * _objective_noise(design, epsilon, plan):
+        plan = _of_objective(request)
+        if method == "objective" or plan.gamma >= LEAST_RIDGE * _objective_noise(request, plan):
             plans.append(plan)
     if len({plan.mechanism for plan in plans}) > 1:  # else they are in order
-        plans.sort(key=lambda plan: predicted_error(design, epsilon, delta, plan, penalty))
+        plans.sort(key=lambda plan: predicted_error(request, plan))
     return tuple(plans)
 
 
-def _covariate_releases(design: Design, epsilon: float) -> tuple[str, ...]:
-    """Return the side releases that covariates need."""
-    facts = design.covariates
+def _of_counts(request: Request, mechanism: Mechanism) -> list[Choice]:
+    """Return the plans that release counts in one way, the least harmful noise first."""
+    alone = mechanism == "win matrix" and request.private  # it holds the pair counts
+    sides, form = side_shares(request, () if alone else _side_releases(request))
+    return [
+        Choice(mechanism, sides, form=form, noise=noise, link=request.link)
+        for noise in noises_left(request, mechanism, sides)
+    ]
+
+
+def _of_objective(request: Request) -> Choice:
+    """Return the plan of objective perturbation, with the caller's ridge or the best one."""
+    if request.noise not in ("auto", "laplace"):
+        raise ValueError(
+            f"noise={request.noise!r} is for counts, and objective perturbation has continuous "
+            f"Laplace noise: use method='counts' or noise='auto'."
+        )
+    sides, form = side_shares(request, (OUTPUT, *_side_releases(request)))
+    plan = Choice("objective perturbation", sides, form=form, link=request.link)
+    gamma = request.penalty
+    gamma = _objective_ridge(request, plan) if gamma is None else gamma
+    if request.method == "objective" and gamma <= 0 and request.private:
+        raise ValueError(
+            "penalty must be positive for objective perturbation, because the ridge is part of "
+            "the guarantee: use penalty='auto' or method='counts'."
+        )
+    return replace(plan, gamma=gamma)
+
+
+def _side_releases(request: Request) -> tuple[str, ...]:
+    """Return the side releases that net wins need, those of covariates among them."""
+    design, facts = request.design, request.design.covariates
     ordered = facts is not None and facts.ordered
     grouped = design.kind == "private" and facts is not None and facts.cells > 1
-    counted = design.pairs is None and not math.isinf(epsilon)
-    return (PAIR_COUNTS,) * counted + (GROUP_ANSWERS,) * grouped + (ORDER_EFFECT,) * ordered
+    return (PAIR_COUNTS,) * request.counted + (GROUP_ANSWERS,) * grouped + (ORDER_EFFECT,) * ordered
 
 
-def _whole(epsilon: float, delta: float, plan: Choice) -> float:
-    """Return what the parts of a plan share: with Gaussian noise delta is spent on that."""
+def _main_share(request: Request, plan: Choice) -> float:
+    """Return the epsilon of the main release: with Gaussian noise delta is spent on that."""
+    return _whole(request, plan) * (1.0 - sum(plan.shares.values()))
+
+
+def _whole(request: Request, plan: Choice) -> float:
+    """Return what the parts of a plan share."""
+    epsilon, delta = request.epsilon, request.delta
     return epsilon if plan.noise == "gaussian" else pure_epsilon(epsilon, delta)
 
 
-def _main_epsilon(epsilon: float, plan: Choice) -> float:
-    return epsilon * (1.0 - sum(plan.shares.values()))
-
-
-def _objective_noise(design: Design, epsilon: float, plan: Choice) -> float:
+def _objective_noise(request: Request, plan: Choice) -> float:
     """Return the noise scale of objective perturbation at the plan's ridge, inf if none is safe."""
     if plan.gamma <= 0:
         return math.inf
-    share = _main_epsilon(epsilon, plan)
-    return objective_scale(design.sensitivity, plan.gamma, share, loss_bounds(plan.link))
+    share = request.epsilon * (1.0 - sum(plan.shares.values()))
+    return objective_scale(request.design.sensitivity, plan.gamma, share, loss_bounds(plan.link))
 
 
 def _score(plan: Choice) -> ScoreFunction:
@@ -315,23 +295,23 @@ def _score(plan: Choice) -> ScoreFunction:
     return ScoreFunction(plan.link, objective and loss_bounds(plan.link).answers_curve)
 
 
-def _objective_ridge(design: Design, epsilon: float, plan: Choice) -> float:
+def _objective_ridge(request: Request, plan: Choice) -> float:
     """Return the ridge of least predicted risk, with the noise scale it allows.
 
     For a contrast with curvature I and variance r I of its score the risk is
     (r I + 2 lam^2 + gamma^2 s^2) / (I + gamma)^2 for worths of standard deviation s (1 for the
     logit, where r = 1); lam falls with gamma until the determinant costs nothing.
     """
-    score = _score(plan)
+    score, design = _score(plan), request.design
     information = nominal_information(len(design.items), design.nominal_total, score)
     sampling = information * (score.mean_variance / score.mean_curvature)
-    if math.isinf(epsilon):
+    if not request.private:
         return default_ridge(information, 0.0, score)
-    share = _main_epsilon(epsilon, plan)
+    share = request.epsilon * (1.0 - sum(plan.shares.values()))
 
     def risk(log_gamma: float) -> float:
         gamma = math.exp(log_gamma)
-        lam = min(_objective_noise(design, epsilon, replace(plan, gamma=gamma)), 1e50)
+        lam = min(_objective_noise(request, replace(plan, gamma=gamma)), 1e50)
         shrinkage = gamma**2 * score.spread**2
         return (sampling + 2.0 * lam**2 + shrinkage) / (information + gamma) ** 2
 
@@ -341,14 +321,7 @@ def _objective_ridge(design: Design, epsilon: float, plan: Choice) -> float:
     return float(math.exp(best.x))
 
 
-def predicted_error(
-    design: Design,
-    epsilon: float,
-    delta: float,
-    plan: Choice,
-    penalty: float | None = None,
-    total: float | None = None,
-) -> float:
+def predicted_error(request: Request, plan: Choice, total: float | None = None) -> float:
     """Predict the mean squared error of a contrast of length 1 of the worths.
 
     From as many comparisons as the public facts suggest, or from `total`.
@@ -365,22 +338,24 @@ def predicted_error(
     items by its product with F - 1/2 (:func:`_count_error`). What it costs to release anything
     else is in the shares.
     """
+    design, penalty = request.design, request.penalty
     score, m = _score(plan), len(design.items)
     total = design.nominal_total if total is None else total
     information = nominal_information(m, total, score)
-    share, sensitivity = _main_epsilon(_whole(epsilon, delta, plan), plan), design.sensitivity
     sampling = information * (score.mean_variance / score.mean_curvature)
     if plan.mechanism == "objective perturbation":
-        noise = 2.0 * _objective_noise(design, epsilon, plan) ** 2
+        noise = 2.0 * _objective_noise(request, plan) ** 2
     elif plan.mechanism == "win matrix":
         # each pair's two cells, at even odds, in a round robin of m items
-        noise = 0.5 * m * _cell_variance(design, plan.noise, share, delta)
+        noise = 0.5 * m * _cell_variance(request, plan)
     else:
-        noise = (0.5 * deviation(net_noise(sensitivity, plan.noise, share, delta), m)) ** 2
+        share = _main_share(request, plan)
+        nets = net_noise(design.sensitivity, plan.noise, share, request.delta)
+        noise = (0.5 * deviation(nets, m)) ** 2
         if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
             # pairs may have been fixed, or chosen at random: half way between the two
             sampling = 0.5 * (sampling + information * 0.25 / score.mean_curvature)
-    noise += m * _count_error(design, epsilon, delta, plan) * score.mean_square
+    noise += m * _count_error(request, plan) * score.mean_square
     variance, spread = sampling + noise, score.spread**2
     gamma = plan.gamma
     if plan.mechanism != "objective perturbation":
@@ -391,19 +366,19 @@ def predicted_error(
     return float((1.0 - taken**2) ** 2 * variance / information**2 + taken**4 * spread)
 
 
-def _cell_variance(design: Design, noise: NoiseName, epsilon: float, delta: float) -> float:
+def _cell_variance(request: Request, plan: Choice) -> float:
     """Return the variance of the noise of a cell of the win matrix, in wins."""
-    cells = cell_noise(design.sensitivity, noise, epsilon, delta, ties=design.ties)
-    step = (0.5 if design.ties else 1.0) / cells.fineness
+    ties, share = request.design.ties, _main_share(request, plan)
+    cells = cell_noise(request.design.sensitivity, plan.noise, share, request.delta, ties=ties)
+    step = (0.5 if ties else 1.0) / cells.fineness
     return float(step**2 * cells.distribution.variance)
 
 
-def _count_error(design: Design, epsilon: float, delta: float, plan: Choice) -> float:
+def _count_error(request: Request, plan: Choice) -> float:
     """Return the error variance of each pair count; 0 where the counts are public."""
-    if design.pairs is not None:
+    if request.design.pairs is not None:
         return 0.0
     if plan.mechanism == "win matrix":
-        share = _main_epsilon(_whole(epsilon, delta, plan), plan)
-        return 2.0 * _cell_variance(design, plan.noise, share, delta)
-    share = plan.shares[PAIR_COUNTS] * _whole(epsilon, delta, plan)
-    return count_noise(design.sensitivity, share).distribution.variance
+        return 2.0 * _cell_variance(request, plan)
+    share = plan.shares[PAIR_COUNTS] * _whole(request, plan)
+    return count_noise(request.design.sensitivity, share).distribution.variance

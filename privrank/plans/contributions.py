@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.plans.choice import Choice
-from privrank.plans.comparisons import plan_fit, predicted_error
+from privrank.plans.comparisons import Request, plan_fit, predicted_error
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import ACTIVITY
 from privrank.release.plan import PartPlan, Plan, Setting
@@ -91,7 +91,7 @@ def planned_fits(
         If a fit at one of the bounds is refused.
     """
     designs = [replace(design, max_rows=bound) for bound in bounds]
-    choices = [plan_fit(facts, epsilon, "auto", None, "auto", None) for facts in designs]
+    choices = [plan_fit(Request(facts, epsilon)) for facts in designs]
     return tuple(zip(designs, choices, strict=True))
 
 
@@ -104,7 +104,7 @@ def difference_errors(
     of a contrast of squared length 2); samples alone are those of a fit without privacy.
     """
     some = max(rows, 1.0)
-    whole = predicted_error(design, epsilon, 0.0, choice, total=some)
+    whole = predicted_error(Request(design, epsilon), choice, some)
     known = replace(design, pairs=PairCounts.equal(len(design.items), 1.0))
-    alone = predicted_error(known, math.inf, 0.0, Choice("net wins"), total=some)
+    alone = predicted_error(Request(known, math.inf), Choice("net wins"), some)
     return math.sqrt(2.0 * whole), math.sqrt(2.0 * min(alone, whole))

@@ -6,14 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from inspect import signature
 from itertools import product
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaincinv
 
 from privrank.hypotheses.effects import check_power
 from privrank.hypotheses.solving import Search, solve
@@ -26,6 +24,7 @@ from privrank.util.checks import (
     check_count,
     check_delta,
     check_epsilon,
+    check_flag,
     check_items,
     is_number,
     quoted,
@@ -115,14 +114,6 @@ class Estimate(float):
     __str__ = __repr__
 
 
-def _binomial_interval(share: float, n: int) -> tuple[float, float]:
-    """Return the 95% interval of a probability that n draws showed as a share."""
-    hits = share * n
-    low = 0.0 if hits <= 0 else float(betaincinv(hits, n - hits + 1.0, 0.025))
-    high = 1.0 if hits >= n else float(betaincinv(hits + 1.0, n - hits, 0.975))
-    return low, high
-
-
 @dataclass(frozen=True, slots=True)
 class Point:
     """One combination of what can vary in a design.
@@ -146,22 +137,16 @@ class Point:
     alpha: float
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Where a number is looked for: where to start, and how far to go."""
-
-    start: float
-    least: float
-    most: float
-
-
+@dataclass(frozen=True, kw_only=True)
 class Power(ABC):
     """A design whose power, or other quality, is known before data are.
 
-    A subclass is a frozen dataclass of what is fixed. It has public `power` and `solve_power` with
-    explicit arguments, which hand them to :meth:`_predict` and :meth:`_solve` with the effect on
-    the engine's scale.
+    A subclass is a frozen dataclass of what is fixed. It measures at a point, and says by which
+    names an effect is stated.
     """
+
+    replicates: int = 200
+    n_jobs: int = 1
 
     outcome: ClassVar[str] = "power"
     """What is predicted, as an argument is called."""
@@ -170,8 +155,16 @@ class Power(ABC):
     probability: ClassVar[bool] = True
     """Whether it is a probability; else it is positive."""
 
-    replicates: int
-    n_jobs: int
+    def __post_init__(self) -> None:
+        """Refuse what is none of the words of an argument, and no number of replicates."""
+        for name, hint in get_type_hints(type(self)).items():
+            if get_origin(hint) is Literal:
+                check_choice(name, getattr(self, name), hint)
+            elif hint is bool:
+                check_flag(name, getattr(self, name))
+        check_count("replicates", self.replicates, low=20)
+        if not is_number(self.n_jobs) or self.n_jobs != -1:
+            check_count("n_jobs", self.n_jobs)
 
     @abstractmethod
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
@@ -181,36 +174,44 @@ class Power(ABC):
         """
 
     @abstractmethod
-    def _effect_range(self, at: Point) -> Range:
-        """Return where an effect is looked for."""
+    def _effect_range(self, at: Point) -> tuple[float, float, float]:
+        """Return where an effect is looked for: where to start, and how far to go, low and high."""
 
     @property
     @abstractmethod
-    def _effect_words(self) -> str:
-        """What an effect is called, with "=" at the end: the name stands before the number."""
+    def _effects(self) -> tuple[str, ...]:
+        """Names by which an effect may be stated; answers are in terms of the first."""
 
     @property
     @abstractmethod
     def _caption(self) -> str:
         """What a figure is of."""
 
+    def _read(self, name: str, value: Any) -> float:
+        """Return an effect, stated by one of its names, on the engine's scale."""
+        if not is_number(value) or not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number, got {quoted(value)}.")
+        return float(value)
+
     def _shown(self, effect: float) -> float:
-        """Return an effect as a user states it."""
+        """Return an effect as a user states it by the first name."""
         return effect
 
     @property
     def _local(self) -> bool:
-        """Whether reports of the local model are planned."""
-        return False
+        """Whether reports of the local model are planned, where a design may be about them."""
+        named = getattr(self, "protocol", None) is not None
+        return named or getattr(self, "mode", "central") == "local"
 
     @property
     def _most(self) -> int:
         """Up to how many units are simulated."""
         return 10**9
 
-    def _unit_range(self, at: Point) -> Range:
-        """Return where a number of units is looked for."""
-        return Range(200.0, 2.0, float(self._most))
+    @property
+    def _searched(self) -> tuple[float, float]:
+        """Among how many units a number is looked for."""
+        return 2.0, float(self._most)
 
     @property
     def _counted(self) -> str:
@@ -227,19 +228,109 @@ class Power(ABC):
         """The title of a figure: what is drawn, and what was assumed."""
         return ", ".join(filter(None, (self._caption, self._assumes)))
 
-    def _argument(self, name: str) -> str:
-        """Return what one of the numbers is called as an argument of this class."""
-        return self._effect_words.rstrip(" =").replace(" ", "_") if name == "effect" else name
+    def power(
+        self,
+        nobs: int,
+        epsilon: float,
+        effect: float | None = None,
+        *,
+        delta: float = 0.0,
+        alpha: float = 0.05,
+        **stated: float,
+    ) -> Estimate:
+        """Return what is predicted: the power, or what else the design is about.
 
-    def _checked(self, at: Mapping[str, Any]) -> Point:
+        Parameters
+        ----------
+        nobs : int
+            Units, such as the respondents of all groups together.
+        epsilon, delta : float
+            The guarantee; ``epsilon=numpy.inf`` for the run without privacy.
+        effect : float, optional
+            How large the effect is, by the first of the names that the design gives it.
+        alpha : float, default 0.05
+            Level of the test, or one minus the level of intervals.
+        **stated
+            In place of `effect`: the effect by its name, such as ``phi=0.9``.
+
+        Returns
+        -------
+        Estimate
+        """
+        from scipy.stats import binomtest
+
+        stated["effect"] = effect  # type: ignore[assignment]
+        found = self._stated(stated)
+        at = self._given(nobs=nobs, effect=found, epsilon=epsilon, delta=delta, alpha=alpha)
+        value, error = self._measure(at, self.replicates)
+        interval = None
+        if self.probability and error > 0 and not 3 * error < value < 1.0 - 3 * error:
+            shown = binomtest(round(value * self.replicates), self.replicates).proportion_ci()
+            interval = shown.low, shown.high
+        return Estimate(value, error, assumes=self._assumes, interval=interval)
+
+    def solve_power(
+        self,
+        nobs: int | None = None,
+        epsilon: float | None = None,
+        effect: float | None = None,
+        *,
+        delta: float = 0.0,
+        alpha: float = 0.05,
+        **stated: float,
+    ) -> Estimate:
+        """Return the one that is left out of the number of units, epsilon, effect and power.
+
+        Parameters
+        ----------
+        nobs, epsilon, effect, delta, alpha
+            As for `power`.
+        **stated
+            The effect by its name, and the ``power=`` that is wanted; of a design that predicts
+            something else, that by its name.
+
+        Returns
+        -------
+        Estimate
+            The least number of units, the least epsilon, or the effect closest to none, that
+            reaches what is wanted.
+        """
+        target = stated.pop(self.outcome, None)
+        size = self._stated({**stated, "effect": effect})
+        named = {"nobs": nobs, "epsilon": epsilon, self._effects[0]: size}
+        given = {self.outcome: target, **named}
+        missing = [name for name, value in given.items() if value is None]
+        if len(missing) != 1:
+            left = f"{', '.join(missing)} are" if missing else "none is"
+            raise ValueError(
+                f"exactly one of {', '.join(given)} must be None, the one to find, and {left}."
+            )
+        if target is None:
+            return self.power(nobs, epsilon, effect, delta=delta, alpha=alpha, **stated)  # type: ignore[arg-type]
+        at = self._point(nobs=nobs, effect=size, epsilon=epsilon, delta=delta, alpha=alpha)
+        self._check_target(target, alpha)
+        return self._solved(missing[0], at, float(target))
+
+    def _stated(self, stated: Mapping[str, Any]) -> float | None:
+        """Return the effect on the engine's scale, however it is stated; None if it is not."""
+        known = self._effects
+        if unknown := [name for name in stated if name not in (*known, "effect")]:
+            names = ", ".join(f"{name}=" for name in known)
+            raise TypeError(
+                f"{unknown[0]}= is none of what a {type(self).__name__} takes: state {names} or "
+                f"leave it out."
+            )
+        given = [name for name, value in stated.items() if value is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} state the same effect: give one of them.")
+        return self._read(_named(given[0], known), stated[given[0]]) if given else None
+
+    def _point(self, **at: Any) -> Point:
         """Return the point; refuses what is not in the range of an argument, but for None."""
         nobs, epsilon, effect = at["nobs"], at["epsilon"], at["effect"]
-        if effect is not None and not (is_number(effect) and math.isfinite(effect)):
-            name = self._argument("effect")
-            raise ValueError(f"{name} must be a finite number, got {quoted(effect)}.")
         point = Point(
             nobs=0 if nobs is None else check_count("nobs", nobs, low=2, high=self._most),
-            effect=math.nan if effect is None else float(effect),
+            effect=math.nan if effect is None else effect,
             epsilon=math.nan if epsilon is None else check_epsilon(epsilon),
             delta=check_delta(at["delta"]),
             alpha=check_alpha(at["alpha"]),
@@ -255,94 +346,65 @@ class Power(ABC):
         for name in ("nobs", "effect", "epsilon"):
             if at[name] is None:
                 raise ValueError(
-                    f"{self._argument(name)} must be given: use solve_power(...) to find it from "
-                    f"{self.outcome}=..."
+                    f"{_named(name, self._effects)} must be given: use solve_power(...) to find it "
+                    f"from {self.outcome}=..."
                 )
-        return self._checked(at)
-
-    def _predict(self, **at: Any) -> Estimate:
-        """Return what is predicted at a point of nobs, effect, epsilon, delta and alpha."""
-        value, error = self._measure(self._given(**at), self.replicates)
-        edge = self.probability and error > 0 and not 3 * error < value < 1.0 - 3 * error
-        interval = _binomial_interval(value, self.replicates) if edge else None
-        return Estimate(value, error, assumes=self._assumes, interval=interval)
-
-    def _solve(self, target: float | None, **at: Any) -> Estimate:
-        """Return the one of nobs, effect, epsilon and the target that is None.
-
-        The others are given, the effect on the engine's scale.
-        """
-        given = {self.outcome: target, **{name: at[name] for name in ("nobs", "epsilon", "effect")}}
-        missing = [name for name, value in given.items() if value is None]
-        if len(missing) != 1:
-            names, left = (", ".join(map(self._argument, some)) for some in (given, missing))
-            left = f"{left} are" if missing else "none is"
-            raise ValueError(f"exactly one of {names} must be None, the one to find, and {left}.")
-        if missing == [self.outcome]:
-            return self._predict(**at)
-        point = self._checked(at)
-        self._check_target(target, point.alpha)
-        return self._solved(missing[0], point, float(target or 0.0))
+        return self._point(**at)
 
     def _check_target(self, target: object, alpha: float) -> None:
         check_power(target, alpha)
 
     def _solved(self, name: str, point: Point, target: float) -> Estimate:
         """Find one of nobs, epsilon and effect at which the target is met."""
-        span = self._range(name, point)
+        start, least, most = self._range(name, point)
+        varied = name if name in ("nobs", "epsilon") else "effect"
 
         def measure(x: float, replicates: int) -> tuple[float, float]:
             number: Any = int(x) if name == "nobs" else x
-            return self._measure(replace(point, **{name: number}), replicates)
+            return self._measure(replace(point, **{varied: number}), replicates)
 
         search = Search(
             measure,
             target,
-            span.least,
-            span.most,
+            least,
+            most,
             self.replicates,
             whole=name == "nobs",
             rising=self.rising,
             probability=self.probability,
         )
-        solved = solve(search, span.start)
+        solved, units = solve(search, start), self._counted
         if solved is None:
-            raise ValueError(self._unreached(name, target, span, point))
-        if name != "effect":
-            words = self._counted if name == "nobs" else "epsilon ="
+            up_to = "" if varied == "effect" else f" up to {most:.0f}"
+            at = f" with {point.nobs} {units} at epsilon {point.epsilon:g}" * (varied == "effect")
+            raise ValueError(
+                f"no {varied}{up_to} reaches {self.outcome} {target:g}{at}: take more {units}, "
+                f"state a larger effect or a larger epsilon, or less {self.outcome}."
+            )
+        if varied != "effect":
+            words = units if name == "nobs" else "epsilon ="
             return Estimate(solved.at, solved.error, words=words, assumes=self._assumes)
-        shown = self._shown(solved.at)
+        shown, words = self._shown(solved.at), f"{name.replace('_', ' ')} ="
         # the error carries over to the scale that is shown by a step to the side that has room
-        side = -1.0 if solved.at + solved.error > span.most else 1.0
+        side = -1.0 if solved.at + solved.error > most else 1.0
         error = abs(self._shown(solved.at + side * solved.error) - shown)
-        return Estimate(shown, error, words=self._effect_words, assumes=self._assumes)
+        return Estimate(shown, error, words=words, assumes=self._assumes)
 
-    def _range(self, name: str, at: Point) -> Range:
-        if name == "effect":
-            return self._effect_range(at)
-        if name == "nobs":
-            return self._unit_range(at)
-        if self._local:
-            return Range(1.0, SMALLEST_EPSILON, LARGEST_EPSILON)
-        return Range(1.0, SMALLEST, LARGEST)
-
-    def _unreached(self, name: str, target: float, span: Range, point: Point) -> str:
-        """Return the sentence for a target that nothing within the range reaches."""
-        aim, units = f"reaches {self.outcome} {target:g}", self._counted
-        if name == "nobs":
-            return (
-                f"no nobs up to {span.most:.0f} {aim} here: state a larger effect, a larger "
-                f"epsilon or less {self.outcome}."
-            )
+    def _range(self, name: str, at: Point) -> tuple[float, float, float]:
+        """Return where a number is looked for: where to start, and how far to go."""
+        if name == "epsilon" and self._local:
+            return 1.0, SMALLEST_EPSILON, LARGEST_EPSILON
         if name == "epsilon":
-            return (
-                f"no epsilon up to {span.most:g} {aim} here: take more {units} or state a larger "
-                f"effect."
+            return 1.0, SMALLEST, LARGEST
+        if name != "nobs":
+            return self._effect_range(at)
+        if at.effect == 0:
+            raise ValueError(
+                f"{self._effects[0]} = {self._shown(0.0):g} is H0 itself: state an effect that "
+                f"there is to find."
             )
-        return (
-            f"no effect {aim} with {point.nobs} {units} at epsilon {point.epsilon:g}: take more "
-            f"{units} or a larger epsilon."
-        )
+        least, most = self._searched
+        return max(200.0, least), least, most
 
     def plot_power(
         self, dep_var: Dependent = "nobs", *, ax: Axes | None = None, **at: Any
@@ -469,19 +531,12 @@ def plot_tradeoff(
     finite = sorted(check_epsilon(epsilon) for epsilon in several)
     if not finite or not np.isfinite(finite).all():
         raise ValueError("epsilons must be finite: the line without privacy is drawn beside them.")
-    plan: Any = design
-    known = [name for name in signature(plan.power).parameters if name not in ("nobs", "epsilon")]
-    if unknown := [name for name in stated if name not in known]:
-        raise TypeError(
-            f"{unknown[0]}= is none of what a {type(design).__name__} takes: state "
-            f"{', '.join(f'{name}=' for name in known)} or leave it out."
-        )
     points = [{"nobs": nobs, "epsilon": epsilon, **stated} for epsilon in (*finite, math.inf)]
     drawn = design.outcome
     if power is None:
         frame = _frame(design, points, "")
     else:
-        sizes = [plan.solve_power(**{drawn: power}, **point) for point in points]
+        sizes = [design.solve_power(**{drawn: power, **point}) for point in points]
         found = {"nobs": sizes, "std err": [size.error for size in sizes]}
         frame = pd.DataFrame({"epsilon": [*finite, math.inf], "effect": 0.0, **found})
         drawn = "nobs"
@@ -489,11 +544,9 @@ def plot_tradeoff(
     return plots.planned(frame.iloc[:-1], "epsilon", drawn, design._title, plain=plain, ax=ax)
 
 
-def check_work(replicates: object, n_jobs: object) -> None:
-    """Refuse what are no numbers of replicates and of processes."""
-    check_count("replicates", replicates, low=20)
-    if not is_number(n_jobs) or n_jobs != -1:
-        check_count("n_jobs", n_jobs)
+def _named(name: str, effects: Sequence[str]) -> str:
+    """Return what one of the numbers is called as an argument of a design."""
+    return effects[0] if name == "effect" else name
 
 
 def item_names(items: object) -> tuple[str, ...]:

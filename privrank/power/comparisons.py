@@ -6,28 +6,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank import btl, topk
 from privrank.bradley_terry.inversion import pvalues
-from privrank.hypotheses.simulation import all_of, mean_of
+from privrank.hypotheses.simulation import all_of
 from privrank.plans.choice import Choice
-from privrank.plans.comparisons import Method, plan_fit, plan_selection
-from privrank.power.base import Estimate, Point, Range
+from privrank.plans.comparisons import Method, Request, plan_fit, plan_selection
+from privrank.power.base import Estimate, Point
 from privrank.power.surveys import ComparisonPower
 from privrank.release.plan import Plan
 from privrank.release.survey import Design
-from privrank.util.checks import (
-    as_numbers,
-    check_choice,
-    check_count,
-    check_flag,
-    is_number,
-    quoted,
-)
+from privrank.util.checks import as_numbers, check_count, is_number, quoted
 
 FloatArray = NDArray[np.float64]
 
@@ -69,9 +62,6 @@ class BTLPower(ComparisonPower):
         Whether all pairs are judged at once, as for ranks (Bonferroni).
     mode : {"central", "local"}
         ``"local"``: reports of :class:`privrank.local.Comparisons`, one of each respondent.
-    protocol : Protocol, optional
-        A protocol of the local model that asks for one of all pairs; its epsilon is that which is
-        asked about.
     replicates : int, default 200
         Surveys that are simulated.
     n_jobs : int, default 1
@@ -84,9 +74,11 @@ class BTLPower(ComparisonPower):
     to the Monte Carlo error. Surveys whose comparisons do not connect all items find nothing, as
     their fits are refused.
 
-    `power` is the share of fits whose score test rejects a difference of 0. `standard_error` is the
-    median of what fits print. `docs/validation/power_models.md` compares both with fits of
-    simulated surveys.
+    An effect is a ``contrast``, the difference of the two worths on the scale of the logit; or
+    ``win_probability``, the probability that the one is preferred to the other. `power` is the
+    share of fits whose score test rejects a difference of 0, so that their interval leaves it out.
+    `standard_error` is the median of what fits print. `docs/validation/power_models.md` compares
+    both with fits of simulated surveys.
 
     Examples
     --------
@@ -100,10 +92,10 @@ class BTLPower(ComparisonPower):
     worths: float | Sequence[float] | None = None
     simultaneous: bool = False
 
+    _effects = "contrast", "win_probability"
+
     def __post_init__(self) -> None:
         """Refuse what is no plan, before anything is asked."""
-        check_choice("method", self.method, Method)
-        check_flag("simultaneous", self.simultaneous)
         super().__post_init__()
         self._worths(0.0)
 
@@ -122,21 +114,27 @@ class BTLPower(ComparisonPower):
         return np.concatenate(([half, -half], others))
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        return plan_fit(design, epsilon, self.method, None, self.dependence, None, delta=delta)
+        dependence = self.dependence
+        return plan_fit(Request(design, epsilon, delta, self.method, dependence=dependence))
 
-    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
-        level = at.alpha / (self._distinct if self.simultaneous else 1)
-        one = partial(self._detected, at, self._planned(at), level)
-        return mean_of(one, replicates, self.n_jobs, "fits")
+    def _read(self, name: str, value: Any) -> float:
+        if name == "contrast":
+            return super()._read(name, value)
+        if not is_number(value) or not 0 < value < 1:
+            raise ValueError(
+                f"win_probability must lie between 0 and 1, got {quoted(value)}: .6 is that of an "
+                f"item that wins six comparisons in ten."
+            )
+        return math.log(value / (1.0 - value))
 
-    def _detected(self, at: Point, plan: Plan | None, level: float, number: int) -> float:
+    def _found(self, at: Point, plan: Plan | None, number: int) -> float:
         """Return whether a simulated fit detects the difference of the first two items."""
         worths = self._worths(at.effect)
         release = self._released(at, plan, worths, number)
         if release is None:
             return 0.0
-        inference = btl.infer(release)._inference()
-        return float(pvalues(inference, _first_two(len(worths)))[0] <= level)
+        level = at.alpha / (self._distinct if self.simultaneous else 1)
+        return float(pvalues(btl.infer(release)._inference(), _first_two(len(worths)))[0] <= level)
 
     def _printed(self, at: Point, plan: Plan | None, number: int) -> float:
         """Return the standard error of that difference, as a simulated fit prints it.
@@ -152,48 +150,12 @@ class BTLPower(ComparisonPower):
             return math.inf
         return math.sqrt((contrast @ inference.errors.total @ contrast.T).item())
 
-    def _effect_range(self, at: Point) -> Range:
-        return Range(0.5, 1e-3, MOST_CONTRAST)
+    def _effect_range(self, at: Point) -> tuple[float, float, float]:
+        return 0.5, 1e-3, MOST_CONTRAST
 
     @property
     def _caption(self) -> str:
         return "Two items separated by their worths"
-
-    @property
-    def _effect_words(self) -> str:
-        return "contrast ="
-
-    def power(
-        self,
-        nobs: int,
-        epsilon: float,
-        contrast: float | None = None,
-        *,
-        win_probability: float | None = None,
-        delta: float = 0.0,
-        alpha: float = 0.05,
-    ) -> Estimate:
-        """Return the probability that the interval of the difference will leave out 0.
-
-        Parameters
-        ----------
-        nobs : int
-            Units: respondents, or comparisons for ``unit="row"``.
-        epsilon, delta : float
-            The guarantee; ``numpy.inf`` for the non-private fit.
-        contrast : float, optional
-            Difference of the two worths, on the scale of the logit.
-        win_probability : float, optional
-            In its place: the probability that the one is preferred to the other.
-        alpha : float, default 0.05
-            Level of the interval.
-
-        Returns
-        -------
-        Estimate
-        """
-        effect = _effect(contrast, win_probability)
-        return self._predict(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha)
 
     def standard_error(
         self, nobs: int, epsilon: float, contrast: float = 0.0, *, delta: float = 0.0
@@ -212,40 +174,11 @@ class BTLPower(ComparisonPower):
         -------
         Estimate
         """
-        at = self._given(nobs=nobs, epsilon=epsilon, effect=contrast, delta=delta, alpha=0.05)
+        effect = self._stated({"contrast": contrast})
+        at = self._given(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=0.05)
         one = partial(self._printed, at, self._planned(at))
         errors = all_of(one, self.replicates, self.n_jobs, "fits")
         return Estimate(*median_of(errors), assumes=self._assumes)
-
-    def solve_power(
-        self,
-        nobs: int | None = None,
-        epsilon: float | None = None,
-        contrast: float | None = None,
-        power: float | None = None,
-        *,
-        win_probability: float | None = None,
-        delta: float = 0.0,
-        alpha: float = 0.05,
-    ) -> Estimate:
-        """Return the one of nobs, epsilon, the contrast and the power that is left out.
-
-        Parameters
-        ----------
-        nobs, epsilon, contrast, win_probability, delta, alpha
-            As for `power`.
-        power : float, optional
-            The probability that is wanted.
-
-        Returns
-        -------
-        Estimate
-            A number with its error; an effect that is found is a contrast.
-        """
-        effect = _effect(contrast, win_probability)
-        return self._solve(
-            power, nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +191,7 @@ class TopKPower(ComparisonPower):
         The items, or their number.
     k : int
         Size of the set.
-    max_rows, unit, design, pair_counts, ties, answers, mode, protocol, replicates, n_jobs
+    max_rows, unit, design, pair_counts, ties, answers, mode, replicates, n_jobs
         As for :class:`privrank.power.BTLPower`.
     dependence
         As for :meth:`privrank.PrivateTopK.fit`.
@@ -272,7 +205,8 @@ class TopKPower(ComparisonPower):
 
     Notes
     -----
-    `power` is the share of simulated fits that find what is asked for, as that of
+    An effect is a ``gap``, the difference of the worths of the k-th item and the next, on the scale
+    of the logit. `power` is the share of simulated fits that find what is asked for, as that of
     :class:`privrank.power.BTLPower` is: answers, release, noise and inference are those of a fit.
     `docs/validation/power_models.md` compares it with fits of simulated surveys.
 
@@ -288,15 +222,16 @@ class TopKPower(ComparisonPower):
     worths: Sequence[float] | None = None
     aim: Aim = "separated"
 
+    _effects = ("gap",)
+
     def __post_init__(self) -> None:
         """Refuse what is no plan, before anything is asked."""
-        check_choice("aim", self.aim, Aim)
         super().__post_init__()
         check_count("k", self.k, high=len(self._names) - 1)
-        self._stated()
+        self._worths(0.0)
 
-    def _stated(self) -> FloatArray:
-        """Return the worths as stated, the best first."""
+    def _worths(self, gap: float) -> FloatArray:
+        """Return the worths as stated, the best first, with this gap below the k-th."""
         m = len(self._names)
         worths = np.zeros(m) if self.worths is None else as_numbers(self.worths)
         usable = worths is not None and worths.shape == (m,) and np.isfinite(worths).all()
@@ -304,27 +239,20 @@ class TopKPower(ComparisonPower):
             raise ValueError(
                 f"worths must be {m} numbers that do not rise, the best item first: sort them."
             )
-        return worths
-
-    def _worths(self, gap: float) -> FloatArray:
-        """Return them with this gap below the k-th."""
-        worths = self._stated()
         worths = worths - worths[self.k]
         worths[: self.k] += gap - worths[self.k - 1]
         return np.asarray(worths - worths.mean())
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        return plan_selection(design, epsilon, delta, dependence=self.dependence)
+        return plan_selection(Request(design, epsilon, delta, dependence=self.dependence))
 
-    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
-        if at.effect < 0:
-            raise ValueError(
-                f"gap must not be negative, got {at.effect:g}: the k-th item is the better."
-            )
-        one = partial(self._set_apart, at, self._planned(at))
-        return mean_of(one, replicates, self.n_jobs, "fits")
+    def _read(self, name: str, value: Any) -> float:
+        gap = super()._read(name, value)
+        if gap < 0:
+            raise ValueError(f"gap must not be negative, got {gap:g}: the k-th item is the better.")
+        return gap
 
-    def _set_apart(self, at: Point, plan: Plan | None, number: int) -> float:
+    def _found(self, at: Point, plan: Plan | None, number: int) -> float:
         """Return whether a simulated fit selects the best k, and separates them if asked to."""
         release = self._released(at, plan, self._worths(at.effect), number)
         if release is None:
@@ -333,92 +261,13 @@ class TopKPower(ComparisonPower):
         right = set(result.selected) == set(result.items[: self.k])
         return float(right and (self.aim == "right" or result.pvalue <= at.alpha))
 
-    def _effect_range(self, at: Point) -> Range:
-        return Range(0.3, 1e-3, MOST_GAP)
+    def _effect_range(self, at: Point) -> tuple[float, float, float]:
+        return 0.3, 1e-3, MOST_GAP
 
     @property
     def _caption(self) -> str:
         verb = "separated" if self.aim == "separated" else "selected"
         return f"Top {self.k} {verb}"
-
-    @property
-    def _effect_words(self) -> str:
-        return "gap ="
-
-    def power(
-        self,
-        nobs: int,
-        epsilon: float,
-        gap: float | None = None,
-        *,
-        delta: float = 0.0,
-        alpha: float = 0.05,
-    ) -> Estimate:
-        """Return the probability that the top k will be set apart, or be the right set.
-
-        Parameters
-        ----------
-        nobs : int
-            Units: respondents, or comparisons for ``unit="row"``.
-        epsilon, delta : float
-            The guarantee; ``numpy.inf`` for the non-private selection.
-        gap : float, optional
-            Difference of the worths of the k-th item and the next, on the scale of the logit; may
-            be left out where `worths` are given, which have one.
-        alpha : float, default 0.05
-            Level of the separation.
-
-        Returns
-        -------
-        Estimate
-        """
-        if gap is None and self.worths is not None:
-            above, below = self._stated()[self.k - 1 : self.k + 1].tolist()
-            gap = above - below
-        return self._predict(nobs=nobs, epsilon=epsilon, effect=gap, delta=delta, alpha=alpha)
-
-    def solve_power(
-        self,
-        nobs: int | None = None,
-        epsilon: float | None = None,
-        gap: float | None = None,
-        power: float | None = None,
-        *,
-        delta: float = 0.0,
-        alpha: float = 0.05,
-    ) -> Estimate:
-        """Return the one of nobs, epsilon, the gap and the power that is left out.
-
-        Parameters
-        ----------
-        nobs, epsilon, gap, delta, alpha
-            As for `power`; a gap that is left out is looked for.
-        power : float, optional
-            The probability that is wanted.
-
-        Returns
-        -------
-        Estimate
-            A number with its Monte Carlo error.
-        """
-        return self._solve(power, nobs=nobs, epsilon=epsilon, effect=gap, delta=delta, alpha=alpha)
-
-
-def _effect(contrast: float | None, win_probability: float | None) -> float | None:
-    """Return the difference of worths that is stated, in one way or the other."""
-    if win_probability is None:
-        return contrast
-    if contrast is not None:
-        raise ValueError(
-            "contrast and win_probability say the same thing: give one of the two and leave the "
-            "other out."
-        )
-    if not is_number(win_probability) or not 0 < win_probability < 1:
-        raise ValueError(
-            f"win_probability must lie between 0 and 1, got {quoted(win_probability)}: .6 is that "
-            f"of an item that wins six comparisons in ten."
-        )
-    return math.log(win_probability / (1.0 - win_probability))
 
 
 def _first_two(items: int) -> FloatArray:

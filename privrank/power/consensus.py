@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -24,26 +24,25 @@ from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.mechanisms.aggregation import pair_counts, release_aggregation
-from privrank.plans.aggregation import AggregationMethod, Releases
-from privrank.power.base import Estimate, Mode, Point, Power, Range, check_work, item_names
+from privrank.plans.aggregation import Releases
+from privrank.power.base import Mode, Point, Power, item_names
 from privrank.release.names import ORDER
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.checks import check_choice, is_number, quoted
+from privrank.util.checks import is_number, quoted
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 Loss = Literal["excess", "width"]
+Method = Literal["auto", "kemeny", "borda", "pairs-laplace"]
 
 MOST_THETA = 6.0
 """Largest -log phi that is looked for: phi = .0025, nearly equal rankings."""
 
 MOST_RANKS = 2**22
 """Ranks of a survey that is simulated, at most."""
-
-_PLANNED = ("auto", "kemeny", "borda", "pairs-laplace")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +75,9 @@ class AggregationPower(Power):
 
     Notes
     -----
+    An effect is the ``phi`` of the model; what is wanted is stated by the name of the loss, as
+    ``excess=`` or ``width=``.
+
     Rankings are drawn from the model, released by the plan of a fit with its noise, and read by the
     code that reads releases, so that what is predicted is what fits give, up to the Monte Carlo
     error. Reports of pairs that do not connect all items, which a fit refuses, count as an order at
@@ -95,29 +97,18 @@ class AggregationPower(Power):
 
     items: int | Sequence[str] = field(kw_only=False)
     loss: Loss = "excess"
-    method: AggregationMethod = "auto"
+    method: Method = "auto"
     releases: Releases = "auto"
     target: Target = "population"
     mode: Mode = "central"
     protocol: Protocol | None = None
-    replicates: int = 200
-    n_jobs: int = 1
 
     rising = False
     probability = False
 
     def __post_init__(self) -> None:
         """Refuse what is no survey, before anything is asked."""
-        check_choice("loss", self.loss, Loss)
-        check_choice("releases", self.releases, Releases)
-        check_choice("target", self.target, Target)
-        check_choice("mode", self.mode, Mode)
-        check_work(self.replicates, self.n_jobs)
-        if not isinstance(self.method, str) or self.method not in _PLANNED:
-            raise ValueError(
-                f"method must be one of {', '.join(map(repr, _PLANNED))} to be planned, got "
-                f"{quoted(self.method)}."
-            )
+        super().__post_init__()
         items = item_names(self.items)
         if self._local and (self.method, self.releases) != ("auto", "auto"):
             raise ValueError(
@@ -137,10 +128,6 @@ class AggregationPower(Power):
     def outcome(self) -> str:  # type: ignore[override]
         """What is predicted, as an argument is called."""
         return self.loss
-
-    @property
-    def _local(self) -> bool:
-        return self.mode == "local" or self.protocol is not None
 
     @property
     def _most(self) -> int:
@@ -188,21 +175,21 @@ class AggregationPower(Power):
         lost = at_random if release is None else kemeny_score(release.parts[ORDER].values, pairs)
         return (lost - least) / math.comb(m, 2)
 
-    def _effect_range(self, at: Point) -> Range:
+    def _effect_range(self, at: Point) -> tuple[float, float, float]:
         if self.loss == "excess":
             raise ValueError(
                 "phi is not looked for by excess, which is small where rankings agree and where "
-                "none is to be found: state phi, or find it by width=."
+                "none is to be found: state phi, or find it by width=, of a plan with loss='width'."
             )
-        return Range(0.2, 1e-3, MOST_THETA)
+        return 0.2, 1e-3, MOST_THETA
 
-    def _checked(self, at: Mapping[str, Any]) -> Point:
-        if at["effect"] is not None and not 0 < at["effect"] < math.inf:
+    def _read(self, name: str, value: Any) -> float:
+        if not is_number(value) or not 0 < value < 1:
             raise ValueError(
                 "phi must lie between 0 and 1: close to 0 rankings are nearly equal, at 1 all are "
                 "equally likely."
             )
-        return super()._checked(at)
+        return -math.log(value)
 
     def _check_target(self, target: object, alpha: float) -> None:
         most = len(item_names(self.items)) - 1.0 if self.loss == "width" else 0.5
@@ -219,78 +206,8 @@ class AggregationPower(Power):
         return "Consensus order"
 
     @property
-    def _effect_words(self) -> str:
-        return "phi ="
-
-    def power(
-        self,
-        nobs: int,
-        epsilon: float,
-        phi: float | None = None,
-        *,
-        delta: float = 0.0,
-        alpha: float = 0.05,
-    ) -> Estimate:
-        """Return the predicted excess, or width, as `loss` says.
-
-        Parameters
-        ----------
-        nobs : int
-            Respondents, each with one ranking.
-        epsilon, delta : float
-            The guarantee; ``numpy.inf`` for the non-private consensus.
-        phi : float
-            Dispersion of the Mallows model.
-        alpha : float, default 0.05
-            One minus the confidence level of the rank intervals.
-
-        Returns
-        -------
-        Estimate
-        """
-        effect = None if phi is None else _theta(phi)
-        return self._predict(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha)
-
-    def solve_power(
-        self,
-        nobs: int | None = None,
-        epsilon: float | None = None,
-        phi: float | None = None,
-        *,
-        excess: float | None = None,
-        width: float | None = None,
-        delta: float = 0.0,
-        alpha: float = 0.05,
-    ) -> Estimate:
-        """Return the one of nobs, epsilon, phi, and the excess or the width, that is left out.
-
-        Parameters
-        ----------
-        nobs, epsilon, phi, delta, alpha
-            As for `power`; phi is found by its width alone.
-        excess, width : float, optional
-            What is wanted, one of the two. Where nobs, epsilon and phi are given and neither of
-            these is, what `loss` says is predicted.
-
-        Returns
-        -------
-        Estimate
-            A number with its Monte Carlo error.
-        """
-        if excess is not None and width is not None:
-            raise ValueError("excess and width are two aims: give one of them.")
-        given = {"excess": excess, "width": width}
-        wanted = next((name for name, value in given.items() if value is not None), self.loss)
-        design = replace(self, loss=wanted)  # type: ignore[arg-type]
-        effect = None if phi is None else _theta(phi)
-        return design._solve(
-            given[wanted], nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha
-        )
-
-
-def _theta(phi: object) -> float:
-    """Return -log phi, and a number that is refused for what is no dispersion between 0 and 1."""
-    return -math.log(phi) if is_number(phi) and 0 < phi < 1 else math.nan
+    def _effects(self) -> tuple[str, ...]:
+        return ("phi",)
 
 
 def _ahead(model: Mallows) -> FloatArray:

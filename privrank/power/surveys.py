@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_wins
-from privrank.local.protocols import Asking
-from privrank.local.protocols_orders import Comparisons, RandomPairs, SubRanking
+from privrank.local.protocols_orders import Comparisons
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice, Dependence
-from privrank.power.base import Mode, Point, Power, check_work, item_names
+from privrank.power.base import Mode, Point, Power, item_names
 from privrank.privacy.budget import Unit
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, DesignKind, PairCounts, groups_of
-from privrank.util.checks import check_choice, check_count, check_flag, is_number, quoted
+from privrank.util.checks import check_choice, check_count, is_number, quoted
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -59,25 +59,19 @@ class ComparisonPower(Power):
     dependence: Dependence = "auto"
     answers: Answers | float = "usual"
     mode: Mode = "central"
-    protocol: Asking | None = None
-    replicates: int = 200
-    n_jobs: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what is no survey, before anything is asked."""
-        for name, literal in (
-            ("unit", Unit),
-            ("design", DesignKind),
-            ("pair_counts", PairsKnown),
-            ("mode", Mode),
-            ("dependence", Dependence),
-        ):
-            check_choice(name, getattr(self, name), literal)
-        check_work(self.replicates, self.n_jobs)
-        check_flag("ties", self.ties)
+        super().__post_init__()
         check_count("max_rows", self.max_rows, high=self._distinct)
-        if self._local:
-            self._check_local()
+        usual = {"unit": "respondent", "design": "private", "pair_counts": "release"}
+        usual |= {"method": "auto", "dependence": "auto"}
+        other = [name for name, value in usual.items() if getattr(self, name, value) != value]
+        if self._local and other:
+            raise ValueError(
+                f"{other[0]} is a setting of the central model: leave it out in the local one, "
+                f"where each respondent gives one report."
+            )
         if self.unit == "row" and self.dependence not in ("auto", "none"):
             raise ValueError(
                 "dependence is that of the answers of a respondent: leave it out where a row is "
@@ -103,37 +97,6 @@ class ComparisonPower(Power):
         else:
             check_choice("answers", self.answers, Answers)
 
-    def _check_local(self) -> None:
-        """Refuse settings of the central model where reports are planned, and other protocols."""
-        usual = {"unit": "respondent", "design": "private", "pair_counts": "release"}
-        usual |= {"method": "auto", "dependence": "auto"}
-        if other := [name for name, value in usual.items() if getattr(self, name, value) != value]:
-            raise ValueError(
-                f"{other[0]} is a setting of the central model: leave it out in the local one, "
-                f"where each respondent gives one report."
-            )
-        protocol: object = self.protocol
-        if protocol is None:
-            return
-        kinds = Comparisons | RandomPairs | SubRanking
-        if not isinstance(protocol, kinds) or protocol.width != 2 or protocol.digits != 1:
-            raise TypeError(
-                "protocol must ask each respondent for one of all pairs, as "
-                "privrank.local.Comparisons does: leave it out and use mode='local'."
-            )
-        names, theirs = self._names, set(protocol.items)
-        named = not isinstance(self.items, Integral)
-        if len(theirs) != len(names) or (named and set(names) != theirs):
-            raise ValueError(
-                f"protocol must be of the {len(names)} items of the plan: make it with the same "
-                f"items."
-            )
-        if self.ties and not protocol.keeps_ties:
-            raise ValueError(
-                "protocol must allow ties where ties=True: use Comparisons(..., ties=True), or "
-                "leave ties out."
-            )
-
     @property
     def _names(self) -> tuple[str, ...]:
         return item_names(self.items)
@@ -142,10 +105,6 @@ class ComparisonPower(Power):
     def _distinct(self) -> int:
         """How many pairs of items there are."""
         return math.comb(len(self._names), 2)
-
-    @property
-    def _local(self) -> bool:
-        return self.mode == "local" or self.protocol is not None
 
     @property
     def _counted(self) -> str:
@@ -209,6 +168,13 @@ class ComparisonPower(Power):
         choice = self._choice(design, at.epsilon, at.delta)
         return plan_comparisons(design, choice, at.epsilon, at.delta, by="power")
 
+    @abstractmethod
+    def _found(self, at: Point, plan: Plan | None, number: int) -> float:
+        """Return whether a fit of a simulated survey finds what there is, 1 or 0."""
+
+    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+        return mean_of(partial(self._found, at, self._planned(at)), replicates, self.n_jobs, "fits")
+
     def _released(
         self, at: Point, plan: Plan | None, worths: FloatArray, number: int
     ) -> Release | None:
@@ -235,8 +201,7 @@ class ComparisonPower(Power):
 
     def _reported(self, at: Point, worths: FloatArray, rng: np.random.Generator) -> Release | None:
         """Return the release of a survey of reports, each of which is about one pair."""
-        protocol = self.protocol or Comparisons(self._names, at.epsilon, ties=self.ties)
-        protocol = replace(protocol, epsilon=at.epsilon)
+        protocol = Comparisons(self._names, at.epsilon, ties=self.ties)
         felt = worths + rng.gumbel(size=(at.nobs, len(worths)))
         ranks = (-felt).argsort(axis=1).argsort(axis=1) + 1
         tally = protocol.tally(protocol.simulate(ranks, rng))

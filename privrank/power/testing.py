@@ -18,7 +18,6 @@ from scipy.special import ndtri
 from privrank.closeness import ClosenessMethod, compare
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.effects import MOST_THETA, Alternatives, curve_between, curve_of
-from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null, usual_draws
 from privrank.hypotheses.simulation import rejection_at_level
 from privrank.hypotheses.statistic import RandomBit, Statistic
@@ -31,14 +30,14 @@ from privrank.local.uniformtest import check_reported
 from privrank.mechanisms.categories import Alternative
 from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
 from privrank.plans.nullmodel import read_null
-from privrank.power.base import Estimate, Mode, Point, Power, Range, check_work, item_names
+from privrank.power.base import Mode, Point, Power, item_names
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample, SampleKind
 from privrank.results.rejections import comparison_rejects
 from privrank.uniformity import UniformityMethod
 from privrank.uniformity import ask as ask_uniformity
-from privrank.util.checks import as_numbers, check_choice, check_count, is_number, quoted
+from privrank.util.checks import as_numbers, check_count, is_number, quoted
 
 _LOOK, _DRAWS = 256, 1_999
 """Draws of the null distribution at a first look, and of rankings in all."""
@@ -51,43 +50,44 @@ _WORK, _CHOICES, _GROUPED = 2**31, 10**8, 10**6
 
 
 class TestPower(Power):
-    """The plan of a test: its effects are dispersions of rankings or distances."""
+    """The plan of a test: its effects are dispersions of rankings or distances.
+
+    Of rankings an effect is the dispersion ``phi`` of the Mallows model that they follow, or those
+    of the smallest group: 1 where all orders are equally likely and 0 where all rankings are equal;
+    its centre is that of H0, if H0 has one. Of choices, and of rankings in place of `phi`, it is
+    the ``total_variation`` distance from H0, or of the smallest group from the others. The phi that
+    is found is the closest to that of H0, on the side of 1, or on that of 0 where H0 is uniform.
+    """
 
     @abstractmethod
     def _against(self, nobs: int) -> Alternatives:
         """Return what a sample of so many units, or the smallest group of them, may follow."""
 
-    def _read(self, phi: float | None, total_variation: float | None) -> float | None:
-        """Return an effect on the engine's scale; None if none is stated."""
-        against = self._against(10)
-        if phi is not None and total_variation is not None:
-            raise ValueError("phi and total_variation state the same effect: give one of them.")
-        if phi is None and total_variation is None:
-            return None
-        if phi is None:
-            return self._of_distance(total_variation, against)
-        if against.sample.kind == "choices":
-            raise ValueError(
-                "phi= is the dispersion of rankings: give total_variation= for choices."
-            )
-        if not is_number(phi) or not 0 <= phi <= 1:
-            raise ValueError(
-                f"phi must lie between 0 (all rankings equal) and 1 (uniform), got {quoted(phi)}."
-            )
-        theta = min(-math.log(phi) if phi > 0 else math.inf, MOST_THETA)
-        return 1.0 - theta / against.null.theta if against.null.center else theta
+    @property
+    def _effects(self) -> tuple[str, ...]:
+        choices = self._against(10).sample.kind == "choices"
+        return ("total_variation",) if choices else ("phi", "total_variation")
 
-    def _of_distance(self, distance: object, against: Alternatives) -> float:
-        if not is_number(distance) or not 0 <= distance < 1:
+    def _read(self, name: str, value: Any) -> float:
+        against = self._against(10)
+        if name == "phi":
+            if not is_number(value) or not 0 <= value <= 1:
+                raise ValueError(
+                    f"phi must lie between 0 (all rankings equal) and 1 (uniform), got "
+                    f"{quoted(value)}."
+                )
+            theta = min(-math.log(value) if value > 0 else math.inf, MOST_THETA)
+            return 1.0 - theta / against.null.theta if against.null.center else theta
+        if not is_number(value) or not 0 <= value < 1:
             raise ValueError(
                 f"total_variation must be a distance of at least 0 and below 1, "
-                f"got {quoted(distance)}."
+                f"got {quoted(value)}."
             )
-        effect = against.at_distance(float(distance))
+        effect = against.at_distance(float(value))
         if effect is None:
             raise ValueError(
                 f"total_variation must be at most {against.distance(against.most):.4g}, which is "
-                f"how far the alternatives get from H0 here, got {distance}."
+                f"how far the alternatives get from H0 here, got {value}."
             )
         return effect
 
@@ -96,95 +96,9 @@ class TestPower(Power):
         against = self._against(10)
         return effect if against.null.probabilities else against.model(effect).phi
 
-    @property
-    def _effect_words(self) -> str:
-        choices = self._against(10).sample.kind == "choices"
-        return "total variation =" if choices else "phi ="
-
-    def _effect_range(self, at: Point) -> Range:
+    def _effect_range(self, at: Point) -> tuple[float, float, float]:
         against = self._against(at.nobs)
-        return Range(against.start, 2.0**-20 * against.start, against.most)
-
-    def _unit_range(self, at: Point) -> Range:
-        if at.effect == 0:
-            raise ValueError(
-                f"{self._effect_words} {self._shown(0.0):g} is H0 itself: state an effect that "
-                f"there is to find."
-            )
-        least, most = self._searched
-        return Range(max(200.0, least), least, most)
-
-    @property
-    @abstractmethod
-    def _searched(self) -> tuple[float, float]:
-        """Among how many units a number is looked for, as simulations take long beyond."""
-
-    def power(
-        self,
-        *,
-        nobs: int,
-        epsilon: float,
-        phi: float | None = None,
-        total_variation: float | None = None,
-        delta: float = 0.0,
-        alpha: float = 0.05,
-    ) -> Estimate:
-        """Return the probability that the test rejects.
-
-        Parameters
-        ----------
-        nobs : int
-            Number of respondents, of all groups together.
-        epsilon, delta : float
-            The guarantee; ``epsilon=numpy.inf`` for the non-private test.
-        phi : float, optional
-            Of rankings: the dispersion of the Mallows model that they follow, or those of the
-            smallest group, 1 where all orders are equally likely and 0 where all rankings are
-            equal; its centre is that of H0, if H0 has one.
-        total_variation : float, optional
-            Total variation distance from H0, or of the smallest group from the others: of choices,
-            and of rankings in place of `phi`.
-        alpha : float, default 0.05
-            Level of the test.
-
-        Returns
-        -------
-        Estimate
-        """
-        effect = self._read(phi, total_variation)
-        return self._predict(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha)
-
-    def solve_power(
-        self,
-        *,
-        nobs: int | None = None,
-        epsilon: float | None = None,
-        phi: float | None = None,
-        total_variation: float | None = None,
-        delta: float = 0.0,
-        alpha: float = 0.05,
-        power: float | None = None,
-    ) -> Estimate:
-        """Return the one that is left out of the number of respondents, epsilon, effect and power.
-
-        Parameters
-        ----------
-        nobs, epsilon, phi, total_variation, delta, alpha
-            As for `power`.
-        power : float, optional
-            Probability of rejection that is wanted.
-
-        Returns
-        -------
-        Estimate
-            The least number of respondents, or the least epsilon, that reaches the power. Of
-            effects it is the phi closest to that of H0, on the side of 1, or on that of 0 where H0
-            is uniform; of choices it is the least distance.
-        """
-        effect = self._read(phi, total_variation)
-        return self._solve(
-            power, nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha
-        )
+        return against.start, 2.0**-20 * against.start, against.most
 
 
 class OneSamplePower(TestPower):
@@ -299,14 +213,10 @@ class UniformityPower(OneSamplePower):
     mode: Mode = "central"
     protocol: Protocol | None = None
     replicates: int = 400
-    n_jobs: int = 1
 
     def __post_init__(self) -> None:
         """Check what is fixed."""
-        check_choice("kind", self.kind, SampleKind)
-        check_choice("method", self.method, UniformityMethod)
-        check_choice("mode", self.mode, Mode)
-        check_work(self.replicates, self.n_jobs)
+        super().__post_init__()
         names = item_names(self.items)
         if self._local and (self.kind, self.method) != ("rankings", "auto"):
             raise ValueError(
@@ -322,18 +232,14 @@ class UniformityPower(OneSamplePower):
                 )
 
     @property
-    def _local(self) -> bool:
-        return self.mode == "local" or self.protocol is not None
-
-    @property
     def _protocol(self) -> Protocol:
         return self.protocol or PairBits(item_names(self.items), 1.0)
 
     def _against(self, nobs: int) -> Alternatives:
         names = self._protocol.items if self._local else item_names(self.items)
-        null = NullModel(uniform(len(names)) if self.kind == "choices" else ())
         unit: Any = "respondent" if self._local else "row"
-        return Alternatives(Sample(self.kind, names, nobs, unit, 1), null)
+        sample = Sample(self.kind, names, nobs, unit, 1)
+        return Alternatives(sample, read_null("uniform", sample))
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         if self._local:
@@ -389,13 +295,10 @@ class IdentityPower(OneSamplePower):
     method: IdentityMethod = "auto"
     alternative: Alternative = "two-sided"
     replicates: int = 400
-    n_jobs: int = 1
 
     def __post_init__(self) -> None:
         """Check what is fixed."""
-        check_choice("method", self.method, IdentityMethod)
-        check_choice("alternative", self.alternative, Alternative)
-        check_work(self.replicates, self.n_jobs)
+        super().__post_init__()
         if self.method in ("goldreich", "sigmoid"):
             raise ValueError(
                 f"method={self.method!r} is not planned, as it is never the most powerful: use "
@@ -478,14 +381,11 @@ class ClosenessPower(TestPower):
     method: ClosenessMethod = "auto"
     permutations: int = 999
     replicates: int = 100
-    n_jobs: int = 1
 
     def __post_init__(self) -> None:
         """Check what is fixed."""
-        check_choice("kind", self.kind, SampleKind)
-        check_choice("method", self.method, ClosenessMethod)
+        super().__post_init__()
         check_count("permutations", self.permutations, low=FEWEST, high=MOST)
-        check_work(self.replicates, self.n_jobs)
         shares = as_numbers(self.shares)
         if shares is None or len(shares) < 2 or not np.isfinite(shares).all() or min(shares) <= 0:
             raise ValueError(
@@ -525,8 +425,8 @@ class ClosenessPower(TestPower):
         shares = np.asarray(self.shares, dtype=np.float64)
         small = max(int(nobs * shares.min() / shares.sum()), 2)
         names = item_names(self.items)
-        null = NullModel(uniform(len(names)) if self.kind == "choices" else ())
-        return Alternatives(Sample(self.kind, names, small, "row", 1), null)
+        sample = Sample(self.kind, names, small, "row", 1)
+        return Alternatives(sample, read_null("uniform", sample))
 
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
         """Return the power and its error; a first look takes few re-labellings, too."""

@@ -6,21 +6,19 @@ import base64
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from privrank import __version__
 from privrank.privacy.budget import Ledger
+from privrank.results import plots
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.columns import label_all
-from privrank.results.guarantee import column_heads, pvalue_cell
-from privrank.results.tables import Table, interval_heads, printed, render
+from privrank.results.guarantee import column_heads
+from privrank.results.tables import Table, interval_heads, printed, pvalue_cell, render
 from privrank.util.checks import check_names
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _PLOTS = ("plot", "plot_pairwise", "plot_details")
 
@@ -93,9 +91,7 @@ def report(
     if labels is not None:
         own = [name for name, entry in entries.items() if isinstance(entry, Result)]
         entries |= zip(own, label_all([entries[name] for name in own], labels), strict=True)
-    public = {
-        name: dict(entry._public()) for name, entry in entries.items() if isinstance(entry, Result)
-    }
+    public = {name: entry._public() for name, entry in entries.items() if isinstance(entry, Result)}
     page = render(
         "report.html",
         title=title or "Results under differential privacy",
@@ -226,10 +222,8 @@ def _figure(plot: Any) -> dict[str, Any] | None:
 
     None where there is nothing to draw, such as of a decision, or of pairs that were not released.
     """
-    from privrank.results import plots
-
     try:
-        figure: Figure = plot()
+        figure: plots.Figure = plot()
     except ValueError:
         return None
     axes = figure.axes[0]

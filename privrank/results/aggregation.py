@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,19 +19,11 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
 from privrank.release.release import Part, Release
-from privrank.results import guarantee
+from privrank.results import guarantee, plots, tables
 from privrank.results.assumptions import assumptions, holds_if
-from privrank.results.base import Result
-from privrank.results.tables import RANK_OF, Table, interval_heads, printed
-from privrank.util.arrays import own
+from privrank.results.base import RANK_OF, Result
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _DISTRIBUTIONS: dict[type, str] = {
     CubeNoise: "cube noise",
@@ -296,7 +288,7 @@ class AggregationResult(Result):
             frame["over_next"] = [*np.diagonal(self.fraction_frame(), 1), np.nan]
         return frame
 
-    def summary(self, details: bool = False) -> Table:
+    def summary(self, details: bool = False) -> tables.Table:
         """Return the table a paper can print: consensus, intervals of ranks, the guarantee.
 
         Parameters
@@ -317,7 +309,7 @@ class AggregationResult(Result):
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         mechanism, scale = _noise(self)
         columns, rows = _rows(frame, self.alpha)
-        return Table(
+        return tables.Table(
             title=guarantee.title("Rank Aggregation", release),
             header=(
                 ("Items:", str(len(self.items))),
@@ -333,20 +325,16 @@ class AggregationResult(Result):
             notes=tuple(_notes(self, frame, details)),
         )
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the consensus; see :meth:`plot_consensus`."""
         return self.plot_consensus(ax)
 
-    def plot_consensus(self, ax: Axes | None = None) -> Figure:
+    def plot_consensus(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the consensus with Borda scores and, beside it, the intervals of the ranks."""
-        from privrank.results import plots
-
         return plots.consensus(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
 
-    def plot_pairwise(self, ax: Axes | None = None) -> Figure:
+    def plot_pairwise(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the pair fractions, items in the consensus order, as a heat map."""
-        from privrank.results import plots
-
         frame = self.fraction_frame().clip(0.0, 1.0)
         return plots.pairwise(
             frame,
@@ -362,16 +350,16 @@ class AggregationResult(Result):
     def _estimates(self) -> dict[str, Any]:
         return {"order": list(self.order)}
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         ranks = self.consensus.loc[list(self.items)]
         params = errors = pd.Series(np.empty(0))
         if self._scored:
             frame = self.borda().loc[list(self.items)]
             params, errors = frame["score"].rename("Borda score"), frame["std_err"]
-        facts: list[tuple[str, Any]] = [(f"{RANK_OF}{item}", rank) for item, rank in ranks.items()]
+        facts: dict[str, Any] = {f"{RANK_OF}{item}": rank for item, rank in ranks.items()}
         if SCORE in self.release.parts:
-            facts.append(("Kemeny score", self.kemeny_score))
-        return params, errors, tuple(facts)
+            facts["Kemeny score"] = self.kemeny_score
+        return params, errors, facts
 
 
 def _noise(result: AggregationResult) -> tuple[str, str]:
@@ -391,16 +379,14 @@ def _noise(result: AggregationResult) -> tuple[str, str]:
 
 def _rows(frame: pd.DataFrame, alpha: float) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return the headings and cells of the summary, given ``to_frame()``."""
-    low, high = interval_heads(alpha)
+    low, high = tables.interval_heads(alpha)
     heads = {"rank": "place", "borda": "Borda", "std_err": "std err", "lower": low, "upper": high}
     heads |= {"ranks": "ranks", "over_next": "over next"}
     if "rank_lower" in frame:
-        limits = zip(frame["rank_lower"], frame["rank_upper"], strict=True)
-        ranges = [guarantee.rank_range(int(first), int(last)) for first, last in limits]
-        frame = frame.assign(ranks=ranges)
+        frame = frame.assign(ranks=tables.rank_cells(frame))
     whole = {"rank": "{}", "ranks": "{}"}
     formats = {name: whole.get(name, "{:.3f}") for name in heads if name in frame}
-    return ("", *(heads[name] for name in formats)), printed(frame, formats)
+    return ("", *(heads[name] for name in formats)), tables.printed(frame, formats)
 
 
 def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,13 +15,10 @@ from privrank import __version__
 from privrank.release.archived import archive
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.results.guarantee import column_name, release_facts
-from privrank.results.tables import Column, Table
+from privrank.results import plots
+from privrank.results.guarantee import release_facts
+from privrank.results.tables import Table
 from privrank.util.checks import check_alpha, check_names, seen
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # The words of ``tidy()`` for the columns of frames.
 _WORDS = {
@@ -32,6 +29,9 @@ _WORDS = {
     "lower": "conf_low",
     "upper": "conf_high",
 }
+
+# How the line of a table of several results starts that has the rank of a term.
+RANK_OF = "rank of "
 
 # The column of a model matrix whose coefficients bear the names of the items alone.
 _REST = "Intercept"
@@ -128,12 +128,12 @@ class Result(ABC):
         """Return a table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV)."""
 
     @abstractmethod
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the result."""
 
-    @abstractmethod
     def _settings(self) -> dict[str, Any]:
         """Return what rebuilds the result from its release, beside alpha."""
+        return {}
 
     @abstractmethod
     def _estimates(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class Result(ABC):
             results with one, ``statistic``, ``p_value`` and what else they have.
         """
         # as a table of several results states them: of pooled ones, of all releases together
-        public = dict(self._public())
+        public = self._public()
         facts = {
             "model": self.model,
             "nobs": self.nobs,
@@ -219,24 +219,25 @@ class Result(ABC):
         """
         return replace(self, release=_labelled(self.release, labels))
 
-    def _column(self) -> Column:
-        """Return the result as a column of a table of several."""
-        return Column(column_name(self.release), *self._numbers(), self._public())
-
-    def _public(self) -> tuple[tuple[str, str], ...]:
-        """Return what is public of the release, as such a column states it."""
+    def _public(self) -> dict[str, str]:
+        """Return what is public of the release, as a table of several results states it."""
         return release_facts(self.release)
 
     def _codes(self) -> tuple[str, ...]:
         """Return what can be labelled."""
         return _codes(self.release)
 
-    @abstractmethod
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
-        """Return numbers, their standard errors and other lines of such a column.
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
+        """Return numbers, their standard errors and other lines for a table of several results.
 
         The name of the numbers says what they are.
         """
+        nothing = pd.Series(np.empty(0))
+        return getattr(self, "params", nothing), getattr(self, "bse", nothing), self._lines()
+
+    def _lines(self) -> dict[str, Any]:
+        """Return the other lines of such a table."""
+        return {}
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,24 +17,21 @@ from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
+from privrank.bradley_terry.linear import ItemContrasts, display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT, Link
-from privrank.results import loglikelihood
+from privrank.release.names import WINS
+from privrank.results import plots
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
 from privrank.results.tables import Table
 from privrank.results.worthtable import fit_table
+from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
 At = Mapping[str, Any] | None
 
 
@@ -161,14 +159,96 @@ class BTLResult(Result):
         """Whether the bias of the ridge is corrected."""
         return self.estimate.corrected
 
-    llf = property(loglikelihood.llf)
-    llnull = property(loglikelihood.llnull)
-    deviance = property(loglikelihood.deviance)
-    df_model = property(loglikelihood.df_model)
-    df_resid = property(loglikelihood.df_resid)
-    aic = property(loglikelihood.aic)
-    bic = property(loglikelihood.bic)
-    _glance = loglikelihood.glance
+    def _why_no_likelihood(self) -> str:
+        """Return why there is no likelihood, in one sentence; empty if there is one."""
+        release = self.release
+        if release.source != "none":
+            return (
+                "a private fit has no likelihood, which is a function of the exact answers that "
+                "the release does not hold: use test_homogeneity(), wald_test() or "
+                "wald_test_terms(), or fit with epsilon=numpy.inf."
+            )
+        if WINS not in release.parts and release.link != LOGIT:
+            return (
+                f"the likelihood of link={release.link.name!r} needs the wins of every pair, and "
+                f"this release holds net wins alone: fit the data again with "
+                f"link={release.link.name!r}."
+            )
+        return ""
+
+    def _likelihood(self) -> ScoreEquations:
+        # with w_ij wins of i over j, ties half a win to each, the log-likelihood is the sum of
+        # w_ij log F(t_ij); of the logit it is score'b - sum n_ij log(2 cosh(t_ij / 2))
+        if reason := self._why_no_likelihood():
+            raise ValueError(reason)
+        return self._equations()
+
+    @property
+    def llf(self) -> float:
+        """Log-likelihood at the estimates, answers independent; non-private fits only."""
+        facts, b = self._likelihood(), self.estimate.coefficients
+        # the matching loss of the logit is counted from equal worths
+        start = self.llnull if facts.answers is None else 0.0
+        return start + float(facts.target @ b) - facts.loss.value(facts.linear.predict(b))
+
+    @property
+    def llnull(self) -> float:
+        """Log-likelihood where either answer has probability 1/2; non-private fits only."""
+        return -math.log(2.0) * self._likelihood().pairs.total
+
+    @property
+    def deviance(self) -> float:
+        """Deviance of the single answers, -2 `llf`; non-private fits only."""
+        return -2.0 * self.llf
+
+    @property
+    def df_model(self) -> int:
+        """Degrees of freedom of the model, its free coefficients; non-private fits only."""
+        linear = self._likelihood().linear
+        return linear.size - isinstance(linear, ItemContrasts)
+
+    @property
+    def df_resid(self) -> float:
+        """Residual degrees of freedom, comparisons less `df_model`; non-private fits only."""
+        return self._likelihood().pairs.total - self.df_model
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, -2 `llf` + 2 `df_model`; non-private fits with ``penalty=0`` only."""
+        return self._criterion("aic", 2.0)
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion: `aic` with the log of the number of comparisons in place of 2."""
+        return self._criterion("bic", math.log(self._likelihood().pairs.total))
+
+    def _criterion(self, name: str, price: float) -> float:
+        """Return an information criterion with this price of a coefficient."""
+        value = price * self.df_model + self.deviance
+        if not self._at_maximum:
+            raise ValueError(f"{name} needs estimates that maximise the likelihood: use penalty=0.")
+        return value
+
+    @property
+    def _at_maximum(self) -> bool:
+        """Whether there is a likelihood, and the estimates maximise it without a penalty."""
+        found = not np.any(self.estimate.ridge) and self.estimate.converged
+        return found and not self._why_no_likelihood()
+
+    def _glance(self) -> dict[str, Any]:
+        facts: dict[str, Any] = dict.fromkeys(("formula", "statistic", "df", "p_value"))
+        # with covariates there is a test for each term instead, in wald_test_terms()
+        if (covariates := self.release.design.covariates) is None:
+            test = self.test_homogeneity()
+            facts |= {"statistic": test.statistic, "df": test.df, "p_value": test.pvalue}
+        else:
+            facts["formula"] = covariates.formula
+        likely = self._at_maximum
+        facts |= {"design_effect": self.design_effect}
+        return facts | {
+            "log_likelihood": self.llf if likely else None,
+            "aic": self.aic if likely else None,
+        }
 
     @property
     def params(self) -> pd.Series[float]:
@@ -469,10 +549,8 @@ class BTLResult(Result):
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""
         return fit_table(self, details)
 
-    def plot_worth(self, ax: Axes | None = None) -> Figure:
+    def plot_worth(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw worths with sampling-only and full intervals; with covariates, of every group."""
-        from privrank.results import plots
-
         facts, name = self.release.design.covariates, self.link.name
         heading = f"{self.link.model} worths, {caption(self.release)}"
         if facts is None:
@@ -481,10 +559,8 @@ class BTLResult(Result):
         what = f"worth ({name} scale, centred)"
         return plots.group_worths(self.worths(), factors, self.alpha, heading, what, ax=ax)
 
-    def plot_pairwise(self, ax: Axes | None = None, *, at: At = None) -> Figure:
+    def plot_pairwise(self, ax: plots.Axes | None = None, *, at: At = None) -> plots.Figure:
         """Draw :meth:`probabilities` as a heat map, best item first."""
-        from privrank.results import plots
-
         order = [name for name in self.to_frame().index if self._plain] or list(
             self.ranks(at).sort_values().index
         )
@@ -492,7 +568,7 @@ class BTLResult(Result):
         named = {"label": "P(row) + P(tie) / 2"} if self.release.design.ties else {}
         return plots.pairwise(table, caption(self.release), **named, ax=ax)
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the worths (:meth:`plot_worth`)."""
         return self.plot_worth(ax=ax)
 
@@ -502,6 +578,3 @@ class BTLResult(Result):
     def _estimates(self) -> dict[str, Any]:
         known = self.params.dropna()
         return {"params": dict(known), "penalty": self.penalty}
-
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
-        return self.params, self.bse, ()

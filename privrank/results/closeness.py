@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 
 from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
@@ -14,7 +13,7 @@ from privrank.hypotheses.statistic import Comparison
 from privrank.plans.closeness import DISTANCES
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part
-from privrank.results import guarantee
+from privrank.results import guarantee, plots
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.details import (
@@ -24,13 +23,9 @@ from privrank.results.details import (
     plot_details,
 )
 from privrank.results.rejections import comparison_rejects
-from privrank.results.tables import Table, interval_heads
-from privrank.results.testnotes import between_groups, redrawn
+from privrank.results.tables import Table, format_pvalue, interval_heads
+from privrank.results.testnotes import BIT, between_groups, redrawn
 from privrank.util.checks import check_count, check_flag
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _COMPLETED = (
     "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "
@@ -68,7 +63,7 @@ class ClosenessResult(Result):
     asked: Comparison = field(repr=False)
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (guarantee.format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
         groups = f"{len(self.release.sample.groups)} groups"
         return groups, *super(ClosenessResult, self)._shape(), *shown
 
@@ -257,7 +252,7 @@ class ClosenessResult(Result):
     def _details(self) -> pd.DataFrame | None:
         return self.details() if f"{DETAILS} 0" in self.release.parts else None
 
-    def plot_details(self, ax: Axes | None = None) -> Figure:
+    def plot_details(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw what differs: the intervals of `details`, where totals were released."""
         return plot_details(self.release, self.details(), self.alpha, ax)
 
@@ -355,7 +350,7 @@ class ClosenessResult(Result):
         verdict = f"H0 {'is' if self.reject else 'is not'} rejected at level {self.alpha:g}"
         if self.pvalue is not None:
             return (
-                f"{verdict}: {guarantee.format_pvalue(self.pvalue)}.{redrawn(self.release)}"
+                f"{verdict}: {format_pvalue(self.pvalue)}.{redrawn(self.release)}"
                 f"{self._power_words()}"
             )
         if self._form == "decision":
@@ -363,26 +358,19 @@ class ClosenessResult(Result):
                 f"{verdict}, fixed beforehand. This method releases the decision alone, so there "
                 f"is no p-value; another draw of the noise may decide otherwise."
             )
-        return (
-            f"The bit says that the distributions {'differ' if self.reject else 'do not differ'}. "
-            f"It is no test of a stated level: how often it errs depends on the numbers of units "
-            f"and categories."
-        )
+        return f"The bit says that they {'differ' if self.reject else 'do not differ'}. {BIT}"
 
     def _power_words(self) -> str:
         """Return which line computes what would have been found, where H0 is kept."""
         sample = self.release.sample
         if self.reject:
             return ""
-        if sample.paired:
-            return (
-                " That is no evidence of equality: which difference this design finds depends on "
-                "how a respondent's two answers go together, so simulate pairs of your own."
-            )
         line = "detectable_effect() of this result computes the smallest difference"
         if sample.private_labels:
             line = "pr.power.ClosenessPower computes, for groups of sizes that you suppose, which"
-        return f" That is no evidence of equality: {line} that this design finds with power 0.9."
+        if sample.paired:
+            line = "simulate pairs of your own for the difference"
+        return f" That is no evidence of equality: {line} that this design finds."
 
     def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
         part, distance = self._effect, self.asked.distance
@@ -409,7 +397,7 @@ class ClosenessResult(Result):
             )
         return (words,)
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the effect with its interval.
 
         Raises
@@ -417,8 +405,6 @@ class ClosenessResult(Result):
         ValueError
             If no effect was released: of a p-value there is nothing to draw.
         """
-        from privrank.results import plots
-
         low, high = self.conf_int()
         return plots.effect(
             self.effect or 0.0,
@@ -428,9 +414,6 @@ class ClosenessResult(Result):
             level=1 - self.alpha,
             ax=ax,
         )
-
-    def _settings(self) -> dict[str, Any]:
-        return {}
 
     def _estimates(self) -> dict[str, Any]:
         shown: dict[str, Any] = {
@@ -442,11 +425,9 @@ class ClosenessResult(Result):
             shown["details"] = details[details["clear"]].to_dict("records")
         return shown
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
-        facts = (
-            ("p-value", self.pvalue),
-            (f"rejected at {self.alpha:g}", "yes" if self.reject else "no"),
-            ("effect", self.effect),
-        )
-        nothing = pd.Series(np.empty(0))
-        return nothing, nothing, facts
+    def _lines(self) -> dict[str, Any]:
+        return {
+            "p-value": self.pvalue,
+            f"rejected at {self.alpha:g}": "yes" if self.reject else "no",
+            "effect": self.effect,
+        }

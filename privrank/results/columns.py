@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from privrank.results.base import Result, check_labels
-from privrank.results.guarantee import SEEDED, UNIDENTIFIED
-from privrank.results.tables import RANK_OF, Column, Table
+import pandas as pd
+
+from privrank.results.base import RANK_OF, Result, check_labels
+from privrank.results.guarantee import SEEDED
+from privrank.results.tables import UNIDENTIFIED, Table
 from privrank.util.checks import check_count, check_names
 
 if TYPE_CHECKING:
     from privrank.results.pooled import PooledResult
 
-_ESTIMATE = "estimate"
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What the table needs of a result: estimates and errors by term, and lines below them."""
+
+    params: pd.Series[Any]
+    bse: pd.Series[Any]
+    facts: dict[str, Any]
+    public: dict[str, str]
+
+    @property
+    def terms(self) -> list[str]:
+        """What there are estimates or ranks of."""
+        ranked = (label.removeprefix(RANK_OF) for label in self.facts if RANK_OF in label)
+        return [*map(str, self.params.index), *ranked]
 
 
 def summary_col(
@@ -24,7 +41,6 @@ def summary_col(
     names: Sequence[str] | None = None,
     labels: Mapping[str, str] | None = None,
     rows: Sequence[str] | None = None,
-    groups: Mapping[str, int] | None = None,
     digits: int = 4,
     title: str | None = None,
 ) -> Table:
@@ -42,8 +58,6 @@ def summary_col(
         them; each result is given those it knows.
     rows : sequence of str, optional
         The terms to show, by code or label, in this order; by default all of them.
-    groups : mapping of str to int, optional
-        Headings over the headings, and over how many columns each stands, from left to right.
     digits : int, default 4
         Decimals of estimates, standard errors, statistics and p-values.
     title : str, optional
@@ -61,8 +75,7 @@ def summary_col(
     TypeError
         If the list is empty, holds what is no result, or results have no row in common.
     ValueError
-        If there are not as many `names`, or columns in `groups`, as results, or a term or a code is
-        unknown.
+        If there are not as many `names` as results, or a term or a code is unknown.
     """
     if not isinstance(results, Sequence) or not all(isinstance(one, Result) for one in results):
         raise TypeError("results must be a list of results.")
@@ -72,21 +85,25 @@ def summary_col(
     if not isinstance(title, str | None):
         raise TypeError(f"title must be a text, got {type(title).__name__}.")
     shown = results if labels is None else label_all(results, labels)
-    columns = [result._column() for result in shown]
+    columns = [_Column(*result._numbers(), result._public()) for result in shown]
     _check_shared(results, columns)
-    headings = [c.name for c in columns] if names is None else check_names("names", names)
+    headings = [f"eps={result.epsilon:g}" for result in results]
+    if names is not None:
+        headings = check_names("names", names)
     if len(headings) != len(results):
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
     terms = list(dict.fromkeys(chain.from_iterable(column.terms for column in columns)))
     if rows is not None:
-        terms = _chosen(terms, [_label(row, labels or {}) for row in check_names("rows", rows)])
+        known, terms = terms, [_label(row, labels or {}) for row in check_names("rows", rows)]
+        if unknown := [row for row in terms if row not in known]:
+            raise ValueError(f"rows must be among {', '.join(known)}, and {unknown[0]!r} is not.")
     # ranks are facts, too: below the rule, under the estimates of the same terms
     estimates = _estimate_rows(columns, terms, digits)
     families = {result.family for result in results}
     notes = []
     if any(len(column.bse) for column in columns):
         notes.append("Standard errors in parentheses, sampling and privacy noise together.")
-    if any("seeded" in dict(column.public)["noise source"] for column in columns):
+    if any("seeded" in column.public["noise source"] for column in columns):
         notes.append(SEEDED)
     return Table(
         title=title or (families.pop() if len(families) == 1 else "Results side by side"),
@@ -94,7 +111,6 @@ def summary_col(
         columns=("", *headings),
         rows=(*estimates, *_fact_rows(columns, terms, digits)),
         notes=tuple(notes),
-        spans=() if groups is None else _spans(groups, len(results)),
         rule=len(estimates),
     )
 
@@ -112,12 +128,10 @@ def label_all(
     """
     own = [result._codes() for result in results]
     known = check_labels(labels, list(dict.fromkeys(chain.from_iterable(own))))
-    labelled = []
-    for result, theirs in zip(results, own, strict=True):
-        # a code that another result has is no error here
-        given = {code: known[code] for code in theirs if code in known}
-        labelled.append(result.with_labels(given) if given else result)
-    return labelled
+    # a code that another result has is no error here
+    given = [{code: known[code] for code in theirs if code in known} for theirs in own]
+    pairs = zip(results, given, strict=True)
+    return [result.with_labels(each) if each else result for result, each in pairs]
 
 
 def _label(term: str, labels: Mapping[str, str]) -> str:
@@ -128,72 +142,47 @@ def _label(term: str, labels: Mapping[str, str]) -> str:
     return f"{labels.get(column, column)}{colon}{labels.get(item, item)}"
 
 
-def _check_shared(results: Sequence[Result | PooledResult], columns: Sequence[Column]) -> None:
+def _check_shared(results: Sequence[Result | PooledResult], columns: Sequence[_Column]) -> None:
     """Refuse a result of another kind than the first that shares no row with it."""
-    first, own = results[0], columns[0].words
+    first, own = results[0], {*columns[0].terms, *columns[0].facts}
     for result, column in zip(results, columns, strict=True):
-        if type(result) is not type(first) and not own & column.words:
+        if type(result) is not type(first) and own.isdisjoint([*column.terms, *column.facts]):
             raise TypeError(
                 f"results must have rows in common, and {type(first).__name__} and "
                 f"{type(result).__name__} have none here: make a table of each kind."
             )
 
 
-def _spans(groups: object, count: int) -> tuple[tuple[str, int], ...]:
-    if not isinstance(groups, Mapping):
-        raise TypeError('groups must map headings to numbers of columns, as {"Women": 2} does.')
-    headings = check_names("groups", list(groups))
-    spans = tuple(zip(headings, (check_count("groups", n) for n in groups.values()), strict=True))
-    if sum(width for _, width in spans) != count:
-        raise ValueError(
-            f"groups must stand over all {count} results, and stand over "
-            f"{sum(width for _, width in spans)} columns."
-        )
-    return spans
-
-
-def _chosen(known: Sequence[str], rows: list[str]) -> list[str]:
-    """Return the terms that are wanted, all of which must be there."""
-    if unknown := [row for row in rows if row not in known]:
-        raise ValueError(f"rows must be among {', '.join(known)}, and {unknown[0]!r} is not.")
-    return rows
-
-
 def _estimate_rows(
-    columns: Sequence[Column], terms: Sequence[str], digits: int
+    columns: Sequence[_Column], terms: Sequence[str], digits: int
 ) -> list[tuple[str, ...]]:
     """Return a row of estimates and one of their standard errors for each term."""
     kinds = [str(column.params.name or "") for column in columns]
-    rows = [(_ESTIMATE, *kinds)] if len({*kinds} - {""}) > 1 else []
+    rows = [("estimate", *kinds)] if len({*kinds} - {""}) > 1 else []
     for term in terms:
         estimates, errors = [term], [""]
         for column in columns:
-            value = column.params.get(term)
-            estimates.append("" if value is None else _number(value, digits))
-            error = "" if value is None else f"({_number(column.bse[term], digits)})"
-            errors.append("" if UNIDENTIFIED in error else error)
+            value, error = column.params.get(term), column.bse.get(term)
+            estimates.append(_printed("", value, digits))
+            missing = error is None or math.isnan(error)
+            errors.append("" if missing else f"({_printed('', error, digits)})")
         if any(term in column.params.index for column in columns):
             rows += [tuple(estimates), tuple(errors)]
     return rows
 
 
-def _number(value: float, digits: int) -> str:
-    return UNIDENTIFIED if math.isnan(value) else f"{value:.{digits}f}"
-
-
 def _fact_rows(
-    columns: Sequence[Column], terms: Sequence[str], digits: int
+    columns: Sequence[_Column], terms: Sequence[str], digits: int
 ) -> list[tuple[str, ...]]:
     """Return what else is stated of each result, then what is public about its release."""
-    stated, public = [dict(c.facts) for c in columns], [dict(c.public) for c in columns]
     labels = [
         label
-        for label in dict.fromkeys(chain(*stated))
+        for label in dict.fromkeys(chain(*(column.facts for column in columns)))
         if not label.startswith(RANK_OF) or label.removeprefix(RANK_OF) in terms
     ]
     rows = []
-    for label in (*labels, *dict.fromkeys(chain(*public))):
-        values = [{**own, **more}.get(label) for own, more in zip(stated, public, strict=True)]
+    for label in (*labels, *dict.fromkeys(chain(*(column.public for column in columns)))):
+        values = [(column.public | column.facts).get(label) for column in columns]
         if any(value is not None for value in values):
             rows.append((label, *(_printed(label, value, digits) for value in values)))
     return rows
@@ -204,6 +193,8 @@ def _printed(label: str, value: Any, digits: int) -> str:
         return ""
     if not isinstance(value, float):
         return str(value)
+    if math.isnan(value):
+        return UNIDENTIFIED
     least = 10.0**-digits
     small = label.startswith("p-value") and value < least
     return f"<{least:.{digits}f}" if small else f"{value:.{digits}f}"

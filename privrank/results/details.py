@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,8 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DETAILS
 from privrank.release.release import Release
 from privrank.release.survey import Sample
+from privrank.results import plots
 from privrank.results.guarantee import caption
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 REST = "the others"
 
@@ -119,11 +116,9 @@ def _statement(row: Any, column: str, rankings: bool) -> str:
 
 
 def plot_details(
-    release: Release, frame: pd.DataFrame, alpha: float, ax: Axes | None = None
-) -> Figure:
+    release: Release, frame: pd.DataFrame, alpha: float, ax: plots.Axes | None = None
+) -> plots.Figure:
     """Draw the differences with their intervals."""
-    from privrank.results import plots
-
     label = "difference of mean ranks (left: ranked higher)"
     if release.sample.kind == "choices":
         label = "difference of shares (right: chosen more often)"

@@ -7,26 +7,20 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inversion import attainable
 from privrank.bradley_terry.score import ScoreEquations, pair_counts
 from privrank.release.release import Release
 from privrank.results.guarantee import UNFINISHED, delta_notes
+from privrank.util.arrays import IntArray
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import largest_ratio
 
-IntArray = NDArray[np.int64]
-
-BEYOND = (
-    "Warning: noise has carried the counts beyond what any answers can give, so the most extreme "
-    "worths and their errors are driven by noise: use a larger epsilon or more comparisons."
-)
 # In the local model unanimous answers to a pair are at the limit at every epsilon.
-UNANIMOUS = (
-    "Warning: the answers, or the noise of the responses, have carried the counts as far as any "
-    "answers can, so the most extreme worths and their errors rest on the penalty: use more "
+BEYOND = (
+    "Warning: noise, or unanimous reports, have carried the counts as far as any answers can, or "
+    "beyond, so the most extreme worths and their errors rest on the penalty: use more "
     "comparisons, and a larger epsilon if it is small."
 )
 
@@ -58,12 +52,16 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         )
     noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
     if noisy and not attainable(equations.score, equations.pairs, equations.function):
-        messages.append(UNANIMOUS if release.local else BEYOND)
+        messages.append(BEYOND)
     if not fitted.converged:
         messages.append(UNFINISHED)
     messages += delta_notes(release) + _group_notes(equations)
     ridge = fitted.ridge
-    if isinstance(ridge, np.ndarray):
+    # of worths the ridge is one number, and so is the information at equal worths and counts
+    if not isinstance(ridge, np.ndarray):
+        nominal = nominal_information(equations.items, equations.total, equations.fitted)
+        most = ridge / nominal if nominal > 0 else math.inf
+    else:
         curvature = equations.fitted.mean_curvature * equations.pairs.count
         information = equations.linear.information(np.asarray(curvature))
         # what is not identified is not shown
@@ -71,21 +69,11 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
-        if most > 1.0:
-            amount = "exceeds" if math.isinf(most) else f"is {most:.2g} times"
-            messages.append(
-                f"Warning: the ridge {amount} the information in at least one direction, so "
-                f"shrinkage dominates there and intervals are known to cover less than stated: use "
-                f"a larger epsilon, fewer covariates or more respondents."
-            )
-        return tuple(messages)
-    # of worths the ridge is one number, and so is the information at equal worths and counts
-    nominal = nominal_information(equations.items, equations.total, equations.fitted)
-    if ridge > nominal:
+    if most > 1.0:
         messages.append(
-            f"Warning: the ridge ({ridge:.3g}) exceeds the information per contrast "
-            f"({nominal:.3g}), so shrinkage dominates the worths and their standard errors: use a "
-            f"larger epsilon or more comparisons."
+            f"Warning: the ridge is {most:.3g} times the information in at least one direction, so "
+            f"shrinkage dominates there and intervals are known to cover less than stated: use a "
+            f"larger epsilon, fewer covariates or more comparisons."
         )
     return tuple(messages)
 

@@ -26,9 +26,6 @@ UNCERTAIN = (
     "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
 )
 
-# What is printed in place of a number that a release does not identify.
-UNIDENTIFIED = "not identified"
-
 SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
 
 _SIDE_RELEASES = (
@@ -146,17 +143,13 @@ def _choice_notes(release: Release) -> list[str]:
     others = {distribution_name(noise.distribution): deviation(noise, m) for noise in noises}
     name = distribution_name(part.distribution)
     own = others.pop(name, math.sqrt(part.noise_variance))
-    other = min(others, key=lambda distribution: others[distribution], default=None)
-    if other is None:
-        place = ", the only distribution that applies"
-    elif own <= others[other]:
-        next_best = f"next comes {other}, {others[other]:.4g}"
-        place = f", the least of the distributions that apply; {next_best}"
-    else:
-        place = f"; {other} noise would have the least, {others[other]:.4g}"
+    best = sorted(others, key=lambda distribution: others[distribution])
+    beside = ", the only distribution that applies"
+    if best:
+        beside = f"; it would be {others[best[0]]:.4g} with {best[0]}, the best of the others"
     return [
         f"Noise: {name}. Differences between items vary as if each item's net wins had independent "
-        f"noise of standard deviation {own:.4g}{place}."
+        f"noise of standard deviation {own:.4g}{beside}."
     ]
 
 
@@ -172,22 +165,14 @@ def _errors(release: Release, effect: float) -> str:
 
 
 def allowance(release: Release) -> str:
-    """Return what the errors of a fit of comparisons allow for."""
+    """Return what errors allow for; the header says which dependence of answers is in them."""
     if release.local:
         return "allowing for sampling and the noise of the responses (the curator adds none)"
-    if names.MOMENTS[0] in release.parts:
-        return "allowing for sampling and the dependence of respondents' answers"
-    private = release.source != "none"
-    if names.DEPENDENCE in release.parts:
-        noisy = "sampling, privacy noise" if private else "sampling"
-        which = "dependence in each"
-        if names.LARGEST in release.found:
-            which = "largest dependence of any"
-        return f"allowing for {noisy} and the {which} difference"
-    noisy = "sampling and privacy noise" if private else "sampling"
-    if release.survey.unit == "row":
-        return f"allowing for {noisy}"
-    return f"allowing for {noisy}, as if a respondent's answers were independent"
+    noisy = "allowing for sampling" + " and privacy noise" * (release.source != "none")
+    dependent = {names.MOMENTS[0], names.DEPENDENCE} & set(release.parts)
+    if dependent or release.survey.unit == "row":
+        return noisy
+    return f"{noisy}, as if a respondent's answers were independent"
 
 
 def column_heads(release: Release) -> tuple[str, ...]:
@@ -228,11 +213,6 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
     perturbed, named = names.WORTHS in release.parts and release.source != "none", estimator
     if perturbed:
         named += ", perturbed"
-    if estimator == "matching loss":
-        named += (
-            ": it needs net wins only and estimates the same worths as maximum likelihood, with "
-            "slightly larger errors"
-        )
     notes = [f"Estimator: {named}."]
     if perturbed and release.link not in BUILT_IN:
         notes.append(
@@ -342,23 +322,18 @@ def seed_notes(releases: Sequence[Release]) -> list[str]:
     return [SEEDED] if any(release.source == "seeded" for release in releases) else []
 
 
-def release_facts(release: Release) -> tuple[tuple[str, str], ...]:
+def release_facts(release: Release) -> dict[str, str]:
     """Return the lines below a result in a table of several."""
     survey = release.survey
-    return (
-        ("epsilon", f"{release.epsilon:g}"),
-        ("delta", f"{release.delta:g}"),
-        ("unit", survey.unit),
-        ("design" if isinstance(survey, Design) else "data", survey.kind),
-        ("mechanism", release.mechanism),
-        ("noise source", release.source),
-        ("N", str(survey.nobs)),
-    )
-
-
-def column_name(release: Release) -> str:
-    """Return the heading of a result in a table of several."""
-    return f"eps={release.epsilon:g}"
+    return {
+        "epsilon": f"{release.epsilon:g}",
+        "delta": f"{release.delta:g}",
+        "unit": survey.unit,
+        "design" if isinstance(survey, Design) else "data": survey.kind,
+        "mechanism": release.mechanism,
+        "noise source": release.source,
+        "N": str(survey.nobs),
+    }
 
 
 def caption(release: Release) -> str:
@@ -377,18 +352,3 @@ def title(name: str, release: Release) -> str:
     if release.local:
         return f"Locally Private {name}"
     return f"{name} (non-private)" if release.source == "none" else f"Private {name}"
-
-
-def rank_range(low: int, high: int) -> str:
-    """Return a rank set as it is printed."""
-    return f"{low}" if low == high else f"{low}-{high}"
-
-
-def pvalue_cell(value: float) -> str:
-    """Return a p-value as it is printed in a table, where none is 0."""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def format_pvalue(value: float) -> str:
-    """Return a p-value as it is printed in a sentence."""
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"

@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.errors import NoisyErrors
-from privrank.results.guarantee import pvalue_cell
-from privrank.results.tables import Table, interval_heads, printed
+from privrank.results.tables import Table, interval_heads, printed, pvalue_cell
+from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_alpha
 from privrank.util.formula import constraint
 from privrank.util.solvers import pseudo_inverse, rank
-
-FloatArray = NDArray[np.float64]
 
 # Letters of the name of a contrast that are shown.
 _LONGEST = 60

@@ -16,10 +16,8 @@ from privrank.bradley_terry.linear import pair_predictors
 from privrank.distributions.links import Link
 from privrank.release.release import Release
 from privrank.release.survey import Design
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_flag
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def probability_name(releases: Sequence[Release]) -> str:

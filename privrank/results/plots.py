@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from privrank.util.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    # other modules name these types, too
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 

@@ -6,40 +6,30 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.linalg import helmert
 
 from privrank import __version__
 from privrank.bradley_terry.contrasts import tested_rank_sets
 from privrank.release.archived import archive
+from privrank.results import plots, tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.guarantee import (
-    format_pvalue,
     noise_source,
-    pvalue_cell,
-    rank_range,
     reading,
     release_facts,
     seed_notes,
 )
 from privrank.results.pairs import probability_name
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
-from privrank.results.tables import Column, Table, interval_heads
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_alpha, check_flag
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 Survey = Literal["same", "different"]
 Effects = Literal["common", "random"]
@@ -186,39 +176,49 @@ class PooledResult:
     def _level(self, alpha: float | None) -> float:
         return self.alpha if alpha is None else check_alpha(alpha)
 
-    @property
-    def _item_rows(self) -> tuple[FloatArray, IntArray]:
-        """What is shown of each item as a combination of the pooled numbers, and of which block."""
-        m = len(self.items)
-        if self._worths:
-            return helmert(m).T, np.zeros(m, dtype=np.int64)
-        return np.ones((m, 1)), np.arange(m)
+    def _combined(self, pairs: bool) -> tuple[Pooled, FloatArray, IntArray, float]:
+        """Return of what items, or pairs, are combinations, which, of which block, and their null.
 
-    @property
-    def _pair_rows(self) -> tuple[FloatArray, IntArray]:
-        """The same of each pair: differences of two worths, or fractions."""
-        first, second = np.triu_indices(len(self.items), 1)
-        if self._worths:
-            rows = helmert(len(self.items)).T
-            return rows[first] - rows[second], np.zeros(len(first), dtype=np.int64)
-        return np.ones((len(first), 1)), np.arange(len(first))
+        Worths are one block of contrasts, and a pair is the difference of two; scores and fractions
+        are blocks of one number each, and lie between 0 and twice that of an average item.
+        """
+        m, of = len(self.items), self.by_pair if pairs and not self._worths else self.by_item
+        if of is None:
+            raise ValueError(
+                "results must all have pair fractions for statements about pairs: fit with "
+                "releases='pairs'."
+            )
+        if not self._worths:
+            count, null = len(of.point), 0.5 if pairs else 0.5 * (m - 1)
+            return of, np.ones((count, 1)), np.arange(count), null
+        rows, (first, second) = helmert(m).T, np.triu_indices(m, 1)
+        rows = rows[first] - rows[second] if pairs else rows
+        return of, rows, np.zeros(len(rows), dtype=np.int64), 0.0
+
+    def _stated(self, pairs: bool, alpha: float | None = None) -> dict[str, FloatArray]:
+        """Return values, errors, p-values and limits of all items, or pairs."""
+        of, rows, blocks, null = self._combined(pairs)
+        stated = of.stated(rows, blocks, null, self._level(alpha))
+        if not self._worths:
+            ends = {name: np.clip(stated[name], 0.0, 2.0 * null) for name in ("lower", "upper")}
+            stated |= ends
+        return stated
 
     def _part_errors(self, covariances: FloatArray, name: str) -> pd.Series[float]:
         """Return the standard errors of all items that one part of the covariance gives."""
-        rows, blocks = self._item_rows
+        _, rows, blocks, _ = self._combined(False)
         variance = np.einsum("rp,rpq,rq->r", rows, covariances[blocks], rows)
         return self._series(np.sqrt(np.maximum(variance, 0.0)), name)
 
     @property
     def params(self) -> pd.Series[float]:
         """Pooled centred worths, or Borda scores."""
-        values = self.by_item.values(*self._item_rows)
-        return self._series(values, "worth" if self._worths else "Borda")
+        return self._series(self._stated(False)["value"], "worth" if self._worths else "Borda")
 
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors, sampling and privacy noise together."""
-        return self._series(self.by_item.errors(*self._item_rows)[0], "std err")
+        return self._series(self._stated(False)["std_err"], "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
@@ -255,18 +255,14 @@ class PooledResult:
         return pd.Series(self.by_item.shares, index=index, name="weight")
 
     @property
-    def _middle(self) -> float:
-        return 0.0 if self._worths else 0.5 * (len(self.items) - 1)
-
-    @property
     def tvalues(self) -> pd.Series[float]:
         """Distances from an average item over their errors, for Student's t."""
-        return ((self.params - self._middle) / self.bse).rename("z")
+        return ((self.params - self._combined(False)[3]) / self.bse).rename("z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for an average item: a worth of 0, or the middle Borda score."""
-        return self._series(self.by_item.pvalues(*self._item_rows, self._middle), "p-value")
+        return self._series(self._stated(False)["pvalue"], "p-value")
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the worths."""
@@ -275,19 +271,9 @@ class PooledResult:
                 "the covariances between Borda scores are not known, and random effects give each "
                 "worth an error of its own: use bse."
             )
-        rows, names = self._item_rows[0], list(self.items)
+        rows, names = self._combined(False)[1], list(self.items)
         sampling, noise = self.by_item.parts
         return pd.DataFrame(rows @ (sampling + noise)[0] @ rows.T, names, names)
-
-    def _limits(
-        self, of: Pooled, rows: FloatArray, blocks: IntArray, alpha: float
-    ) -> dict[str, FloatArray]:
-        """Return limits of combinations; those of fractions and Borda scores have a range."""
-        limits = of.limits(rows, blocks, alpha)
-        if not self._worths:
-            largest = 1.0 if of is self.by_pair else len(self.items) - 1.0
-            limits = np.clip(limits[0], 0.0, largest), np.clip(limits[1], 0.0, largest)
-        return {"lower": limits[0], "upper": limits[1]}
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals, columns ``lower`` and ``upper``.
@@ -297,8 +283,8 @@ class PooledResult:
         alpha : float, optional
             One minus the confidence level; by default the result's own, as in all methods.
         """
-        limits = self._limits(self.by_item, *self._item_rows, self._level(alpha))
-        return pd.DataFrame(limits, self.params.index)
+        stated = pd.DataFrame(self._stated(False, alpha), self.params.index)
+        return stated[["lower", "upper"]]
 
     def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = best; equal estimates are ordered by the first release's coin."""
@@ -331,28 +317,18 @@ class PooledResult:
             of rankings the ``fraction`` that places item1 before item2. ``std_err``, and
             ``pvalue`` for equal items.
         """
-        of = self.by_item if self._worths else self.by_pair
-        if of is None:
-            raise ValueError(
-                "results must all have pair fractions for statements about pairs: fit with "
-                "releases='pairs'."
-            )
-        # rows combine the numbers of one block each: the difference of two worths, or a fraction
-        first, second = np.triu_indices(len(self.items), 1)
-        names, rows = np.array(self.items, dtype=object), self._pair_rows
-        # limits of a difference become those of a probability, which rises with it
-        value, limits = of.values(*rows), self._limits(of, *rows, self._level(alpha))
+        stated, (first, second) = self._stated(True, alpha), np.triu_indices(len(self.items), 1)
+        names = np.array(self.items, dtype=object)
         table = {"item1": names[first], "item2": names[second]}
-        table["difference" if self._worths else "fraction"] = value
-        table["std_err"] = of.errors(*rows)[0]
+        table["difference" if self._worths else "fraction"] = stated["value"]
+        table["std_err"] = stated["std_err"]
         if isinstance(self.results[0], BTLResult):
-            probability = self.results[0].link.probability
-            table[probability_name([result.release for result in self.results])] = probability(
-                value
-            )
-            limits = {name: probability(limit) for name, limit in limits.items()}
-        pvalue = of.pvalues(*rows, 0.0 if self._worths else 0.5)
-        return pd.DataFrame(table | limits | {"pvalue": pvalue})
+            # limits of a difference become those of a probability, which rises with it
+            shown = probability_name([result.release for result in self.results])
+            for name, of in {shown: "value", "lower": "lower", "upper": "upper"}.items():
+                stated[name] = self.results[0].link.probability(stated[of])
+            table[shown] = stated[shown]
+        return pd.DataFrame(table | {name: stated[name] for name in ("lower", "upper", "pvalue")})
 
     def test_heterogeneity(self) -> pd.Series[Any]:
         """Test that all releases are about the same numbers.
@@ -398,33 +374,22 @@ class PooledResult:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
         return frame.sort_values("rank")
 
-    def summary(self, details: bool = False) -> Table:
+    def summary(self, details: bool = False) -> tables.Table:
         """Return the pooled numbers as a table; `details` add the header of every release."""
         check_flag("details", details)
-        frame, worths, rows = self.to_frame(), self._worths, []
-        for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
-            place = str(row["rank"])
-            if worths:
-                place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
-            shown = [f"{row[name]:.3f}" for name in ("std_err", "sampling", "privacy")]
-            limits = [f"{row[end]:.3f}" for end in ("lower", "upper")]
-            estimate = f"{row['worth' if worths else 'borda']:.4f}"
-            rows.append((str(item), estimate, *shown, pvalue_cell(row["pvalue"]), *limits, place))
         first = self.results[0]
         name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
-        heads = ("coef" if worths else "Borda", "std err", "sampling", "privacy", "p-value")
-        return Table(
+        heads = ("coef" if self._worths else "Borda", "std err", "sampling", "privacy", "p-value")
+        return tables.Table(
             title=f"Pooled Private {name}",
             header=_header(self),
-            columns=("", *heads, *interval_heads(self.alpha), "rank"),
-            rows=tuple(rows),
+            columns=("", *heads, *tables.interval_heads(self.alpha), "rank"),
+            rows=tables.fit_rows(self.to_frame()),
             notes=(*_notes(self), *_release_notes(self, details)),
         )
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the pooled intervals, and below each of them those of every release."""
-        from privrank.results import plots
-
         parts, order = [], self.ranks().sort_values().index
         for name, result in zip(["pooled", *self._releases], [self, *self.results], strict=True):
             if isinstance(result, AggregationResult):
@@ -466,23 +431,22 @@ class PooledResult:
     def _glance(self) -> dict[str, Any]:
         return {str(name).replace("pv", "p_v"): v for name, v in self.test_heterogeneity().items()}
 
-    def _column(self) -> Column:
-        """Return the result as a column of a table of several, with its test of heterogeneity."""
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         test = self.test_heterogeneity()
-        facts = (
-            ("pooled", f"{len(self.results)} {'releases' if self._same else 'surveys'}"),
-            ("Q", test["statistic"]),
-            ("p-value of Q", test["pvalue"]),
-        )
+        facts = {
+            "pooled": f"{len(self.results)} {'releases' if self._same else 'surveys'}",
+            "Q": test["statistic"],
+            "p-value of Q": test["pvalue"],
+        }
         params = self.params if self._worths else self.params.rename("Borda score")
-        return Column(f"eps={self.epsilon:g}", params, self.bse, facts, self._public())
+        return params, self.bse, facts
 
-    def _public(self) -> tuple[tuple[str, str], ...]:
+    def _public(self) -> dict[str, str]:
         """Return what is public of all releases together, in the words of one."""
-        facts = [dict(release_facts(result.release)) for result in self.results]
+        facts = [release_facts(result.release) for result in self.results]
         joined = {name: ", ".join(dict.fromkeys(fact[name] for fact in facts)) for name in facts[0]}
         own = {"epsilon": f"{self.epsilon:g}", "delta": f"{self.delta:g}", "N": str(self.nobs)}
-        return tuple((joined | own).items())
+        return joined | own
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
@@ -493,71 +457,63 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
     test, same, count = result.test_heterogeneity(), result.survey == "same", len(result.results)
     units = sorted({each.release.survey.unit for each in result.results})
     unit = units[0] if len(units) == 1 else "unit"
-    epsilons = " + ".join(f"{each.epsilon:g}" for each in result.results)
-    header = [
-        ("Pooled:", f"{count} releases of one survey" if same else f"{count} surveys"),
+    pooled = f"{count} releases of one survey" if same else f"{count} surveys"
+    shares = "the largest"
+    if same:
+        shares = " + ".join(f"{each.epsilon:g}" for each in result.results)
+    sources = dict.fromkeys(noise_source(each.release) for each in result.results)
+    header = (
+        ("Pooled:", pooled + ", random effects" * (result.tau is not None)),
         ("Items:", str(len(result.items))),
         (f"No. {unit.capitalize()}s:", str(result.nobs)),
         ("Neighbours:", f"replace one {' or '.join(units)}"),
-        ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
+        ("Epsilon:", f"{result.epsilon:g} ({shares})"),
         ("Delta:", f"{result.delta:g}"),
-        (
-            "Noise source:",
-            "; ".join(dict.fromkeys(noise_source(each.release) for each in result.results)),
-        ),
-        ("Q:", f"{test['statistic']:.2f}, {format_pvalue(test['pvalue'])}"),
+        ("Noise source:", "; ".join(sources)),
+        ("Q:", f"{test['statistic']:.2f}, {tables.format_pvalue(test['pvalue'])}"),
         ("I-squared:", f"{test['I2']:.0%}"),
-    ]
-    if result.tau is not None:
-        header[0] = ("Pooled:", f"{count} surveys, random effects")
-        header.append(("Tau:", f"{result.tau:.3g} between surveys"))
-    return tuple(header)
+    )
+    if result.tau is None:
+        return header
+    return (*header, ("Tau:", f"{result.tau:.3g} between surveys"))
 
 
 def _notes(result: PooledResult) -> list[str]:
-    """Return what the numbers cover, what Q tests, and what the guarantee is."""
-    level, same = f"{100 * (1 - result.alpha):g}%", result.survey == "same"
-    worths = isinstance(result.results[0], BTLResult)
-    noun = "worth" if worths else "Borda score"
-    what = "centred worth (best-fitting for the pairs compared)" if worths else noun
-    sampled = getattr(result.results[0], "target", "") == "sample"
-    covered, errors = f"the item's {what}", "the sampling of every survey and privacy noise"
+    """Return what the numbers cover, what Q tests, and whom epsilon protects."""
+    same, first = result.survey == "same", result.results[0]
+    rests = {key for each in result.results for key in assumptions(each.release)}
+    what, null = "Borda score", f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
+    errors = "the sampling of every survey and privacy noise"
     if same:
         errors = "the one sampling error of the survey and privacy noise"
-    if sampled:
-        covered, errors = f"the item's {what} among these units", "privacy noise"
-    if result.tau is not None:
-        covered = f"the mean of the item's {what} over all surveys that these stand for"
-        errors = f"which surveys they are (Student's t, {len(result.results) - 1} df), {errors}"
-    notes = [f"Each {level} interval by itself covers {covered}, allowing for {errors}."]
-    if worths:
+    said, joint = "", ""
+    if isinstance(first, BTLResult):
         said = "".join(dict.fromkeys(reading(each.release) for each in result.results))
-        notes = [f"{said}{notes[0][:-1]}; the rank sets hold for all items at once."]
-    else:
-        notes.append(f"H0 of a p-value: the score is {0.5 * (len(result.items) - 1):g}, the mean.")
+        what, null = "centred worth (best-fitting for the pairs compared)", "the worth is 0"
+        joint = "; the rank sets hold for all items at once"
+        rests.add("model")
+    elif first.target == "sample":
+        what, errors, rests = f"{what} among these units", "privacy noise", {"sample"}
+    what = f"the item's {what}"
     if result.tau is not None:
-        notes.append(f"Tau: the standard deviation of an item's {noun} between surveys.")
-    # what Q tests, and whom epsilon protects
+        what = f"the mean of {what} over all surveys that these stand for"
+        errors = f"which surveys they are (Student's t, {len(result.results) - 1} df), {errors}"
+    level = f"{100 * (1 - result.alpha):g}%"
+    notes = [
+        f"{said}Each {level} interval by itself covers {what}, allowing for {errors}{joint}.",
+        f"H0 of a p-value: {null}.",
+    ]
     tested = "the releases differ by their noise alone"
-    protected = "the releases are of the same units, so what they spent adds up"
     if not same:
         tested = "all surveys have the same values"
-        protected = (
-            "the largest, if nobody answered in two surveys; who did is protected by the sum over "
-            "theirs"
-        )
-    if not worths:
+        rests.add("surveys" if result.tau is None else "drawn")
+    if not isinstance(first, BTLResult):
         pairs = "item" if result.by_pair is None else "pair"
         tested += f", of the {pairs} that differs most surely, p adjusted"
-    notes += [f"Q tests that {tested}.", f"Epsilon: {protected}."]
-    if len({each.release.survey.unit for each in result.results}) > 1:
-        notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
-    rests = {key for each in result.results for key in assumptions(each.release)}
-    if worths:
-        rests.add("model")
+    notes.append(f"Q tests that {tested}.")
     if not same:
-        rests.add("surveys" if result.tau is None else "drawn")
-    return [*notes, holds_if({"sample"} if sampled else rests)]
+        notes.append("Who answered in several surveys is protected by the sum of their epsilons.")
+    return [*notes, holds_if(rests)]
 
 
 def _release_notes(result: PooledResult, details: bool) -> list[str]:

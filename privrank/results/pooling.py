@@ -53,7 +53,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import helmert
 from scipy.special import fdtrc, stdtr, stdtrit
 
@@ -66,11 +65,8 @@ from privrank.consensus.statements import RandomReports, Statements
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.solvers import inverse, solve_each, square_root, zero
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _MOST_FREEDOM = 1e9
 """Degrees of freedom at which t is normal, and F chi-squared."""
@@ -228,10 +224,6 @@ class Pooled:
         """Mean weights of the results, which add up to 1."""
         return np.asarray(self._shares.mean(axis=1))
 
-    def values(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
-        """Return combinations of the pooled value, shape (rows, p), of one block each."""
-        return np.asarray(np.einsum("rp,rp->r", rows, self.point[blocks]))
-
     def errors(self, rows: FloatArray, blocks: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return standard errors of combinations, and the degrees of freedom of their t."""
         if self.tau is not None:
@@ -268,19 +260,23 @@ class Pooled:
         least = _forms(rows, here.combined()[1][blocks])
         return np.asarray(np.sqrt(np.maximum(_forms(rows, covariance[blocks]) * ratio, least)))
 
-    def limits(
-        self, rows: FloatArray, blocks: IntArray, alpha: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return confidence limits of combinations."""
-        error, freedom = self.errors(rows, blocks)
-        value, half = self.values(rows, blocks), -stdtrit(freedom, 0.5 * alpha) * error
-        return value - half, value + half
+    def stated(
+        self, rows: FloatArray, blocks: IntArray, null: float, alpha: float
+    ) -> dict[str, FloatArray]:
+        """Return combinations, shape (rows, p), of one block each: value, error, limits, p-value.
 
-    def pvalues(self, rows: FloatArray, blocks: IntArray, null: float) -> FloatArray:
-        """Return two-sided p-values of the hypotheses that combinations are `null`."""
+        P-values are two-sided, of the hypotheses that combinations are `null`.
+        """
+        value = np.einsum("rp,rp->r", rows, self.point[blocks])
         error, freedom = self.errors(rows, blocks)
-        deviation = np.abs(self.values(rows, blocks) - null)
-        return np.asarray(2.0 * stdtr(freedom, -deviation / error))
+        half = -stdtrit(freedom, 0.5 * alpha) * error
+        return {
+            "value": value,
+            "std_err": error,
+            "lower": value - half,
+            "upper": value + half,
+            "pvalue": 2.0 * stdtr(freedom, -np.abs(value - null) / error),
+        }
 
     @property
     def freedom(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,16 +17,12 @@ from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Part, Release
-from privrank.results import guarantee
+from privrank.results import guarantee, plots
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
-from privrank.results.tables import Table
+from privrank.results.tables import Table, format_pvalue
 from privrank.results.testnotes import facts, findings
 from privrank.util.checks import check_count, check_flag, is_number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # The method that maps categories at random, of which the power is not simulated.
 _MAPPED = "goldreich"
@@ -84,7 +80,7 @@ class RankTestResult(Result):
         return self.test
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (guarantee.format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
         return *super(RankTestResult, self)._shape(), *shown
 
     @property
@@ -295,11 +291,11 @@ class RankTestResult(Result):
             ),
         )
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the null distribution of the noisy statistic with threshold and released value."""
         return self.plot_null(ax)
 
-    def plot_null(self, ax: Axes | None = None) -> Figure:
+    def plot_null(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the null distribution of the noisy statistic, the threshold and the released value.
 
         Raises
@@ -307,8 +303,6 @@ class RankTestResult(Result):
         ValueError
             If the method released one random bit.
         """
-        from privrank.results import plots
-
         null = self.null()
         assert self._part is not None and self.statistic is not None
         edges, mass = null.bins(self._part.laplace)
@@ -319,7 +313,7 @@ class RankTestResult(Result):
             statistic=self.statistic,
             threshold=self.threshold,
             label=f"{self.release.mechanism}, privacy noise included",
-            caption=f"{words}: {guarantee.format_pvalue(self.pvalue or 0.0)}",
+            caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )
 
@@ -331,16 +325,14 @@ class RankTestResult(Result):
     def _estimates(self) -> dict[str, Any]:
         return {"statistic": self.statistic, "reject": self.reject, "effect": self.effect}
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
-        facts = (
-            ("statistic", self.statistic),
-            ("threshold", self.threshold),
-            ("p-value", self.pvalue),
-            (f"rejected at {self.alpha:g}", "yes" if self.reject else "no"),
-            ("effect", self.effect),
-        )
-        nothing = pd.Series(np.empty(0))
-        return nothing, nothing, facts
+    def _lines(self) -> dict[str, Any]:
+        return {
+            "statistic": self.statistic,
+            "threshold": self.threshold,
+            "p-value": self.pvalue,
+            f"rejected at {self.alpha:g}": "yes" if self.reject else "no",
+            "effect": self.effect,
+        }
 
 
 _TITLES: dict[str, str] = {

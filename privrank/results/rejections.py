@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import Order
 from privrank.hypotheses.simulation import RejectionProbability
@@ -24,10 +23,8 @@ from privrank.plans.closeness import RELEASED_STEPS
 from privrank.release.names import DECISION, DETAILS, PVALUE
 from privrank.release.plan import Plan
 from privrank.release.survey import Sample
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import zero
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def rejection_probability(statistics: FloatArray, scale: float, alpha: float) -> float:

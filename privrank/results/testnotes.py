@@ -12,49 +12,34 @@ from privrank.plans.closeness import FEW_CATEGORIES
 from privrank.release.names import EFFECT, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.results.guarantee import format_pvalue
+from privrank.results.tables import format_pvalue
 
 if TYPE_CHECKING:
     from privrank.results.ranktest import RankTestResult
 
-_DISJOINT = (
-    "The statistic sees consensus on the order of disjoint random pairs of items, and nothing that "
-    "leaves these pairs even; method='auto' does."
+CONSISTENT = "The test is consistent against every departure."
+
+BIT = (
+    "The bit is no test of a stated level: how often it errs depends on the numbers of units and "
+    "categories."
 )
-_CHOICES = {
-    "auto": "Half of the level is for small deviations of many categories, half for a large one of "
-    "a single category: the test is consistent against every departure.",
-    "tv": "The statistic adds up all deviations: a large one of a single category among many is "
-    "lost in the scatter of the others; method='auto' sees it.",
-    "max-count": "The statistic sees categories chosen too often, not those chosen too rarely or "
-    "small deviations of many; method='auto' sees them.",
-    "goldreich": "The choices were mapped at random so that H0 becomes uniformity; method='auto' "
-    "tests the same with far more power.",
-    "paninski": "The statistic counts categories chosen once: where there are many more choices "
-    "than categories it sees little; method='auto' does.",
-    "sigmoid": "The bit is no test of a stated level: how often it errs depends on the numbers of "
-    "choices and categories.",
-}
-_RANKINGS = {
-    **dict.fromkeys(("pairs", "laplace", "truncated", "bucket"), _DISJOINT),
-    "borda": "The statistic sees mean ranks alone: opposite camps, cycles of preferences and items "
-    "placed first or last are invisible to it if mean ranks are equal; method='auto' sees them.",
-    "two-sample": "The statistic sees whether two rankings are nearer to each other than by lot; "
-    "with more rankings method='auto' sees more.",
-    "mallows": "The statistic sees how far rankings are from the order of the columns, and no "
-    "consensus on an order half way; method='auto' does.",
-    "omnibus": "Each order, all orders together and the pairs of items have a third of the level: "
-    "the test is consistent against every departure; method='auto' has more power for mean ranks.",
-}
-# What the statistic of a method sees: of choices, of rankings, and under a Mallows null.
-_MALLOWS = {
-    "auto": "The statistic sees the shares of pairs of items and the mean distance to the centre: "
-    "what keeps both is invisible to it; for at most 6 items a table of probabilities as null sees "
-    "everything.",
-    "kernel": "The statistic sees the shares of pairs of items; another dispersion shows more with "
-    "method='distance', both with 'auto'.",
-    "distance": "The statistic sees the mean distance to the centre: another centre may keep it; "
-    "method='auto' sees that for at most 200 items.",
+
+# What the statistic of a method hardly sees, of choices, of rankings, and under a Mallows null.
+_UNSEEN = {
+    "tv": "a large deviation of a single category among many",
+    "max-count": "categories chosen too rarely, and small deviations of many",
+    "goldreich": "what categories that are mapped at random hide",
+    "paninski": "anything where there are many more choices than categories",
+    **dict.fromkeys(
+        ("pairs", "laplace", "truncated", "bucket"),
+        "what leaves disjoint random pairs of items even",
+    ),
+    "borda": "opposite camps, cycles of preferences and items placed first or last, if mean ranks "
+    "are equal",
+    "two-sample": "what shows in more rankings than two",
+    "mallows": "a consensus on an order half way from that of the columns",
+    "kernel": "another dispersion about the centre",
+    "distance": "another centre at the same mean distance (up to 200 items)",
 }
 
 _COMPLETED = (
@@ -184,22 +169,20 @@ def hypotheses_of_uniformity(sample: Sample) -> tuple[str, str]:
 
 
 def against_uniformity(method: str, sample: Sample) -> tuple[str, ...]:
-    """Return what to know of the statistic of a method of a test of uniformity."""
+    """Return what the statistic of a method does not see, or hardly."""
     n, m = sample.nobs, len(sample.items)
-    if sample.kind == "choices":
-        method = "auto" if method == "omnibus" else method
-        return () if m == 2 else (_CHOICES[method],)
-    if m == 2 and method in ("auto", "borda", "omnibus"):
+    if method == "sigmoid":
+        return (BIT,)
+    if m == 2 and method != "goldreich":
         return ()
-    if method != "auto":
-        return (_RANKINGS[method],)
-    shares = "Mean ranks have nine tenths of the level, other departures one tenth"
-    if sees_everything(n, m):
-        return (f"{shares}: the test is consistent against every departure.",)
+    if method in _UNSEEN:
+        return (f"The statistic hardly sees {_UNSEEN[method]}: method='auto' does.",)
+    if sample.kind == "choices" or method == "omnibus" or sees_everything(n, m):
+        return (CONSISTENT,)
     return (
-        f"{shares}: of these, items placed first or last, opposite camps and cycles of preferences "
-        f"alone, as for {m} items other departures are looked for in at most {most_rankings(m)} "
-        f"rankings.",
+        f"Mean ranks have nine tenths of the level; of other departures the rest is for items "
+        f"placed first or last, opposite camps and cycles of preferences alone, as for {m} items "
+        f"others are looked for in at most {most_rankings(m)} rankings.",
     )
 
 
@@ -217,50 +200,34 @@ def against_null(method: str, null: NullModel, release: Release) -> tuple[str, .
             "An observation to which H0 gives probability 0 counts no more than another here; "
             "method='auto' counts them apart."
         )
-    named = "auto" if method == "omnibus" else method
-    if null.center:
-        return (*notes, _MALLOWS[named])
-    if sample.kind == "choices":
-        plain = len(sample.items) == 2 and method not in ("goldreich", "sigmoid")
-        return tuple(notes) if plain else (*notes, _CHOICES[named])
-    if not null.probabilities:
-        return (*notes, *against_uniformity(method, sample))
-    omnibus = _RANKINGS["omnibus"].split(";")[0] + "."
-    return (*notes, _CHOICES["tv"] if method == "tv" else omnibus)
+    if null.center and method not in _UNSEEN:
+        return (
+            *notes,
+            "The statistic sees the shares of pairs of items and the mean distance to the centre "
+            "alone; for at most 6 items a table of probabilities as null sees everything.",
+        )
+    if null.probabilities and sample.kind == "rankings" and method != "tv":
+        method = "omnibus"
+    return (*notes, *against_uniformity(method, sample))
 
 
 def between_groups(asked: Comparison, sample: Sample) -> tuple[str, ...]:
     """Return what a statistic does not see, or sees badly, and which method does."""
-    several, private = len(sample.groups) > 2, sample.private_labels
+    several = len(sample.groups) > 2
     if asked.decision is not None or asked.statistic == "chi-square":
         return () if several else ("method='auto' sees the same differences with less noise.",)
-    notes = []
-    if asked.form == "sum":
-        remedy = "" if private else ": method='auto' or 'pairs' sees it"
-        notes.append(
-            f"The p-value is for all groups together; a difference of a small group alone hardly "
-            f"shows{remedy}."
-        )
-    if asked.form == "pairs" and several:
-        notes.append(
-            "The noise goes with the smallest group: beside a small one, differences of the others "
-            "show in method='auto'."
-        )
-    if asked.form in ("groups", "cells") and several:
-        notes.append(
-            "The p-value is for all groups together; if only a small one may differ, "
-            "method='pairs' has more power."
-        )
-    if asked.form == "cells":
-        notes.append(
-            "If many categories may differ a little and none much, method='tv' has more power."
-        )
-    if asked.statistic == "tv" and asked.form != "cells" and len(sample.items) > FEW_CATEGORIES:
-        remedy = "" if private else ": method='auto' sees it"
-        notes.append(f"A difference in one rare category of many hardly shows{remedy}.")
-    if asked.statistic == "kendall":
-        notes.append(
-            "Differences that leave all pairwise fractions as they are do not show: method='mmd' "
-            "sees them."
-        )
-    return (" ".join(notes),) if notes else ()
+    auto = "" if sample.private_labels else " (method='auto' sees it)"
+    rare = asked.statistic == "tv" and len(sample.items) > FEW_CATEGORIES
+    unseen = {
+        f"a difference of a small group alone{auto}": asked.form == "sum",
+        "differences between large groups beside a small one (method='auto' sees them)": several
+        and asked.form == "pairs",
+        "that only a small group differs (method='pairs' sees more)": several
+        and asked.form in ("groups", "cells"),
+        "small differences of many categories (method='tv' sees more)": asked.form == "cells",
+        f"a difference in one rare category of many{auto}": rare and asked.form != "cells",
+        "what leaves all pairwise fractions as they are (method='mmd' sees it)": asked.statistic
+        == "kendall",
+    }
+    listed = "; ".join(what for what, holds in unseen.items() if holds)
+    return (f"What hardly shows: {listed}.",) if listed else ()

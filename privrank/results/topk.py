@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,21 +16,13 @@ from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import NET
-from privrank.results import guarantee
+from privrank.results import guarantee, plots, tables
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.fitwarnings import part_notes
-from privrank.results.tables import Table, interval_heads
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
 from privrank.util.solvers import bracket
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) -> FloatArray:
@@ -310,7 +302,7 @@ class TopKResult(Result):
         frame["selected"] = frame["rank"] <= self.k
         return frame.sort_values("rank")
 
-    def summary(self, details: bool = False) -> Table:
+    def summary(self, details: bool = False) -> tables.Table:
         """Return the selection as a table in the style of statsmodels.
 
         Parameters
@@ -324,22 +316,26 @@ class TopKResult(Result):
         Table
         """
         check_flag("details", details)
-        frame, rows, known = self.to_frame(), [], int(self._known().sum())
-        among = f" of {known}" * (known < len(self.items))
-        for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
-            cells, place = [guarantee.UNIDENTIFIED, "", "", ""], guarantee.UNIDENTIFIED
-            if not np.isnan(row["win_rate"]):
-                cells = [f"{row[name]:.4f}" for name in ("win_rate", "std_err")]
-                cells += [f"{row[name]:.3f}" for name in ("lower", "upper")]
-                place = guarantee.rank_range(int(row["rank_lower"]), int(row["rank_upper"])) + among
-            chosen = "*" if row["selected"] else ""
-            rows.append((str(item), chosen, *cells, f"{row['net_wins']:.0f}", place))
-        limits = interval_heads(self.alpha)
-        return Table(
+        frame, m = self.to_frame(), len(self.items)
+        known = frame["win_rate"].notna()
+        # what is tables.printed of an item that is not identified is its net wins alone
+        shown = frame.where(known, axis=0).assign(
+            selected=np.where(frame["selected"], "*", ""),
+            net_wins=frame["net_wins"],
+            ranks=tables.rank_cells(frame, [int(known.sum())] * m),
+        )
+        formats: dict[str, Any] = {
+            "selected": "{}",
+            "win_rate": tables.estimate_cell,
+            "std_err": "{:.4f}",
+        }
+        formats |= {"lower": "{:.3f}", "upper": "{:.3f}", "net_wins": "{:.0f}", "ranks": "{}"}
+        limits = tables.interval_heads(self.alpha)
+        return tables.Table(
             title=guarantee.title(f"Top-{self.k} Results", self.release),
             header=guarantee.comparison_header(self.release, self.design_effect, details),
             columns=("", f"top {self.k}", "win rate", "std err", *limits, "net wins", "rank"),
-            rows=tuple(rows),
+            rows=tables.printed(shown, formats),
             notes=tuple(self._notes(details)),
         )
 
@@ -349,7 +345,7 @@ class TopKResult(Result):
         parts = part_notes(self.items, self._facts().components)
         separated = (
             f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} to "
-            f"rank {self.k + 1}, {guarantee.format_pvalue(self.pvalue)} under H0, that one left "
+            f"rank {self.k + 1}, {tables.format_pvalue(self.pvalue)} under H0, that one left "
             f"out has at least the win rate of one selected.{other}"
         )
         if math.isnan(self.pvalue):
@@ -390,10 +386,8 @@ class TopKResult(Result):
             "the worths of PrivateBTL.from_release(result.release)."
         ]
 
-    def plot(self, ax: Axes | None = None) -> Figure:
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the win rates with intervals, the selected items marked."""
-        from privrank.results import plots
-
         return plots.win_rates(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
 
     def _settings(self) -> dict[str, Any]:
@@ -406,5 +400,5 @@ class TopKResult(Result):
             "pvalue": None if math.isnan(self.pvalue) else self.pvalue,
         }
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
-        return self.params, self.bse, (("p-value of separation", self.pvalue),)
+    def _lines(self) -> dict[str, Any]:
+        return {"p-value of separation": self.pvalue}

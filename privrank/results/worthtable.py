@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from privrank.bradley_terry.score import score_equations
 from privrank.release.release import Release
-from privrank.results import guarantee
+from privrank.results import guarantee, tables
 from privrank.results.assumptions import assumptions, holds_if
-from privrank.results.loglikelihood import maximised
-from privrank.results.tables import Table, interval_heads
 from privrank.util.checks import check_flag
 
 if TYPE_CHECKING:
@@ -27,13 +23,12 @@ _ENDLESS = (
 )
 
 
-def fit_table(result: BTLResult, details: bool) -> Table:
+def fit_table(result: BTLResult, details: bool) -> tables.Table:
     """Return a fit as a table in the style of statsmodels."""
     check_flag("details", details)
     release, frame, parts = result.release, result.to_frame(), result.components
     link, design, covariates = release.link, release.design, release.design.covariates
     counts = guarantee.count_notes(release, "worths towards zero")
-    likelihood = maximised(result)
     if covariates is None:
         known = design.pairs is not None and design.pairs.origin != "equal"
         total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
@@ -53,7 +48,7 @@ def fit_table(result: BTLResult, details: bool) -> Table:
     ]
     notes = [guarantee.reading(release) + _coverage_note(release, result.alpha), *notes]
     notes += guarantee.loss_notes(release, result.estimator)
-    if likelihood:
+    if result._at_maximum:
         header += [("Log-Likelihood:", f"{result.llf:.2f}"), ("AIC:", f"{result.aic:.2f}")]
         notes.append(_LIKELIHOOD)
     linear = ["linear"] if _by_items(release) else []
@@ -66,11 +61,12 @@ def fit_table(result: BTLResult, details: bool) -> Table:
         notes.append(_ENDLESS)
     heads = ("coef", "std err", "sampling", "privacy", *guarantee.column_heads(release))
     ranks = ("rank",) if "rank" in frame else ()
-    return Table(
+    sizes = {item: len(part) for part in parts for item in part}
+    return tables.Table(
         title=guarantee.title(f"{link.model} {kind}", release),
         header=tuple(header),
-        columns=("", *heads, *interval_heads(result.alpha), *ranks),
-        rows=_rows(frame, {item: len(part) for part in parts for item in part}),
+        columns=("", *heads, *tables.interval_heads(result.alpha), *ranks),
+        rows=tables.fit_rows(frame, [sizes[name] for name in frame.index] if ranks else None),
         notes=tuple(notes),
     )
 
@@ -84,9 +80,9 @@ def _by_items(release: Release) -> bool:
 def _tests_of_terms(result: BTLResult) -> str:
     terms = []
     for name, row in result.wald_test_terms().to_dict("index").items():
-        said = guarantee.UNIDENTIFIED
+        said = tables.UNIDENTIFIED
         if row["df"]:
-            said = f"{row['statistic']:.2f}, {guarantee.format_pvalue(row['pvalue'])}"
+            said = f"{row['statistic']:.2f}, {tables.format_pvalue(row['pvalue'])}"
         terms.append(f"{name}: {said}")
     return f"Wald tests of terms (Monte Carlo): {'; '.join(terms)}."
 
@@ -102,29 +98,8 @@ def _test_of_equality(result: BTLResult) -> str:
         among = f", of the {len(several[0])} items identified"
     return (
         f"Test of equal worths{among}: statistic {test.statistic:.2f}, "
-        f"{guarantee.format_pvalue(test.pvalue)} (Monte Carlo)."
+        f"{tables.format_pvalue(test.pvalue)} (Monte Carlo)."
     )
-
-
-def _rows(frame: pd.DataFrame, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
-    """Return the cells of a fit's ``to_frame()``, as they are printed: ranks for worths only.
-
-    Given how many items there are in the part of each: ranks are among these.
-    """
-    before = [name for name in ("std_err", "sampling", "privacy", "z") if name in frame]
-    ranked, rows = "rank_lower" in frame, []
-    estimate = "worth" if ranked else "coef"
-    for name, row in zip(frame.index, frame.to_dict("records"), strict=True):
-        cells, place = [guarantee.UNIDENTIFIED, *[""] * (len(before) + 3)], guarantee.UNIDENTIFIED
-        if not np.isnan(row[estimate]):
-            cells = [f"{row[estimate]:.4f}", *(f"{row[number]:.3f}" for number in before)]
-            cells.append(guarantee.pvalue_cell(row["pvalue"]))
-            cells += [f"{row[limit]:.3f}" for limit in ("lower", "upper")]
-            if ranked:
-                place = guarantee.rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
-                place += f" of {sizes[name]}" if sizes[name] < len(frame) else ""
-        rows.append((str(name), *cells, *([place] if ranked else [])))
-    return tuple(rows)
 
 
 def _coverage_note(release: Release, alpha: float) -> str:
@@ -151,7 +126,7 @@ def _fit_of_items(result: BTLResult) -> list[str]:
         return []
     scatter = zip(facts.columns, np.sqrt(free.scatter), strict=True)
     listed = ", ".join(f"{name} {sd:.2f}" for name, sd in scatter)
-    pvalue = guarantee.format_pvalue(result.test_lack_of_fit()["pvalue"])
+    pvalue = tables.format_pvalue(result.test_lack_of_fit()["pvalue"])
     return [
         f"Lack of fit of the item covariates (Monte Carlo): {pvalue}; estimated scatter of the "
         f"items about them: {listed}. It is part of the standard errors, and t quantiles have the "

@@ -14,7 +14,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 CELLS = 2**22
-"""Random numbers held at a time: large samples are drawn in batches of rows."""
+"""Numbers held at a time: large samples are worked on in batches of rows."""
 
 
 def own(values: Any, dtype: Any) -> NDArray[Any]:
@@ -42,8 +42,8 @@ def signs_of_orders(m: int) -> IntArray:
     return np.asarray(np.sign(ranks[:, pairs[:, 1]] - ranks[:, pairs[:, 0]]))
 
 
-def blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Yield slices that cut a sample of `rows` into batches of bounded memory."""
-    step = max(1, CELLS // columns)
+def blocks(rows: int, columns: int, cells: int = CELLS) -> Iterator[slice]:
+    """Yield slices that cut a sample of `rows` into batches of so many `cells`, at least a row."""
+    step = max(1, cells // columns)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))

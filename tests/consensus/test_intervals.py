@@ -164,7 +164,7 @@ def test_half_the_noise_is_noticed(monkeypatch):
     distribution, step, pairs = distributions(6, 0.5)["K-norm"]
     honest = score_noise(distribution, 6, pairs, 4000, np.random.default_rng(3)) * (step / 100)
     intervals.rank_threshold.cache_clear()
-    monkeypatch.setattr(intervals, "_body_ranges", lambda m, f=intervals._body_ranges: f(m) / 2)
+    monkeypatch.setattr(intervals, "permutohedra", lambda m, f=intervals.permutohedra: f(m) / 2)
     gap = rank_threshold(distribution, step, 6, 100, 0.05, "sample", pairs)
     intervals.rank_threshold.cache_clear()
     assert np.mean(np.ptp(honest, axis=1) > gap) > 0.2

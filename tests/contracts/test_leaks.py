@@ -76,9 +76,9 @@ def fitted(kind, name, frame=None, *, rng=True, **extra):
         return model, model.fit(**options)
 
 
-def win_matrix(*arguments):
+def win_matrix(request):
     """The best plan of a fit that releases the win matrix."""
-    plans = plan_choices(*arguments)
+    plans = plan_choices(request)
     return next(each for each in plans if each.mechanism == "win matrix")
 
 

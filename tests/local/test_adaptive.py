@@ -392,7 +392,7 @@ def test_arguments():
     protocol = AdaptiveKwikSort(ABC, 1.0)
     with pytest.raises(ValueError, match="respondents must be at least 3, .* got 2"):
         Curator(protocol, 2)
-    with pytest.raises(TypeError, match="protocol must be an AdaptiveKwikSort"):
+    with pytest.raises(TypeError, match="protocol must be of the kind AdaptiveKwikSort"):
         Curator(pr.local.SubRanking(ABC, 1.0), 20)
     with pytest.raises(ValueError, match="shuffle must be"):
         AdaptiveKwikSort(ABC, 1.0, shuffle=-1)

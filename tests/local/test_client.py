@@ -238,7 +238,10 @@ BAD_PROTOCOLS = [
     (lambda: SubRanking(ITEMS, math.nan), "epsilon must lie between"),
     (lambda: SubRanking(ITEMS, 101), "epsilon must lie between"),
     (lambda: SubRanking(ITEMS, -math.inf), "epsilon must lie between"),
-    (lambda: SubRanking(ITEMS, math.inf), "epsilon must be finite: a report without noise"),
+    (
+        lambda: SubRanking(ITEMS, math.inf),
+        "as one without noise would be the answer itself",
+    ),
     (lambda: SubRanking(ITEMS, "1"), "epsilon must be a positive number, got str"),
     (lambda: SubRanking(ITEMS, True), "epsilon must be a positive number, got bool"),
     (lambda: SubRanking(("tea",), 1.0), "items must hold at least two"),
@@ -309,7 +312,7 @@ def test_other_arguments_are_checked():
         protocol.randomize(WHOLE, 6)
     with pytest.raises(TypeError, match="assignment must be an integer"):
         protocol.randomize(WHOLE, "0")
-    with pytest.raises(TypeError, match=r"protocol must be a protocol, got str"):
+    with pytest.raises(TypeError, match=r"protocol must be of the kind Protocol, got str"):
         Client(protocol.to_json())
     with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator, got int"):
         protocol.simulate(np.array([[1, 2, 3, 4]]), 1)

@@ -119,11 +119,11 @@ def test_exact_numbers_beyond_floats():
     odd = 2**62 + 1
     table = {"protocol_id": ["p"] * 3, "assignment": [str(odd), "x", None]}
     table |= {"answer": [0, 0, 0], "report_id": list("abc")}
-    found = read_reports(pd.DataFrame(table), "p", 2**63 - 1, 2)
-    assert found.assignment.tolist() == [odd] and found.rejected[MALFORMED] == 2
+    _, assignment, _, rejected = read_reports(pd.DataFrame(table), "p", 2**63 - 1, 2)
+    assert assignment.tolist() == [odd] and rejected[MALFORMED] == 2
     table["assignment"] = [float(odd), 1.0, 2.0]
-    found = read_reports(pd.DataFrame(table), "p", 2**63 - 1, 2)
-    assert sorted(found.assignment) == [1, 2] and found.rejected[MALFORMED] == 1
+    _, assignment, _, rejected = read_reports(pd.DataFrame(table), "p", 2**63 - 1, 2)
+    assert sorted(assignment) == [1, 2] and rejected[MALFORMED] == 1
 
 
 def dirty():
@@ -248,19 +248,19 @@ def test_archives():
     assert same(empty + whole, whole)
     bare = Tally.from_json(whole.to_json(ids=False))
     assert same(bare, whole) and "holds no ids" in str(bare.summary())
-    assert (bare + bare).n == 600 and "identity" not in whole.to_json(ids=False)
+    assert (bare + bare).n == 600 and "ids" not in json.loads(whole.to_json(ids=False))
     for mixed in ((bare, again), (again, bare)):
         with pytest.raises(ValueError, match="both hold ids to be added, or neither"):
             sum(mixed)
     assert all(name not in text for name in CLEAN["report_id"].head(5))
     record = json.loads(text)
     changed = ({"schema": "other"}, {"count": record["count"][:-1]}, {"answer": [99] * len(record)})
-    changed += ({"count": [-1, *record["count"][1:]]}, {"cell": record["identity"]})
+    changed += ({"count": [-1, *record["count"][1:]]}, {"ids": record["ids"][::-1]})
     changed += ({"assignment": [10, *record["assignment"][1:]]}, {"rejected": None})
     changed += ({"assignment": record["assignment"][::-1]}, {"count": [record["count"]]})
     changed += tuple({"rejected": value} for value in ({}, [], {**record["rejected"], "other": 1}))
     changed += tuple({"rejected": {**record["rejected"], RANGE: v}} for v in (-1, 1.5, True, "1"))
-    changed += ({"identity": ""}, {"cell": ""}, {"identity": record["cell"]}, {"identity": "%"})
+    changed += ({"ids": ""}, {"ids": 5}, {"ids": record["ids"][:-8]}, {"ids": "%"})
     changed += ({"count": [2**62, *record["count"][1:]]}, {"count": [1.5, *record["count"][1:]]})
     changed += ({"protocol": record["protocol"].replace("2.0", "3.0")}, {"protocol": []})
     broken_texts = [json.dumps({**record, **change}) for change in changed]

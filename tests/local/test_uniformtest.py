@@ -217,7 +217,7 @@ def test_what_cannot_be_tested_is_refused_in_one_sentence():
     with pytest.raises(ValueError, match="without ties"):
         test(tally_of(ties, [0], [2], [5]))
     bits = PairBits(NAMES[:4], 1.0)
-    with pytest.raises(ValueError, match="it has none"):
+    with pytest.raises(ValueError, match="at least 1 accepted reports, got 0"):
         test(tally_of(bits, [], [], []))
     with pytest.raises(ValueError, match="draws must be"):
         test(tally_of(bits, [0], [0], [5]), draws=3)

@@ -87,7 +87,7 @@ def test_few_reports_are_warned_of_or_refused():
     assert "Low accuracy" in str(fit.summary())
     protocol = PROTOCOLS["ball"]
     one = protocol.tally([protocol.randomize(ITEMS)])
-    with pytest.raises(ValueError, match="at least 2 accepted reports for estimates"):
+    with pytest.raises(ValueError, match="at least 2 accepted reports, got"):
         pr.PrivateRankAggregation.from_reports(one)
     with pytest.raises(ValueError, match="got 0"):
         pr.PrivateRankAggregation.from_reports(protocol.tally([]))

@@ -511,8 +511,8 @@ def test_random_effects_of_one_number_are_those_of_hartung_and_knapp(kind):
         error = np.sqrt(max(ratio / w.sum(), 1.0 / (1.0 / covariances[:, 0, 0]).sum()))
         one = np.ones((1, 1)), np.array([block])
         assert effects.errors(*one)[0] == pytest.approx(error)
-        low, high = effects.limits(*one, 0.05)
-        assert (high - low) / 2 == pytest.approx(stats.t.ppf(0.975, 3) * error)
+        sides = effects.stated(*one, 0.0, 0.05)
+        assert (sides["upper"] - sides["lower"]) / 2 == pytest.approx(stats.t.ppf(0.975, 3) * error)
     # tau is where Q is its degrees of freedom, or 0
     total, freedom = here.cochran(effects.tau).sum(), 3 * here.residual[0].size
     assert total == pytest.approx(freedom, rel=1e-3) if effects.tau > 0 else total <= freedom

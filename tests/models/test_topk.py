@@ -421,7 +421,7 @@ def test_a_summary_of_six_items_fits_a_page_and_more_is_asked_for(design):
     fit = model.fit(0.5, rng=seeded())
     short, full = str(fit.summary()), str(fit.summary(details=True))
     assert len(short.splitlines()) <= 26 < len(full.splitlines())
-    for words in ("Noise scale:", "Epsilon includes ", "the least of the distributions", "H1:"):
+    for words in ("Noise scale:", "Epsilon includes ", "the best of the others", "H1:"):
         assert words in " ".join(full.split()) and words not in short
 
 

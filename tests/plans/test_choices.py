@@ -35,24 +35,22 @@ def survey(data, **arguments):
 
 def test_every_release_is_considered_and_the_least_error_predicted_is_taken():
     facts = design()
-    plans = plan.plan_choices(facts, 1.0, delta=1e-6)
+    plans = plan.plan_choices(plan.Request(facts, 1.0, 1e-6))
     assert {(each.mechanism, each.noise) for each in plans} == {
         *(("net wins", distribution) for distribution in LAWS),
         ("win matrix", "laplace"),
         ("win matrix", "gaussian"),
         ("objective perturbation", "laplace"),
     }
-    errors = [plan.predicted_error(facts, 1.0, 1e-6, each) for each in plans]
+    errors = [plan.predicted_error(plan.Request(facts, 1.0, 1e-6), each) for each in plans]
     assert errors == sorted(errors)
     for epsilon in (0.1, 1.0, 10.0):
         for unit, nobs in (("respondent", 300), ("row", 4000)):
             facts = design(nobs=nobs, unit=unit)
-            chosen = plan.plan_fit(facts, epsilon, "auto", None, "auto", None)
-            least = min(
-                plan.predicted_error(facts, epsilon, 0.0, each)
-                for each in plan.plan_choices(facts, epsilon)
-            )
-            assert plan.predicted_error(facts, epsilon, 0.0, chosen) == least
+            request = plan.Request(facts, epsilon)
+            chosen = plan.plan_fit(request)
+            least = min(plan.predicted_error(request, each) for each in plan.plan_choices(request))
+            assert plan.predicted_error(request, chosen) == least
 
 
 @pytest.mark.parametrize("data", [UNIVERSITY, IMMIGRATION])
@@ -65,17 +63,17 @@ def test_respondents_release_net_wins_and_not_the_win_matrix(data):
 
 
 def test_shares_that_are_not_given_divide_up_what_is_left():
-    shares = plan.side_shares(design(), 1.0, 0.0, "auto", {"dependence": 0.4}, ("pair_counts",))[0]
+    request = plan.Request(design(), 1.0, shares={"dependence": 0.4})
+    shares = plan.side_shares(request, ("pair_counts",))[0]
     assert shares["dependence"] == 0.4 and 0.05 < shares["pair_counts"] < 0.4
-    given = plan.side_shares(design(), 1.0, 0.0, "none", {"pair_counts": 0.77}, ("pair_counts",))[0]
+    request = plan.Request(design(), 1.0, dependence="none", shares={"pair_counts": 0.77})
+    given = plan.side_shares(request, ("pair_counts",))[0]
     assert given == {"pair_counts": 0.77}
 
 
 def test_rows_take_the_win_matrix_while_its_cells_are_few():
     chosen = {
-        (items, nobs): plan.plan_fit(
-            design(items, nobs, "row"), 0.5, "auto", None, "auto", None
-        ).mechanism
+        (items, nobs): plan.plan_fit(plan.Request(design(items, nobs, "row"), 0.5)).mechanism
         for items, nobs in ((3, 3000), (6, 30_000), (15, 3000))
     }
     assert chosen == {
@@ -88,15 +86,15 @@ def test_rows_take_the_win_matrix_while_its_cells_are_few():
 def test_what_the_caller_asks_for_is_all_that_is_left():
     facts = design()
     for distribution in LAWS:
-        plans = plan.plan_choices(facts, 1.0, "counts", noise=distribution, delta=1e-6)
+        plans = plan.plan_choices(plan.Request(facts, 1.0, 1e-6, "counts", noise=distribution))
         assert {each.noise for each in plans} == {distribution}
-    (only,) = plan.plan_choices(facts, 1.0, "objective")
+    (only,) = plan.plan_choices(plan.Request(facts, 1.0, method="objective"))
     assert only.mechanism == "objective perturbation"
     public = design(kind="public", pairs=replace(PairCounts.equal(6, 300.0), origin="observed"))
-    assert {each.mechanism for each in plan.plan_choices(public, 1.0)} == {"net wins"}
+    assert {each.mechanism for each in plan.plan_choices(plan.Request(public, 1.0))} == {"net wins"}
     # a ridge too small for objective perturbation leaves it out
     assert "objective perturbation" not in {
-        each.mechanism for each in plan.plan_choices(facts, 1.0, penalty=1e-9)
+        each.mechanism for each in plan.plan_choices(plan.Request(facts, 1.0, penalty=1e-9))
     }
 
 
@@ -104,8 +102,8 @@ def test_shares_and_pair_counts_enter_the_prediction():
     facts = design()
 
     def error(shares=None, facts=facts):
-        chosen = plan.plan_fit(facts, 1.0, "counts", None, "auto", shares, noise="permutohedron")
-        return plan.predicted_error(facts, 1.0, 0.0, chosen)
+        request = plan.Request(facts, 1.0, method="counts", shares=shares, noise="permutohedron")
+        return plan.predicted_error(request, plan.plan_fit(request))
 
     assert error({"dependence": 0.5}) > error()
     # counts that nobody knows: released with hardly any budget, or with so much that none is left
@@ -148,7 +146,8 @@ def test_predicted_errors_come_about(mechanism):
         pair_counts="release",
     )
     facts = model._encoded.design
-    chosen = next(each for each in plan.plan_choices(facts, 0.5) if each.mechanism == mechanism)
+    request = plan.Request(facts, 0.5)
+    chosen = next(each for each in plan.plan_choices(request) if each.mechanism == mechanism)
     squares = []
     for _ in range(150):
         release = release_comparisons(
@@ -162,5 +161,5 @@ def test_predicted_errors_come_about(mechanism):
         )
         away = pr.PrivateBTL.from_release(release).params - truth
         squares.append(away @ away / (len(truth) - 1))
-    predicted = plan.predicted_error(facts, 0.5, 0.0, chosen)
+    predicted = plan.predicted_error(request, chosen)
     assert 0.5 < np.sqrt(np.mean(squares) / predicted) < 1.6

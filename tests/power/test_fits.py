@@ -21,7 +21,7 @@ NAMES = tuple("0123")
 def plan_and_point(nobs, epsilon, contrast, **settings):
     plan = pr.power.BTLPower(items=4, **{"answers": "independent", **settings})
     at = {"nobs": nobs, "epsilon": epsilon, "effect": contrast, "delta": 0.0, "alpha": 0.05}
-    return plan, plan._checked(at)
+    return plan, plan._point(**at)
 
 
 def frame_of(encoded):
@@ -152,5 +152,5 @@ def test_medians_have_the_error_they_state():
 def test_other_processes_find_the_same():
     plan, at = plan_and_point(100, 1.0, 0.5, max_rows=3)
     planned = plan._planned(at)
-    for one in (partial(plan._printed, at, planned), partial(plan._detected, at, planned, 0.05)):
+    for one in (partial(plan._printed, at, planned), partial(plan._found, at, planned)):
         assert pickle.loads(pickle.dumps(one))(7) == one(7)

@@ -68,8 +68,8 @@ def test_a_distance_states_the_same_effect_as_phi():
         (UNIFORM(5), model.total_variation("uniform")),
         (IDENTITY(pr.Mallows(5, 0.6)), model.total_variation(pr.Mallows(5, 0.6))),
     ):
-        effect = design._read(0.8, None)
-        assert design._read(None, distance) == pytest.approx(effect, rel=1e-4)
+        effect = design._read("phi", 0.8)
+        assert design._read("total_variation", distance) == pytest.approx(effect, rel=1e-4)
         assert design._shown(effect) == pytest.approx(0.8)
 
 
@@ -142,7 +142,10 @@ BAD = {
         lambda: UNIFORM(4).power(nobs=25, phi=0.5, **two(1.0)),
         "give one of them",
     ),
-    "phi of choices": (lambda: CHOICES.power(nobs=25, phi=0.5, epsilon=1.0), "phi= is the disp"),
+    "phi of choices": (
+        lambda: CHOICES.power(nobs=25, phi=0.5, epsilon=1.0),
+        "phi= is none of what a",
+    ),
     "phi": (lambda: UNIFORM(4).power(nobs=25, phi=1.5, epsilon=1.0), "phi must lie between"),
     "a distance": (lambda: TABLE.power(nobs=9, total_variation=0.7, epsilon=1), "at most 0.5"),
     "H0": (

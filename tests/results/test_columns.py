@@ -1,4 +1,4 @@
-"""Several results side by side: labels, chosen rows, groups, several kinds, what is public."""
+"""Several results side by side: labels, chosen rows, several kinds, what is public."""
 
 import re
 
@@ -128,31 +128,22 @@ def test_a_row_that_nothing_fills_is_left_out(closeness):
     assert "effect" not in rows(pr.summary_col([closeness]))
 
 
-def test_labels_digits_rows_groups_and_title(plain, free, by_french):
+def test_labels_digits_rows_and_title(plain, free, by_french):
     table = pr.summary_col(
         [plain, free, by_french],
         names=["a", "b", "c"],
         labels=LABELS | {"french[T.poor]": "Poor French"},
         rows=["Paris", "London", "french[T.poor]:StGallen", "LSE"],
-        groups={"Worths": 2, "Groups": 1},
         digits=2,
         title="T",
     )
     terms = [row[0] for row in table.rows[: table.rule] if row[0]]
     assert terms == ["estimate", "Paris", "LSE", "Poor French:St. Gallen", "LSE"]
     assert rows(table)["LSE"][0] == f"{plain.params['London']:.2f}"
-    assert table.title == "T" and table.spans == (("Worths", 2), ("Groups", 1))
+    assert table.title == "T"
     assert set(SAID) <= set(rows(table))
-    frame = table.to_frame()
-    assert list(frame.columns) == [("Worths", "a"), ("Worths", "b"), ("Groups", "c")]
-    assert frame.loc["epsilon", ("Groups", "c")] == "1"
-    assert table.as_csv().splitlines()[0] == ",Worths: a,Worths: b,Groups: c"
-    assert "| Worths: a |" in table.as_markdown()
-    assert 'colspan="2" scope="colgroup">Worths' in table.as_html()
-    assert r"\multicolumn{2}{c}{Worths}" in table.as_latex()
-    assert r"\cmidrule(lr){2-3} \cmidrule(lr){4-4}" in table.as_latex()
-    heading = table.as_text().splitlines()[2]
-    assert heading.split() == ["Worths", "Groups"]
+    assert table.to_frame().loc["epsilon", "c"] == "1"
+    assert table.as_csv().splitlines()[0] == ",a,b,c"
 
 
 def test_chosen_rows_choose_ranks_too(plain, order, consensus):
@@ -169,9 +160,6 @@ def test_chosen_rows_choose_ranks_too(plain, order, consensus):
         (ValueError, "labels must be for London", {"labels": {"Oslo": "BI"}}),
         (ValueError, "labels must differ", {"labels": {"London": "Paris"}}),
         (TypeError, "labels must map", {"labels": ["London"]}),
-        (ValueError, "groups must stand over all 2 results", {"groups": {"A": 3}}),
-        (TypeError, "groups must map", {"groups": ["A", "A"]}),
-        (ValueError, "groups must be", {"groups": {"A": 2, "B": 0}}),
         (ValueError, "digits must be", {"digits": 13}),
         (TypeError, "digits must be", {"digits": "3"}),
         (ValueError, "names must give one heading per result, got 1", {"names": ["a"]}),

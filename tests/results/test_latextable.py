@@ -4,8 +4,6 @@ import importlib.util
 import re
 from pathlib import Path
 
-import pytest
-
 from privrank.results.tables import Table
 
 ROOT = Path(__file__).parents[2]
@@ -29,34 +27,27 @@ def table(**parts):
     return Table(**{**given, **parts})
 
 
-def columns(text):
-    """The specifications of the columns, table by table."""
-    start = r"\\begin\{(?:longtable|tabularx\}\{\\linewidth)\}"
-    return re.findall(start + r"\{@\{\}(.*)@\{\}\}", text)
-
-
-def kinds(specification):
-    """One letter per column: X for those whose cells break."""
-    specification = re.sub(r"p\{0\.\d+\\linewidth\}", "X", specification)
-    return re.sub(r">\{(?:[^{}]|\{[^{}]*\})*\}", "", specification)
-
-
-def test_facts_and_rows_are_as_wide_as_a_line():
+def test_rows_are_scaled_to_a_line_and_a_page():
     text = table().as_latex()
-    assert text.startswith("% in the preamble: \\usepackage{booktabs,longtable,tabularx}\n")
-    facts, rows = columns(text)
-    # names of facts keep their width, values and the names of rows take what is left and break
-    assert kinds(facts) == "lXlX" and kinds(rows) == "Xrrr"
-    assert text.count(r"\raggedright\arraybackslash") == 3
-    assert "centering" not in text and "resizebox" not in text
-    assert re.search(r"Mechanism: & net wins, permutohedron & Delta: & 0 \\\\", text)
+    assert text.startswith("% in the preamble: \\usepackage{adjustbox,booktabs}\n")
+    start = r"\begin{adjustbox}{max width=\linewidth,max totalheight="
+    assert text.count(start) == 1 and text.count(r"\begin{tabular}{@{}lrrr@{}}") == 1
+    # inside of it are the rows, and no sentence
+    inside = text.split(start)[1].split(r"\end{adjustbox}")[0]
+    assert "London & 0.8673" in inside and "A note." not in inside and "Mechanism" not in inside
 
 
-def test_rules_stand_between_facts_heads_rows_and_parts():
+def test_facts_are_the_first_note():
+    notes = table().as_latex().split(r"\end{adjustbox}")[1]
+    said = "Mechanism: net wins, permutohedron. Noise source: secure. Delta: 0.\\par"
+    assert said in notes and notes.index(said) < notes.index("A note.")
+    assert "Mechanism" not in table(header=()).as_latex()
+
+
+def test_rules_stand_between_heads_rows_and_parts():
     text = table(rows=(ROW, ROW), rule=1).as_latex()
     rules = re.findall(r"\\(top|mid|bottom)rule", text)
-    assert rules == ["top", "mid", "mid", "mid", "bottom"]
-    assert re.findall(r"\\(top|mid|bottom)rule", table(header=()).as_latex())[0] == "top"
+    assert rules == ["top", "mid", "mid", "bottom"]
 
 
 def test_notes_are_paragraphs_below():
@@ -75,70 +66,18 @@ def test_signs_of_comparison_and_bars_are_set_in_mathematics():
     assert "a$<$b$|$c$>$d & " in text
 
 
-def test_cells_of_several_words_break():
-    words = ("mechanism", "pair counts, EB-Kemeny", "objective perturbation", "1")
-    _, rows = columns(table(rows=(ROW, words)).as_latex())
-    assert kinds(rows) == "XXXr"
-
-
-def test_long_words_break_after_marks():
-    text = table(rows=(("french[T.poor]:Stockholm", *ROW[1:]),)).as_latex()
-    assert r"french[T.poor]:\allowbreak{}Stockholm" in text
-    assert "allowbreak" not in table(rows=(("a:b, c", *ROW[1:]),)).as_latex()
-
-
-@pytest.mark.parametrize(
-    ("cells", "size"), [(3, "small"), (8, "footnotesize"), (9, "scriptsize"), (20, "scriptsize")]
-)
-def test_type_is_as_large_as_the_columns_allow(cells, size):
-    row = ("Barcelona", *["0.8673"] * cells)
-    made = table(columns=("", *["std err"] * cells), rows=(row,)).as_latex()
-    assert re.search(r"\\(small|footnotesize|scriptsize)\\setlength", made)[1] == size
-
-
-def test_tables_of_more_rows_than_a_page_go_on():
-    rows = tuple((f"item {number}", *ROW[1:]) for number in range(100))
-    made = table(rows=rows, rule=60).as_latex()
-    start, body, end = re.split(r"\\(?:begin|end)\{longtable\}", made)
-    assert "tabularx}{" not in made and r"\begin{table}" not in made
-    assert body.count("item ") == 100 and body.count(r"\caption{T}") == 1
-    # the heads are repeated on every page; facts are a note, as no table can stand in another
-    assert body.split(r"\endhead")[0].splitlines()[-2:] == [
-        r" & coef & std err & rank \\",
-        r"\midrule",
-    ]
-    assert body.split("item 59")[1].splitlines()[1] == r"\midrule"
-    assert "Mechanism: net wins, permutohedron. Noise source: secure. Delta: 0." in end
-    assert end.index("Mechanism") < end.index("A note.")
-
-
 def test_names_that_a_row_end_would_take_are_kept_from_it():
     made = table(rows=(("[1] x", *ROW[1:]), ("*star", *ROW[1:]))).as_latex()
     assert "\n{}[1] x & " in made and "\n{}*star & " in made
 
 
-def widest(text):
-    """Width in points of a table's rows, long words and columns that do not break, generously."""
-    size = {"small": 4.65, "footnotesize": 4.25, "scriptsize": 3.9}
-    each = size[re.search(r"\\(small|footnotesize|scriptsize)\\setlength", text)[1]]
-    specification = columns(text)[-1]
-    body = re.split(r"\\(?:begin|end)\{(?:tabularx|longtable)\}", text)[-2]
-    lines = body.splitlines()[1:]
-    cells = [re.split(r"(?<!\\) & ", line.removesuffix(r" \\")) for line in lines if " & " in line]
-    cells = [row for row in cells if "multicolumn" not in " ".join(row)]
-    total = 0.0
-    for kind, column in zip(kinds(specification), zip(*cells, strict=True), strict=True):
-        plain = [re.sub(r"\\allowbreak\{\}", " ", cell).replace("$", "") for cell in column]
-        pieces = [piece for cell in plain for piece in (cell.split() if kind == "X" else [cell])]
-        total += 6.0 + each * max(map(len, pieces), default=0)
-    return total - 6.0
-
-
-def test_every_kind_of_table_fits_a_line():
+def test_there_is_every_kind_of_table():
     made = TOOL.tables()
     assert len(made) >= 35
-    over = {name: widest(one.as_latex()) for name, one in made.items()}
-    assert {name: width for name, width in over.items() if width > 345.0} == {}
+    for one in made.values():
+        rows = re.findall(r"^.* \\\\$", one.as_latex(), flags=re.M)
+        assert len(rows) == len(one.rows) + 1
+        assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(one.columns) - 1}
 
 
 def test_the_tool_reads_a_log():
