@@ -138,19 +138,15 @@ class Survey:
                 f"rng must be None or a numpy.random.Generator, not {type(rng).__name__}."
             )
         check_choice("ties", ties, Literal["random", "shared"])
-        net = self._net_wins()
+        net = pd.DataFrame(self._net_wins(), self.students.index, list(self.items))
+        shared = (-net).rank(axis=1)
         if ties == "shared":
-            ahead = (net[:, :, None] > net[:, None, :]).sum(axis=1)
-            behind = (net[:, :, None] < net[:, None, :]).sum(axis=1)
-            shared = 0.5 * (1 + ahead + len(self.items) - behind)
-            return pd.DataFrame(shared, index=self.students.index, columns=list(self.items))
+            return shared
         rng = np.random.default_rng() if rng is None else rng
-        positions = np.arange(len(self.items), dtype=np.int64)
-        tie_break = rng.permuted(np.broadcast_to(positions, net.shape), axis=1)
-        best_first = np.lexsort((tie_break, -net), axis=1)
-        ranks = np.empty_like(net)
-        np.put_along_axis(ranks, best_first, positions[None, :] + 1, axis=1)
-        return pd.DataFrame(ranks, index=self.students.index, columns=list(self.items))
+        tie_break = rng.permuted(np.broadcast_to(np.arange(len(self.items)), net.shape), axis=1)
+        # ranks differ by a half at least, so that shares of it decide between equal ones alone
+        separated = shared + tie_break / (2 * len(self.items))
+        return separated.rank(axis=1).astype(np.int64)
 
     def _net_wins(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         """Wins minus losses, one row per respondent and one column per item."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from privrank.consensus.statements import RandomReports
 from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.survey import Design, record_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
 from privrank.results.pooled import Effects, PooledResult, Survey, pooled
@@ -232,7 +232,7 @@ def _check_one_survey(releases: Sequence[Release]) -> None:
         "have the same public facts (number of units, design, max_rows, ...) if survey='same': use "
         "survey='different' if respondents are others"
     )
-    _check_equal([each.to_record() for each in surveys], rule)
+    _check_equal([record_of(each) for each in surveys], rule)
 
 
 def _warn_of_one_survey(results: Sequence[Poolable], names: Sequence[str]) -> None:
@@ -240,7 +240,7 @@ def _warn_of_one_survey(results: Sequence[Poolable], names: Sequence[str]) -> No
     # equal public facts are no proof of one survey, so that this is a warning
     groups: dict[str, list[str]] = {}
     for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
-        groups.setdefault(json.dumps(result.release.survey.to_record()), []).append(name)
+        groups.setdefault(json.dumps(record_of(result.release.survey)), []).append(name)
     for group in groups.values():
         if len(group) > 1:
             listed = f"{', '.join(group[:-1])} and {group[-1]}"

@@ -49,6 +49,9 @@ LEAST_TAIL = 1e-290
 ASSUMED_ACCURACY = 1e-12
 """Error allowed for in the functions of a user's link, relative to their largest value."""
 
+KNOTS = 2**14 + 1
+"""Knots of a spline that is integrated."""
+
 GAUSS = np.polynomial.legendre.leggauss(10)
 """Nodes and weights of Gauss's rule for an integral over [-1, 1]."""
 
@@ -131,51 +134,37 @@ class _Probit:
 class Antiderivatives:
     """The first and second integrals from 0 of an even, fast falling function.
 
-    Gauss-Legendre quadrature on panels out to `end`, beyond which the function counts as 0.
+    Those of a cubic spline through it, at knots so close that it errs by less than 1e-13 of the
+    largest value.
 
     Parameters
     ----------
     function : callable
-        An even function, smooth on the scale of a panel.
+        An even function, smooth on the scale of a thousandth of the range.
     end : float
-        Where the function has become negligible.
+        Where the function has become negligible; beyond it counts as 0.
     """
 
-    __slots__ = ("_end", "_function", "_moment", "_nodes", "_total", "_weights", "_width")
-
-    PANELS = 256
+    __slots__ = ("_end", "_first", "_second")
 
     def __init__(self, function: Function, end: float) -> None:
-        nodes, weights = GAUSS
-        self._function, self._end, self._width = function, end, end / self.PANELS
-        self._nodes, self._weights = 0.5 + 0.5 * nodes, 0.5 * weights
-        starts = self._width * np.arange(self.PANELS)
-        points = starts[:, None] + self._width * self._nodes
-        values = self._width * self._weights * function(points)
-        self._total = np.append(0.0, np.cumsum(values.sum(axis=1)))
-        self._moment = np.append(0.0, np.cumsum((values * points).sum(axis=1)))
+        from scipy.interpolate import CubicSpline
 
-    def _integrals(self, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return |t|, and the integrals of the function and of its product with its argument."""
-        size = np.abs(np.asarray(t, dtype=np.float64))
-        # whole panels are summed beforehand, the last one up to |t| now
-        inside = np.minimum(size, self._end)
-        panel = np.minimum((inside / self._width).astype(np.int64), self.PANELS)
-        start = panel * self._width
-        points = start[..., None] + (inside - start)[..., None] * self._nodes
-        values = (inside - start)[..., None] * self._weights * self._function(points)
-        first = self._total[panel] + values.sum(axis=-1)
-        return size, first, self._moment[panel] + (values * points).sum(axis=-1)
+        knots = np.linspace(0.0, end, KNOTS)
+        spline = CubicSpline(knots, function(knots), bc_type="clamped")
+        self._end = end
+        self._first, self._second = spline.antiderivative(), spline.antiderivative(2)
 
     def first(self, t: FloatArray) -> FloatArray:
         """Return the integral from 0 to t, an odd function."""
-        return np.copysign(self._integrals(t)[1], t)
+        return np.asarray(np.copysign(self._first(np.minimum(np.abs(t), self._end)), t))
 
     def second(self, t: FloatArray) -> FloatArray:
         """Return the integral of the first integral, an even function."""
-        # int_0^t int_0^s f = int_0^t (t - x) f(x) dx
-        size, first, moment = self._integrals(t)
-        return np.asarray(size * first - moment)
+        # beyond the end the first integral is constant, and this one a line
+        beyond = np.maximum(np.abs(t) - self._end, 0.0)
+        inside = self._second(np.minimum(np.abs(t), self._end))
+        return np.asarray(inside + beyond * self._first(self._end))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from privrank.distributions import kendall
 from privrank.distributions.simulate import generator
 from privrank.util.arrays import FloatArray, IntArray, blocks
-from privrank.util.checks import as_array, check_count, check_items, check_number, is_number, quoted
+from privrank.util.checks import as_array, check_count, check_items, check_number, quoted
 
 MOST_ITEMS_PMF = 2000
 """Beyond this the distribution of the distance has too many values to tabulate."""
@@ -58,17 +58,6 @@ def _check_rankings(rankings: object, items: Sequence[object] | None) -> IntArra
     return np.ascontiguousarray(values, dtype=np.int64)
 
 
-def _check_phi(phi: object) -> float:
-    if not is_number(phi):
-        raise TypeError(f"phi must be a number between 0 and 1, got {type(phi).__name__}.")
-    value = float(phi)
-    if not 0 <= value <= 1:
-        raise ValueError(
-            f"phi must lie between 0 (all rankings equal the centre) and 1 (uniform), got {value}."
-        )
-    return value
-
-
 def _check_center(center: object, m: int) -> IntArray:
     """Return the centre as a read-only vector of ranks in item order."""
     if center is None:
@@ -80,10 +69,6 @@ def _check_center(center: object, m: int) -> IntArray:
     ranks = ranks.astype(np.int64)
     ranks.setflags(write=False)
     return ranks
-
-
-def _theta_of(phi: float) -> float:
-    return -math.log(phi) if phi > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -149,8 +134,9 @@ class Mallows:
     def __init__(
         self, items: int | Sequence[str], phi: float, center: ArrayLike | None = None
     ) -> None:
-        value = _check_phi(phi)
-        self._set(items, value, _theta_of(value), center)
+        rule = "a number between 0 (all rankings equal the centre) and 1 (uniform)"
+        value = check_number("phi", phi, rule, lambda p: 0 <= p <= 1)
+        self._set(items, value, -math.log(value) if value > 0 else math.inf, center)
 
     def _set(self, items: object, phi: float, theta: float, center: object) -> None:
         counted = isinstance(items, Integral)
@@ -340,14 +326,13 @@ def tolerance_to_theta(m: int, tolerance: float) -> float:
     """
     items = check_count("m", m, low=2)
     most = 1 - 1 / math.factorial(min(items, 25))  # 1 to machine precision from 18 items on
-    if not is_number(tolerance):
-        raise TypeError(f"tolerance must be a number, got {type(tolerance).__name__}.")
-    value = float(tolerance)
-    if value != 0 and not LEAST_TOLERANCE <= value <= most:
-        raise ValueError(
-            f"tolerance must be 0 or between {LEAST_TOLERANCE:g} and 1 - 1/m!, the distance of a "
-            f"single ranking from uniform ({most:.6g} for {items} items), got {value}."
-        )
+    rule = (
+        f"0 or between {LEAST_TOLERANCE:g} and 1 - 1/m!, the distance of a single ranking from "
+        f"uniform ({most:.6g} for {items} items)"
+    )
+    value = check_number(
+        "tolerance", tolerance, rule, lambda t: t == 0 or LEAST_TOLERANCE <= t <= most
+    )
     if value in (0.0, most):
         return 0.0 if value == 0 else math.inf
     return kendall.theta_at(items, value)

@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import frames, pairforms
-from privrank.encode.rankingforms import Rules, read_columns, read_orders
-from privrank.encode.roles import only_for, repeated
+from privrank.encode.rankingforms import read_columns, read_orders, remedies
+from privrank.encode.ranks import check_ranks
+from privrank.encode.roles import only_for
 from privrank.util.checks import check_choice, check_flag, check_name
 
 Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "ratings", "orders"]
@@ -93,8 +94,8 @@ def as_comparisons(
         Form ``"wide"``: which column asks for which pair, the item that codes call first in front.
     sep : str, optional
         Form ``"wide"``, in the place of `pairs`: what stands between the two names in the name of
-        a column, as ``sep="_vs_"`` for ``"tea_vs_milk"``. Columns without it are left alone. With
-        `items`, no other column may contain it, and it may be ``""``.
+        a column, as ``sep="_vs_"`` for ``"tea_vs_milk"``. Columns without it are left alone; in all
+        others it stands once.
     codes : mapping, optional
         Forms ``"long"`` and ``"wide"``: the answer, or list of answers, that means ``"first"``,
         ``"second"`` and, if the questionnaire allows it, ``"tie"``; by default 1, -1 and 0. Without
@@ -189,11 +190,6 @@ def as_comparisons(
     distinct = check_flag("distinct_pairs", distinct_pairs)
     if counts is not None:
         check_name(counts, "counts")
-    if counts is not None and form in ("wide", *_RANKED):
-        raise ValueError(
-            f"counts= belongs to form='long' or 'winner-loser': with form={form!r}, where a row is "
-            f"one respondent's, repeat those that stand for several with {repeated(counts)}."
-        )
     only_for(
         form,
         {
@@ -261,12 +257,14 @@ def _ranked(
 ) -> pd.DataFrame:
     """Return all pairs of every ranking, the items in the order of the list within each pair."""
     declared = check_flag("ties", ties)
-    rules = Rules(declared, missing, "ties=True", "missing='unknown'")
     if form == "orders":
-        ranks, labels, index = read_orders(frame, items, respondent, rules, places, order)
+        ranks, labels, index = read_orders(frame, items, respondent, places, order)
     else:
         rated = form == "ratings"
-        ranks, labels, index = read_columns(frame, items, respondent, rules, ratings=rated)
+        ranks, labels, index = read_columns(frame, items, respondent, ratings=rated)
+    gaps, bottom = missing != "refuse", missing == "bottom"
+    words = remedies("ties=True", "missing='unknown'")
+    check_ranks(ranks, words, ties=declared, gaps=gaps, bottom=bottom)
     if missing == "bottom":
         ranks = np.nan_to_num(ranks, nan=np.inf)
     # the smaller rank is the better one, so that item1 won where the difference is positive

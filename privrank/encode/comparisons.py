@@ -18,6 +18,7 @@ from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
 from privrank.encode import frames
 from privrank.encode.clusters import on_workers
 from privrank.encode.encoded import (
+    NONE,
     Encoded,
     Part,
     Parts,
@@ -99,11 +100,7 @@ def open_comparisons(
         remedy = f"name the right one with {role}=, or convert data of another form with "
         check_present([name], present, "comparisons", remedy + frames.AS_COMPARISONS)
     frames.check_stated(columns.respondent)
-    if frames.COUNT in present and frames.COUNT not in (*given.values(), *covariates):
-        raise ValueError(
-            f"comparisons has a column {frames.COUNT!r} that nothing uses: name it with "
-            f"counts={frames.COUNT!r} if a row stands for so many comparisons, else leave it out."
-        )
+    frames.refuse_unused(present, (*given.values(), *covariates), "comparisons")
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")
     return frame, view
@@ -201,7 +198,8 @@ def encode_comparisons(
     # with excess="sample" the counts wait for the secret draw of a fit
     if sampled and columns.counts is not None and not distinct:
         _check_room(facts.nobs, bound)
-    return Encoded(facts, pairs, parts, counted.units, loose=sampled)
+    counts = (NONE, NONE) if sampled else (counted.comparisons, counted.net)
+    return Encoded(facts, (first, second, *counts), parts, counted.units, sampled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,11 +339,7 @@ def _read(
         declared_codes(keys[name], labels, name, "items", remedy)
         for name in (columns.item1, columns.item2)
     )
-    if (first == second).any():
-        raise ValueError(
-            f"columns {columns.item1!r} and {columns.item2!r} must name two different items: at "
-            f"least one row compares an item with itself."
-        )
+    frames.check_apart(first, second, (columns.item1, columns.item2))
     answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
     # each pair in the order of the items; where that turns it, the sign of the answer turns, too
     order = np.where(first > second, -1, 1)

@@ -108,6 +108,7 @@ class Parts:
         return Parts(made=lambda function: self.map(lambda part: function(change(part))))
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Encoded:
     """Sensitive counts of a comparisons frame, and the public facts about them.
 
@@ -118,34 +119,23 @@ class Encoded:
     ----------
     design : Design
         Public facts.
-    pairs : tuple of ndarray of int64
+    _pairs : tuple of ndarray of int64
         First item, second item, comparisons, and wins minus losses of the first, per pair met.
-    parts : Parts, optional
+    _parts : Parts, optional
         The answers of respondents, where these are the units.
-    units : ndarray of int64 or None
+    _units : ndarray of int64 or None
         Units per pattern of covariates; None without covariates. With them item i with pattern s
-        has the number s m + i in `pairs`.
-    loose : bool
+        has the number s m + i in `_pairs`.
+    _loose : bool
         Whether respondents may have any number of rows still, from which a fit draws
         (:func:`privrank.mechanisms.tallies.bounded`); until then there are no counts.
     """
 
-    __slots__ = ("_loose", "_pairs", "_parts", "_units", "design")
-
-    def __init__(
-        self,
-        design: Design,
-        pairs: tuple[IntArray, IntArray, IntArray, IntArray],
-        parts: Parts | None = None,
-        units: IntArray | None = None,
-        *,
-        loose: bool = False,
-    ) -> None:
-        self.design = design
-        self._pairs = (*pairs[:2], NONE, NONE) if loose else pairs
-        self._parts = parts
-        self._units = units
-        self._loose = loose
+    design: Design
+    _pairs: tuple[IntArray, IntArray, IntArray, IntArray]
+    _parts: Parts | None = None
+    _units: IntArray | None = None
+    _loose: bool = False
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -154,6 +144,7 @@ class Encoded:
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class EncodedSample:
     """Sensitive rankings or choices, and the public facts about them.
 
@@ -161,10 +152,10 @@ class EncodedSample:
     ----------
     sample : Sample
         Public facts.
-    rows : ndarray of int64
+    _rows : ndarray of int64
         Ranks, shape (rows, m); or the code of each row's category, shape (rows,), when choices
         have respondents; or the counts by category, shape (k,), when a row is the unit.
-    sizes : ndarray of int64 or None
+    _sizes : ndarray of int64 or None
         Where the unit is a respondent, the numbers of rows of each; the rows are in that order.
     ties : bool
         Whether items may share a rank, as the user has declared.
@@ -174,21 +165,11 @@ class EncodedSample:
         it is read as below the others, and else 0.
     """
 
-    __slots__ = ("_rows", "_sizes", "missing", "sample", "ties")
-
-    def __init__(
-        self,
-        sample: Sample,
-        rows: IntArray,
-        sizes: IntArray | None,
-        ties: bool = False,
-        missing: Missing | None = None,
-    ) -> None:
-        self.sample = sample
-        self.ties = ties
-        self.missing = missing
-        self._rows = rows
-        self._sizes = sizes
+    sample: Sample
+    _rows: IntArray
+    _sizes: IntArray | None
+    ties: bool = False
+    missing: Missing | None = None
 
     @property
     def partial(self) -> bool:
@@ -203,6 +184,7 @@ class EncodedSample:
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class EncodedGroups:
     """Sensitive samples to be compared, and the public facts about them.
 
@@ -210,20 +192,15 @@ class EncodedGroups:
     ----------
     sample : Sample
         Public facts; `groups` names the samples.
-    parts : sequence of EncodedSample
+    _parts : sequence of EncodedSample
         The samples, in that order; some may be empty where their sizes are not public.
-    partners : ndarray of int64 or None
+    _partners : ndarray of int64 or None
         Of samples of the same respondents, the place in the second of each one of the first.
     """
 
-    __slots__ = ("_partners", "_parts", "sample")
-
-    def __init__(
-        self, sample: Sample, parts: Sequence[EncodedSample], partners: IntArray | None = None
-    ) -> None:
-        self.sample = sample
-        self._parts = tuple(parts)
-        self._partners = partners
+    sample: Sample
+    _parts: Sequence[EncodedSample]
+    _partners: IntArray | None = None
 
     def __repr__(self) -> str:
         """Show the shape only."""

@@ -6,7 +6,7 @@ never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
@@ -498,6 +498,26 @@ def check_stated(respondent: object) -> None:
         raise TypeError(
             "respondent= must be stated, because it says whom epsilon protects: the column that "
             "says who answered, or None if each comparison is a unit of its own."
+        )
+
+
+def refuse_unused(present: Sequence[Any], used: Sequence[Any], name: str = "frame") -> None:
+    """Refuse a column of counts that nothing uses; given the columns and what messages call all."""
+    if COUNT in present and COUNT not in used:
+        raise ValueError(
+            f"{name} has a column {COUNT!r} that nothing uses: name it with counts={COUNT!r} if a "
+            f"row stands for so many comparisons, repeat rows that stand for so many respondents "
+            f"with frame.loc[frame.index.repeat(frame[{COUNT!r}])].drop(columns={COUNT!r}), else "
+            f"leave it out."
+        )
+
+
+def check_apart(first: IntArray, second: IntArray, columns: Iterable[str]) -> None:
+    """Refuse rows that compare an item with itself; given the names of the two columns."""
+    if (first == second).any():
+        raise ValueError(
+            f"columns {' and '.join(map(repr, columns))} must name two different items: at least "
+            f"one row compares an item with itself."
         )
 
 

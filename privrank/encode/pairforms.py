@@ -16,9 +16,9 @@ import pandas as pd
 from privrank.encode import frames
 from privrank.encode.roles import Columns, Names
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import check_items
+from privrank.util.checks import check_items, check_name
 
-Pair = tuple[Any, Any]
+Pair = tuple[int, int]
 
 CONVENTION = {"first": 1, "second": -1, "tie": 0}
 
@@ -85,8 +85,7 @@ def read_wide(
             "or in both orders: leave one out of pairs=, or use distinct_pairs=False if they are "
             "questions of their own."
         )
-    place = {label: k for k, label in enumerate(labels)}
-    first, second = np.array([[place[a], place[b]] for a, b in questions.values()]).T
+    first, second = np.array(list(questions.values())).T
     meaning = check_codes(codes)
     # melted column by column: the answers of a column are about one pair
     outcome = [
@@ -208,15 +207,10 @@ def _whole(table: pd.DataFrame, column: str | None) -> IntArray | None:
     return None if column is None else frames.whole_counts(table[column], column)
 
 
-def _column_of_ties(ties: object) -> str | None:
-    if ties is False:
-        return None
-    if not isinstance(ties, str):
-        raise TypeError(
-            f"ties must be the name of the column that says where ties are, or False if there are "
-            f"none, got {type(ties).__name__}."
-        )
-    return ties
+def _column_of_ties(ties: object) -> Any:
+    if ties is not False:
+        check_name(ties, "ties")
+    return ties or None
 
 
 def _read_pairs(
@@ -230,21 +224,13 @@ def _read_pairs(
     columns = Columns(frame, respondent)
     other = f", or the form of the data, as in {frames.AS_COMPARISONS}"
     table, labels, codes = columns.collect_rows(named, others, items, other)
-    unused = set(columns.names) - set(table.columns)
-    for role, name, what in (
-        ("counts", frames.COUNT, "if a row stands for so many comparisons"),
-        ("ties", "ties", "if it says where ties are"),
-    ):
-        if name in unused and (role in others or name == frames.COUNT):
-            remedy = f"name it with {role}={name!r} {what}, else drop it"
-            if role not in others:
-                remedy = "drop it, because the wins are counts already"
-            raise ValueError(f"frame has a column {name!r} that nothing uses: {remedy}.")
-    if (codes[0] == codes[1]).any():
+    frames.refuse_unused(columns.names, list(table.columns))
+    if "ties" in others and others["ties"] is None and "ties" in columns.names:
         raise ValueError(
-            f"columns {' and '.join(map(repr, named.values()))} must name two different items: at "
-            f"least one row compares an item with itself."
+            "frame has a column 'ties' that nothing uses: name it with ties='ties' if it says "
+            "where ties are, else drop it."
         )
+    frames.check_apart(codes[0], codes[1], named.values())
     return table, labels, codes
 
 
@@ -258,31 +244,28 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
             raise ValueError(
                 "items must be declared for an array: pass items=[...] in the order of its rows."
             )
-        labels, table = check_items(items), pd.DataFrame(matrix if matrix.ndim == 2 else [])
-        rows = columns = labels
-    else:
-        view = frames.open_frame(matrix, name)
-        names = frames.column_names(view)
-        table = frames.collect(view, names)
-        numeric = frames.numeric_columns(view, names)
-        text = [column for column in names if column not in numeric]
-        # rows are named by a column of text, by the index, or, without either, as the columns are
-        if len(text) == 1 and len(names) == len(table) + 1:
-            table = table.set_index(text[0])
-        elif len(names) == len(table) and table.index.equals(pd.RangeIndex(len(table))):
-            table = table.set_axis(names)
-        rows, columns = tuple(table.index), tuple(table.columns)
-        labels = check_items(columns if items is None else items)
+        matrix = pd.DataFrame(matrix if matrix.ndim == 2 else [])
+        if len(matrix.columns) == len(check_items(items)):
+            matrix.columns = pd.Index(check_items(items))
+    view = frames.open_frame(matrix, name)
+    names = frames.column_names(view)
+    table = frames.collect(view, names)
+    numeric = frames.numeric_columns(view, names)
+    text = [column for column in names if column not in numeric]
+    # rows are named by a column of text, by the index, or, without either, as the columns are
+    if len(text) == 1 and len(names) == len(table) + 1:
+        table = table.set_index(text[0])
+    elif len(names) == len(table) and table.index.equals(pd.RangeIndex(len(table))):
+        table = table.set_axis(names)
+    labels = check_items(tuple(table.columns) if items is None else items)
     wanted = [str(label) for label in labels]
-    if not sorted(map(str, rows)) == sorted(map(str, columns)) == sorted(wanted) or (
-        table.shape != (len(rows), len(columns))
-    ):
+    table = table.set_axis(table.index.map(str)).set_axis(table.columns.map(str), axis=1)
+    if not sorted(table.index) == sorted(table.columns) == sorted(wanted):
         raise ValueError(
             f"{name} must be a square matrix with one row and one column for each of the "
             f"{len(labels)} items: list them with items=[...], and name the rows as the columns, "
             f"in the index of a pandas frame or in a column of text."
         )
-    table = table.set_axis([str(row) for row in rows]).set_axis([str(c) for c in columns], axis=1)
     cells = table.loc[wanted, wanted]
     counts = np.column_stack([frames.real_numbers(cells[label]) for label in wanted])
     if np.nan_to_num(np.diagonal(counts)).any():
@@ -362,23 +345,17 @@ def _outcomes(
 def pairs_of_columns(
     others: Sequence[Any], items: object, pairs: object, sep: object
 ) -> tuple[dict[Any, Pair], Names]:
-    """Return which column asks for which pair, and the items."""
+    """Return which column asks for which pair, as places among the items, and the items."""
     if (pairs is None) == (sep is None):
         raise ValueError(
             "form='wide' needs to know which column asks for which pair, in one way: with "
             "pairs={'column': (item, item), ...}, or with sep= if the columns are named by two "
             "items and what stands between them."
         )
-    declared = None if items is None else check_items(items)
-    questions = _mapped(pairs) if sep is None else _separated(others, declared, sep)
-    met = tuple(dict.fromkeys(item for pair in questions.values() for item in pair))
-    labels = check_items(met) if declared is None else declared
-    if not set(met) <= set(labels):
-        raise ValueError("pairs must name declared items only: list all of them in items=[...].")
-    return questions, labels
-
-
-def _mapped(pairs: object) -> dict[Any, Pair]:
+    if sep is not None:
+        if not isinstance(sep, str) or not sep:
+            raise ValueError("sep must be the text between two names of items in that of a column.")
+        pairs = {name: tuple(name.split(sep)) for name in others if sep in str(name)}
     if (
         not isinstance(pairs, Mapping)
         or not pairs
@@ -388,47 +365,16 @@ def _mapped(pairs: object) -> dict[Any, Pair]:
     ):
         raise ValueError(
             "pairs must be a mapping {'column': (item, item), ...} with two different items for "
-            "each column."
+            "each column: sep= makes one if it stands once in the name of each column that asks "
+            "for a pair, and in no other."
         )
-    return {name: (first, second) for name, (first, second) in pairs.items()}
-
-
-def _separated(others: Sequence[Any], declared: Names | None, sep: object) -> dict[Any, Pair]:
-    """Return the pairs that names of columns spell."""
-    if not isinstance(sep, str) or not (sep or declared):
+    met = tuple(dict.fromkeys(item for pair in pairs.values() for item in pair))
+    labels = check_items(met if items is None else items)
+    # names of columns are texts, also where items are numbers
+    place = {str(label): k for k, label in enumerate(labels)}
+    if not set(map(str, met)) <= place.keys():
         raise ValueError(
-            "sep must be the text between two names of items in the name of a column; it may be "
-            "empty only if items=[...] says what the names are."
+            "pairs, or names of columns around sep=, must be of declared items only: list all of "
+            "them in items=[...], and check their names there."
         )
-    questions: dict[Any, Pair] = {}
-    for column in others:
-        parts = _split(column, declared, sep) if isinstance(column, str) else []
-        if len(parts) > 1 or any(first == second for first, second in parts):
-            raise ValueError(
-                f"column {column!r} must name two different items around sep= in one way only: say "
-                f"what it asks for with pairs=, or list the items in items=[...]."
-            )
-        if declared and sep and not parts and sep in str(column):
-            raise ValueError(
-                f"column {column!r} must name two of items= around sep={sep!r}, or not contain it: "
-                f"check the names in items=, and rename a column that asks for no pair."
-            )
-        if parts:
-            questions[column] = parts[0]
-    if not questions:
-        raise ValueError(
-            f"form='wide' found no column whose name is two items with {sep!r} between them: check "
-            f"sep= and items=, or say which column asks for which pair with pairs=."
-        )
-    return questions
-
-
-def _split(column: str, declared: Names | None, sep: str) -> list[Pair]:
-    """Return all ways to read the name of a column as two names with `sep` between them."""
-    # a separator may occur in a name, too: every cut that leaves two names counts
-    cuts = [k for k in range(1, len(column) - len(sep)) if column.startswith(sep, k)]
-    parts = [(column[:k], column[k + len(sep) :]) for k in cuts]
-    if declared is None:
-        return parts
-    known = {str(label): label for label in declared}
-    return [(known[a], known[b]) for a, b in parts if a in known and b in known]
+    return {name: (place[str(a)], place[str(b)]) for name, (a, b) in pairs.items()}, labels

@@ -10,13 +10,13 @@ columns and rules, never a cell's value.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from privrank.encode import frames
+from privrank.encode.ranks import check_ranks
 from privrank.encode.roles import Columns, Names, check_numeric, item_codes, only_for
 from privrank.privacy.draws import draw_orders
 from privrank.util.arrays import FloatArray, IntArray, blocks
@@ -177,13 +177,19 @@ def as_rankings(
     rng = check_rng(rng)
     homes = {"ranking": (ranking, ["long"]), "places": (places, ["orders"])}
     only_for(form, homes | {"order": (order, ["orders"])})
-    rules = Rules(ties == "random", missing, "ties='random'", "missing='random'")
     if form == "ranks":
-        ranks, labels, index = read_columns(frame, items, respondent, rules)
+        ranks, labels, index = read_columns(frame, items, respondent)
     elif form == "long":
-        ranks, labels, index = read_long(frame, items, respondent, rules, ranking, item, rank)
+        ranks, labels, index = read_long(frame, items, respondent, ranking, item, rank)
     else:
-        ranks, labels, index = read_orders(frame, items, respondent, rules, places, order)
+        ranks, labels, index = read_orders(frame, items, respondent, places, order)
+    check_ranks(
+        ranks,
+        remedies("ties='random'", "missing='random'"),
+        ties=ties == "random",
+        gaps=missing != "refuse",
+        bottom=missing == "bottom",
+    )
     draws = ties == "random" or missing != "refuse"
     complete = np.empty(ranks.shape, dtype=np.int64)
     m = len(labels)
@@ -193,6 +199,15 @@ def as_rankings(
         drawn = draw_orders(len(part), m, rng) if draws else np.zeros(part.shape, dtype=np.int64)
         complete[rows] = complete_ranks(part, drawn, anywhere=missing == "random")
     return pd.DataFrame(complete, index=index, columns=list(labels))
+
+
+def remedies(tied: str, unknown: str) -> dict[str, str]:
+    """Return what to do about ties and gaps, given the arguments that declare them."""
+    return {
+        "ties": f"use {tied} if they are tied",
+        "gaps": f"use {unknown} if the places of the missing items are unknown, missing='bottom' "
+        f"if they come after the others",
+    }
 
 
 def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> IntArray:
@@ -218,65 +233,8 @@ def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> Int
     return np.where(ranked, complete, order + 1) if anywhere else complete
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What is declared of ties and missing items.
-
-    `missing` is "refuse", "bottom", or another word for "nothing is known of their places". The
-    last two are the arguments that allow ties, and that declare missing items unknown.
-    """
-
-    ties: bool
-    missing: str
-    tied: str
-    unknown: str
-
-    def check_ranks(self, ranks: FloatArray, name: Any, m: int) -> None:
-        """Refuse numbers of a column that cannot be ranks among m items."""
-        given = ranks[~np.isnan(ranks)]
-        if not ((given >= 1) & (given <= m)).all():
-            rule = (
-                f"ranks from 1 (best) to {m}, the number of items, or be missing: recode other "
-                f"numbers as ranks, and check the items in items="
-            )
-        elif not self.ties and (given % 1 != 0).any():
-            rule = f"whole numbers: use {self.tied} if the others are ranks that items share"
-        elif (2 * given % 1 != 0).any():
-            rule = "ranks, whole or, where items share one, a half more: recode other numbers"
-        else:
-            return
-        raise ValueError(f"column {name!r} must hold {rule}.")
-
-    def check_rankings(self, ranks: FloatArray) -> None:
-        """Refuse ties and missing items that the caller has not declared.
-
-        And ranks that leave places empty above items that are said to come last.
-        """
-        ordered = np.sort(ranks, axis=1)  # NaN comes last, and equals nothing
-        if not self.ties and (ordered[:, 1:] == ordered[:, :-1]).any():
-            raise ValueError(
-                f"no two items may share a rank unless ties= allows it, and in at least one "
-                f"ranking some do: use {self.tied} if they are tied."
-            )
-        absent = np.isnan(ranks)
-        remedy = f"use {self.unknown} if the places of the missing items are unknown"
-        if self.missing == "refuse" and absent.any():
-            raise ValueError(
-                f"missing='refuse' means that every ranking is complete, and at least one is not: "
-                f"{remedy}, missing='bottom' if they come after the others."
-            )
-        number = ranks.shape[1] - absent.sum(axis=1)
-        # in every usual coding of ties, the last of k ranked items has a rank of at most k
-        if self.missing == "bottom" and (np.where(absent, 0.0, ranks).max(axis=1) > number).any():
-            raise ValueError(
-                f"missing='bottom' means that items without a rank come after the others, and at "
-                f"least one ranking leaves a rank above them empty: {remedy}, or number the ranked "
-                f"ones from 1."
-            )
-
-
 def read_columns(
-    frame: object, items: object, respondent: str | None, rules: Rules, *, ratings: bool = False
+    frame: object, items: object, respondent: str | None, *, ratings: bool = False
 ) -> Ranked:
     """Read data with a column per item that holds its rank or, as negative ranks, its rating."""
     if ratings and items is None:
@@ -296,10 +254,6 @@ def read_columns(
             )
         # only the order of ratings counts, of which the highest is the best
         ranks = pd.DataFrame(-ranks).rank(axis=1, method="min").to_numpy(dtype=np.float64)
-    else:
-        for k, name in enumerate(labels):
-            rules.check_ranks(ranks[:, k], name, len(labels))
-    rules.check_rankings(ranks)
     return ranks, labels, index
 
 
@@ -307,7 +261,6 @@ def read_orders(
     frame: object,
     items: object,
     respondent: str | None,
-    rules: Rules,
     places: object,
     order: str | None,
 ) -> Ranked:
@@ -315,20 +268,15 @@ def read_orders(
     if order is not None and places is not None:
         raise ValueError("places= and order= name the same answers twice: leave one of them out.")
     columns = Columns(frame, respondent)
-    read = (
-        _read_places(columns, items, places)
-        if order is None
-        else _read_texts(columns, items, order)
-    )
-    rules.check_rankings(read[0])
-    return read
+    if order is None:
+        return _read_places(columns, items, places)
+    return _read_texts(columns, items, order)
 
 
 def read_long(
     frame: object,
     items: object,
     respondent: str | None,
-    rules: Rules,
     ranking: str | None,
     item: str,
     rank: str,
@@ -343,7 +291,6 @@ def read_long(
     table, labels, (code,) = columns.collect_rows({"item": item}, {"rank": rank}, items)
     check_numeric(columns.view, [rank], "the ranks", "rank=")
     values = frames.numbers(table[rank])
-    rules.check_ranks(values, rank, len(labels))
     identity = list(columns.owners.values())
     # rankings are numbered by first appearance
     groups = table.groupby(identity, sort=False, observed=True)
@@ -351,7 +298,6 @@ def read_long(
     first = np.unique(number, return_index=True)[1]
     fault = f"column {item!r}: check that {' and '.join(map(repr, identity))} identify a ranking"
     ranks = _pivoted(number, code, values, (len(first), len(labels)), fault)
-    rules.check_rankings(ranks)
     index = pd.MultiIndex.from_frame(table[identity].iloc[first])
     return ranks, labels, index if len(identity) > 1 else index.get_level_values(0)
 
@@ -403,18 +349,9 @@ def _read_texts(columns: Columns, items: object, order: str) -> Ranked:
     """Read orders written as texts, such as ``"tea > milk = juice"``, in one column."""
     check_name(order, "order")
     table, index = columns.collect_wide("order", [order])
-    if items is None:
-        raise ValueError(
-            "items must be declared for orders in texts: pass items=[...] with all names, because "
-            "a list read off the answers would reveal them."
-        )
-    labels = check_items(items)
+    labels = frames.declared_items(columns.frame, [], items)
+    # a name that has > or = in it is not found again in any text
     names = {str(label).strip(): k for k, label in enumerate(labels)}
-    if any(mark in name for name in names for mark in ">="):
-        raise ValueError(
-            "items must have names without > and =, which separate items in a text order: rename "
-            "such an item, and in the orders too."
-        )
     key = frames.key_of(table[order])
     if not all(isinstance(text, str) for text in key.values):
         raise TypeError(

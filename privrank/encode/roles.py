@@ -79,13 +79,8 @@ class Columns:
         Given the argument that names them, and whether it is `declared`. Counts of equal rows are
         refused unless they are declared columns, as a row is one respondent's.
         """
-        if frames.COUNT in self.names and not (
-            frames.COUNT in self.owners.values() or (declared and frames.COUNT in columns)
-        ):
-            raise ValueError(
-                f"frame has a column {frames.COUNT!r} that nothing uses: if a row stands for so "
-                f"many respondents, repeat it with {repeated(frames.COUNT)}, else drop the column."
-            )
+        used = [*self.owners.values(), *(columns if declared else ())]
+        frames.refuse_unused(self.names, used)
         table = self.collect({role: columns})
         if not self.owners:
             return table, table.index
@@ -134,11 +129,6 @@ def item_codes(names: pd.Series[Any], labels: Names, remedy: str = "") -> IntArr
             f"items=, as the column's own distinct values compared with items= will show{remedy}."
         )
     return places
-
-
-def repeated(column: object) -> str:
-    """Return the call that repeats a row as often as a column says."""
-    return f"frame.loc[frame.index.repeat(frame[{column!r}])].drop(columns={column!r})"
 
 
 def check_numeric(view: frames.Frame, columns: Sequence[Any], what: str, remedy: str) -> None:

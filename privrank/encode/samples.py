@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from privrank.encode import frames
 from privrank.encode.encoded import EncodedSample, Units, declared_codes, open_rows, units_of
+from privrank.encode.ranks import check_ranks
 from privrank.plans.nullmodel import (
+    RANK_REMEDIES,
     Missing,
     Purpose,
     as_declared,
     formula_options,
-    rank_remedy,
     refuse_partial,
 )
 from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
@@ -81,12 +82,9 @@ def encode_rankings(
         table, labels = _rank_columns(frame, declared, respondent)
         given = rank_cells(table[list(labels)])
     partial = ties or missing is not None
-    if least == 0 and len(given) == 0:
-        ranks = np.zeros(given.shape, dtype=np.int64)
-    elif partial:
-        ranks = check_partial(given, ties, missing, purpose)
-    else:
-        ranks = check_ranks(given, purpose)
+    if least > 0 or len(given) > 0:
+        check_ranks(given, RANK_REMEDIES[purpose], ties=ties, gaps=missing is not None)
+    ranks = half_codes(given, missing) if partial else np.array(given, dtype=np.int64, order="C")
     units = Units(len(ranks), bound) if table is None else _units(table, respondent, bound)
     sample = _facts("rankings", labels, units, least)
     if partial and purpose != "consensus":
@@ -350,65 +348,10 @@ def rank_cells(table: pd.DataFrame) -> NDArray[Any]:
     return table.to_numpy() if whole else frames.numbers(table)
 
 
-def check_ranks(cells: NDArray[Any], purpose: Purpose) -> IntArray:
-    """Return a copy of the ranks as integers; refuse rows that are no permutation of 1..m."""
-    n, m = cells.shape
-    frames.check_rows(n, "rankings")
-    if cells.dtype.kind == "f" and np.isnan(cells).any():
-        raise ValueError(
-            f"every row of rankings must hold the ranks 1 to {m}, and at least one is incomplete: "
-            f"{rank_remedy(purpose, 'gaps')}."
-        )
-    if cells.min() < 1 or cells.max() > m:
-        raise ValueError(
-            f"every row of rankings must hold the ranks 1 to {m}, and at least one cell is not "
-            f"among them: rank the {m} items anew, or name the item columns with items=[...]."
-        )
-    ranks = np.array(cells, dtype=np.int64, order="C")
-    # mark rank r of row i as seen at i m + r - 1: all are seen where no row has a tie
-    place = ranks + np.arange(-1, n * m - 1, m)[:, None]
-    seen = np.zeros(n * m, dtype=bool)
-    seen[place.ravel()] = True
-    whole = cells.dtype.kind != "f" or bool((ranks == cells).all())
-    if not (whole and seen.all()):
-        raise ValueError(
-            f"every row of rankings must hold each of the ranks 1 to {m} once, and at least one "
-            f"has a tie: {rank_remedy(purpose, 'ties')}."
-        )
-    return ranks
-
-
-def check_partial(
-    cells: NDArray[Any], ties: bool, missing: Missing | None, purpose: Purpose
-) -> IntArray:
-    """Return twice the ranks, and a code where one is missing; refuse numbers that are no ranks."""
-    m = cells.shape[1]
-    frames.check_rows(len(cells), "rankings")
-    cells = cells.astype(np.float64, copy=False)
-    gaps = np.isnan(cells)
-    if missing is None and gaps.any():
-        raise ValueError(
-            f"rankings must have no missing cell unless missing= says what one means: "
-            f"{rank_remedy(purpose, 'gaps')}."
-        )
-    # twice the ranks are whole numbers; what is infinite becomes -1 and is refused
-    codes = np.nan_to_num(2 * cells, nan=2.0, posinf=-1.0, neginf=-1.0)
-    if not ((codes >= 2) & (codes <= 2 * m) & (codes % 1 == 0)).all():
-        raise ValueError(
-            f"rankings must hold ranks from 1 to {m} (2.5 for two items that share the places 2 "
-            f"and 3) or missing values, and at least one cell is neither: name the item columns "
-            f"with items=[...]."
-        )
-    codes[gaps] = 2 * m + 2 if missing == "bottom" else 0
-    if not ties:
-        listed = np.sort(codes, axis=1)
-        shared = (np.diff(listed, axis=1) == 0) & (listed[:, 1:] > 0) & (listed[:, 1:] <= 2 * m)
-        if shared.any() or (codes % 2 != 0).any():
-            raise ValueError(
-                f"rankings must have no shared ranks, and at least one does: "
-                f"{rank_remedy(purpose, 'ties')}."
-            )
-    return np.asarray(codes, dtype=np.int64)
+def half_codes(cells: NDArray[Any], missing: Missing | None) -> IntArray:
+    """Return twice the ranks, which are whole numbers, and a code where one is missing."""
+    code = 2 * cells.shape[1] + 2 if missing == "bottom" else 0
+    return np.nan_to_num(2.0 * cells, nan=code).astype(np.int64)
 
 
 def count_orders(ranks: IntArray) -> IntArray:

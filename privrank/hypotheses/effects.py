@@ -26,20 +26,11 @@ IntArray = NDArray[np.int64]
 MOST_THETA = 50.0
 """A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
 
-STANDARD = 0.1
-"""Total variation distance from H0 at which summaries state the power."""
-
 MOST_ENUMERATED = 1_000_000
 """Choices of two categories up to which all counts are gone through."""
 
-_QUICK, _REPLICATES = 1_500_000, 200
-"""Cells that a summary simulates at most, and replicates, of which 20 are the fewest."""
-
 _LISTED = 10_000
 """Rankings of two items of which all samples are listed."""
-
-_PER_CATEGORY = 20
-"""Cells of rankings that take about as long to simulate as all choices of one category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,27 +294,6 @@ class PowerStudy:
             self._curve().at, power, replicates, start=against.start, most=against.most
         )
         return against.stated(solved, power, self.alpha)
-
-    def standard(self) -> tuple[float, float, float | None] | None:
-        """Return the power at the distance `STANDARD`, its Monte Carlo error, and phi for rankings.
-
-        None where that would take long, where no alternative has that distance, and where rankings
-        are completed, as power depends on how much of them is left open.
-        """
-        sample = self.release.sample
-        choices = sample.kind == "choices"
-        cells = len(sample.items) * (_PER_CATEGORY if choices else sample.nobs)
-        if isinstance(self.asked, Statistic) and self.asked.sampler is not None:
-            cells = 1 if self.asked.quick else _QUICK
-        replicates = min(_QUICK // cells, _REPLICATES)
-        if replicates < 20 or sample.completed or (self.null.probabilities and not choices):
-            return None
-        against = self._against
-        effect = against.at_distance(STANDARD)
-        if effect is None:
-            return None
-        phi = None if choices else against.model(effect).phi
-        return (*self._curve().at(effect, replicates), phi)
 
 
 def detectable_between(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -87,11 +87,7 @@ class NullModel:
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""
-        return {
-            "probabilities": list(self.probabilities),
-            "theta": self.theta,
-            "center": list(self.center),
-        }
+        return asdict(self)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> NullModel:

@@ -56,8 +56,6 @@ class Statistic:
     sampler : callable or None
         Maps an effect and a generator to simulated data as `value` takes them, where these are no
         rankings or choices, such as reports; else None.
-    quick : bool
-        Whether that takes no longer for many units than for few.
     """
 
     name: str
@@ -71,7 +69,6 @@ class Statistic:
     randomised: bool = False
     coarse: Callable[[int], Statistic] | None = None
     sampler: Callable[[float, np.random.Generator], Any] | None = None
-    quick: bool = False
 
 
 @dataclass(frozen=True, slots=True)

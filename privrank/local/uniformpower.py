@@ -72,7 +72,6 @@ class Collection:
             value=_drawn,
             null=self.null,
             sampler=self.simulated,
-            quick=self.bits,
         )
 
     def null(self, draws: int) -> Null:

@@ -46,7 +46,7 @@ Purpose = Literal["test", "closeness", "consensus"]
 
 _ALIKE = "come about alike in all groups, and only there, have"
 
-_REMEDIES = {
+RANK_REMEDIES: dict[Purpose, dict[str, str]] = {
     "test": {
         "ties": "have such items put in an order drawn from H0, with ties='complete'",
         "gaps": "say what it means to be left out with missing='bottom', to be below the listed "
@@ -65,6 +65,13 @@ _REMEDIES = {
         "known, which counts half a vote for each order of a pair",
     },
 }
+"""Advice that keeps what is promised: the level of a test, or the votes of a consensus.
+
+Uniformly random orders are exact under a uniform null and under no other (the notes of
+:func:`privrank.as_rankings`). Rankings of any null may be completed by draws from it, given what
+was reported. Groups stay exchangeable whatever the completion, if both the rankings and what is
+left out of them have the same distribution in all groups.
+"""
 
 
 def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullModel:
@@ -245,19 +252,6 @@ def answers_behind(
     left = number - int(counts.sum())
     counts[np.argsort(counts - p * number, kind="stable")[:left]] += 1
     return counts
-
-
-def rank_remedy(purpose: Purpose, fault: Literal["ties", "gaps"]) -> str:
-    """Return advice that keeps what is promised: the level of a test, or the votes of a consensus.
-
-    Notes
-    -----
-    **Validity.** Uniformly random orders are exact under a uniform null and under no other (the
-    notes of :func:`privrank.as_rankings`). Rankings of any null may be completed by draws from it,
-    given what was reported. Groups stay exchangeable whatever the completion, if both the rankings
-    and what is left out of them have the same distribution in all groups.
-    """
-    return _REMEDIES[purpose][fault]
 
 
 def as_declared(ties: object, missing: object) -> tuple[bool, Missing | None]:

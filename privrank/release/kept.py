@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from privrank.release.release import Release
 
@@ -36,30 +37,20 @@ class FitError(Exception):
         )
 
 
-class kept:
+@contextmanager
+def kept(release: Release, reader: str) -> Iterator[None]:
     """Raise whatever fails inside a ``with`` block as a `FitError` that holds the release.
 
     Every public fit computes its result in such a block, and measures a second stage in one: once
-    epsilon is spent, numerics may fail, but the user can always read what was drawn.
+    epsilon is spent, numerics may fail, but the user can always read what was drawn. Interruptions
+    pass as they are.
 
     Parameters
     ----------
     release, reader
         Those of the :class:`FitError`.
     """
-
-    def __init__(self, release: Release, reader: str) -> None:
-        self._release, self._reader = release, reader
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Raise a failure with the release; interruptions pass as they are."""
-        if isinstance(error, Exception):
-            raise FitError(self._release, self._reader) from error
+    try:
+        yield
+    except Exception as error:
+        raise FitError(release, reader) from error

@@ -20,7 +20,7 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSourc
 from privrank.release.archived import archive, read_archive, verify
 from privrank.release.names import REJECTED
 from privrank.release.plan import Noise, PartPlan, Plan
-from privrank.release.survey import Design, Sample
+from privrank.release.survey import Design, Sample, record_of, survey_of
 from privrank.util.arrays import own
 
 IntArray = NDArray[np.int64]
@@ -212,7 +212,7 @@ class Release:
             "mechanism": self.mechanism,
             "method": self.plan.method,
             "settings": {name: _number(value) for name, value in self.plan.settings.items()},
-            "design": self.survey.to_record(),
+            "design": record_of(self.survey),
             "epsilon": _number(self.epsilon),
             "delta": self.delta,
             "rho": None if self.plan.rho is None else _number(self.plan.rho),
@@ -241,7 +241,7 @@ class Release:
         )
         return cls(
             plan=plan,
-            survey=_survey(record["design"]),
+            survey=survey_of(record["design"]),
             source=record["source"],
             values={name: _whole(part["values"]) for name, part in record["parts"].items()},
             tie_break=tuple(record["tie_break"]),
@@ -299,12 +299,6 @@ def archived_link(record: object, link: Link | None) -> Link:
             f"unless it is a privrank.Link of yours."
         )
     return find(link)
-
-
-def _survey(record: Mapping[str, Any]) -> Design | Sample:
-    if record["kind"] in ("public", "private"):
-        return Design.from_record(record)
-    return Sample.from_record(record)
 
 
 def distribution_name(noise: Noise | None) -> str:

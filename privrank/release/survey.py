@@ -185,15 +185,6 @@ class Covariates:
         levels = [levels for _, levels in self.factors]
         return tuple(dict(zip(names, each, strict=True)) for each in product(*levels))
 
-    def to_record(self) -> dict[str, Any]:
-        """Return a JSON-ready mapping."""
-        return _record_of(self)
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Covariates:
-        """Rebuild from :meth:`to_record`."""
-        return cls(**_facts_of(record))
-
 
 def scaled_position(values: FloatArray, low: float, high: float) -> IntArray:
     """Return numbers within bounds, scaled to [-1, 1], in lattice steps."""
@@ -266,19 +257,6 @@ class PairCounts:
         upper = np.zeros((items, items))
         upper[self.first, self.second] = self.count
         return np.asarray(upper + upper.T)
-
-    def to_record(self) -> dict[str, Any]:
-        """Return a JSON-ready mapping; equal counts shrink to their number."""
-        if self.origin == "equal":
-            return {"origin": "equal", "each": float(self.count[0])}
-        return _record_of(self)
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], items: int) -> PairCounts:
-        """Rebuild from :meth:`to_record`."""
-        if record["origin"] == "equal":
-            return cls.equal(items, record["each"])
-        return cls(**record)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -365,26 +343,6 @@ class Design:
             return self.pairs.total
         return float(self.nobs * self.sensitivity.effective_rows)
 
-    def to_record(self) -> dict[str, Any]:
-        """Return a JSON-ready mapping."""
-        record = _record_of(self)
-        record["pairs"] = None if self.pairs is None else self.pairs.to_record()
-        if self.covariates is None:
-            del record["covariates"]
-        else:
-            record["covariates"] = self.covariates.to_record()
-        return record
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Design:
-        """Rebuild from :meth:`to_record`."""
-        facts = _facts_of(record)
-        if record["pairs"] is not None:
-            facts["pairs"] = PairCounts.from_record(record["pairs"], len(record["items"]))
-        if "covariates" in record:
-            facts["covariates"] = Covariates.from_record(record["covariates"])
-        return cls(**facts)
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -434,30 +392,41 @@ class Sample:
         """Numbers of units of the groups, where they are public."""
         return tuple(size for _, size in self.groups if size is not None)
 
-    def to_record(self) -> dict[str, Any]:
-        """Return a JSON-ready mapping."""
-        return _record_of(self)
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Sample:
-        """Rebuild from :meth:`to_record`."""
-        return cls(**_facts_of(record))
-
-
-def _record_of(facts: Any) -> dict[str, Any]:
-    """Return public facts by name, arrays and tuples as the lists that JSON has."""
-    return {part.name: _listed(getattr(facts, part.name)) for part in fields(facts)}
+def record_of(facts: Any) -> dict[str, Any]:
+    """Return public facts by name, as JSON has them, without what the design does not have."""
+    values = {part: getattr(facts, part.name) for part in fields(facts)}
+    return {
+        part.name: _plain(value)
+        for part, value in values.items()
+        if value is not None or part.default is not None
+    }
 
 
-def _listed(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    if isinstance(value, PairCounts) and value.origin == "equal":
+        return {"origin": "equal", "each": float(value.count[0])}
+    if isinstance(value, Covariates | PairCounts):
+        return record_of(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
-    return [_listed(entry) for entry in value] if isinstance(value, tuple) else value
+    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
 
 
-def _facts_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the archived facts by name, lists as tuples."""
-    return {name: _tupled(value) for name, value in record.items()}
+def survey_of(record: Mapping[str, Any]) -> Design | Sample:
+    """Return the public facts that :func:`record_of` has written."""
+    facts = {name: _tupled(value) for name, value in record.items()}
+    if record["kind"] not in ("public", "private"):
+        return Sample(**facts)
+    if (pairs := record["pairs"]) is not None:
+        equal = pairs["origin"] == "equal"
+        facts["pairs"] = (
+            PairCounts.equal(len(facts["items"]), pairs["each"]) if equal else PairCounts(**pairs)
+        )
+    if "covariates" in record:
+        covariates = record["covariates"].items()
+        facts["covariates"] = Covariates(**{name: _tupled(value) for name, value in covariates})
+    return Design(**facts)
 
 
 def _tupled(value: Any) -> Any:

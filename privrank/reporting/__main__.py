@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,8 +27,6 @@ TOP = 2
 
 # Each survey is fitted at these multiples of the main epsilon.
 MULTIPLES = (0.5, 1.0, 2.0)
-
-Fit = Callable[[datasets.Survey, float, Budget], BTLResult | AggregationResult]
 
 
 def _worths(survey: datasets.Survey, epsilon: float, budget: Budget) -> BTLResult:
@@ -71,23 +69,18 @@ def _ledger(path: Path, survey: datasets.Survey) -> Budget:
 
 def _read(path: Path, survey: datasets.Survey, epsilon: float) -> Any:
     """Return an archived result, which must be what the name of its file says."""
+    kind = BTLResult if "-worths-" in path.name else AggregationResult
     try:
         result: Any = from_json(path.read_text(encoding="utf-8"))
+        shown = (type(result), result.items, result.nobs, result.epsilon, result.release.source)
     except (ValueError, KeyError, TypeError):
-        _stop(f"{path} is not a release any more: restore it, or spend anew with --fresh.")
-    kind = BTLResult if "-worths-" in path.name else AggregationResult
-    shown = (type(result), result.items, result.nobs, result.epsilon, result.release.source)
+        shown = None
     if shown != (kind, survey.items, len(survey.students), epsilon, "secure"):
-        _stop(
-            f"{path} holds another release than its name says: restore it, or spend anew with "
-            f"--fresh."
-        )
+        _stop(f"{path} holds no such release as its name says: restore it, or delete it.")
     return result
 
 
-def investigate(
-    survey: datasets.Survey, store: Path, epsilon: float, fresh: bool
-) -> dict[str, Any]:
+def investigate(survey: datasets.Survey, store: Path, epsilon: float) -> dict[str, Any]:
     """Return results of a survey by heading: what the archive lacks is spent, and written there.
 
     **Privacy.** The ledger is on disk: what a release costs is in the file before its noise is
@@ -95,15 +88,12 @@ def investigate(
     understates it.
     """
     name, budget = survey.name.capitalize(), _ledger(store / f"{survey.name}.ledger", survey)
-    wanted: list[tuple[str, Fit, float]] = [
-        ("worths", _worths, epsilon * multiple) for multiple in MULTIPLES
-    ]
-    wanted.append(("consensus", _consensus, epsilon))
     results = []
-    for what, fit, share in wanted:
+    for fit, share in (*((_worths, epsilon * each) for each in MULTIPLES), (_consensus, epsilon)):
+        what = fit.__name__.strip("_")
         path = store / f"{survey.name}-{what}-epsilon-{repr(share).removesuffix('.0')}.json"
         # paid for first, written whole, then read back: what is shown is what is archived
-        if fresh or not path.exists():
+        if not path.exists():
             print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {share:g} ...")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivrankWarning)  # the summary says it too
@@ -148,17 +138,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="epsilon of each survey's main fit, per respondent; half and twice as much are spent "
         "besides, to show what epsilon buys (default: 1)",
     )
-    parser.add_argument(
-        "--fresh",
-        action="store_true",
-        help="draw new releases and spend again; the ledger keeps what was spent before",
-    )
     arguments = parser.parse_args(argv)
     out: Path = arguments.out
     chapters: dict[str, Any] = {}
     try:
         for load in (datasets.load_university, datasets.load_immigration):
-            chapters |= investigate(load(), out / "releases", arguments.epsilon, arguments.fresh)
+            chapters |= investigate(load(), out / "releases", arguments.epsilon)
         title = "Two preference surveys under differential privacy"
         page = report(chapters, out / "index.html", title=title)
     except OSError as error:

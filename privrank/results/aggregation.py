@@ -20,7 +20,6 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
 from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots, tables
-from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import RANK_OF, Result
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
@@ -94,12 +93,10 @@ class AggregationResult(Result):
     def _about_pairs(self) -> Statements:
         """Return what is stated, if it is about pairs."""
         if self.stated is None or self.stated.fractions is None:
-            remedy = (
-                "use a protocol that asks about pairs"
-                if self.release.local
-                else "fit with releases='pairs' for statements about pairs"
+            raise ValueError(
+                f"{self.release.mechanism} releases no pair fractions: fit with releases='pairs', "
+                f"or use a protocol that asks about pairs."
             )
-            raise ValueError(f"{self.release.mechanism} releases no pair fractions: {remedy}.")
         return self.stated
 
     def _in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
@@ -184,14 +181,10 @@ class AggregationResult(Result):
     def _scores(self) -> Statements:
         """Return what is stated about Borda scores."""
         if self.stated is None or not self._scored:
-            remedy = (
-                "use a protocol that asks everybody for a random part"
-                if self.release.local
-                else "fit with method='auto'"
-            )
             raise ValueError(
-                f"{self.release.mechanism} releases no Borda scores: {remedy} for these and for "
-                f"intervals of ranks."
+                f"{self.release.mechanism} releases no Borda scores, which intervals of ranks "
+                f"need: fit with method='auto', or use a protocol that asks everybody for a random "
+                f"part."
             )
         return self.stated
 
@@ -235,9 +228,9 @@ class AggregationResult(Result):
     def _score(self) -> Part:
         part = self.release.parts.get(SCORE)
         if part is None:
-            remedy = "the local model has no estimate" if self.release.local else ""
             raise ValueError(
-                f"the Kemeny score was not released: {remedy or 'fit with score_share=0.1'}."
+                "the Kemeny score was not released: fit with score_share=0.1, where one is trusted "
+                "with the rankings."
             )
         return part
 
@@ -423,7 +416,7 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
     if gap := release.found.get("gap"):
         notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
     notes += [f"Warning: {caution}" for caution in cautions(release)]
-    notes.append(holds_if(["sample"] if of_sample else assumptions(release)))
+    notes.append(guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)))
     notes += [
         guarantee.promise(release, "the rankings"),
         *guarantee.level_notes(release, "ranking"),
@@ -438,15 +431,10 @@ def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
     """Return what is said of the errors of reports, and of pairs that nobody was asked about."""
     notes = [
         "Standard errors hold sampling and random responses together, by how reports vary; no "
-        "noise was added to them."
+        "noise was added to them.",
+        "Estimates are unbiased, so that they may lie outside of what a fraction or a Borda score "
+        "can be; intervals do not.",
     ]
-    largest = {"borda": len(frame) - 1, "over_next": 1}
-    shown = [name for name in largest if name in frame]
-    if any(((frame[name] < 0) | (frame[name] > largest[name])).any() for name in shown):
-        notes.append(
-            "Estimates are unbiased, so that they may lie outside of what a fraction or a Borda "
-            "score can be; intervals do not."
-        )
     if PAIR_COUNTS not in release.parts:
         return [*notes, "Reports are of whole rankings, and say nothing about single pairs."]
     counts = release.parts[PAIR_COUNTS].values
@@ -468,15 +456,8 @@ def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
 def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:
     """Return why the order contradicts a printed majority, or Borda scores, where it does."""
     minority = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
-    if minority and rule == "EB-Kemeny":
-        return [
-            "Where over next is below 1/2, the other pairs say that this majority is due to noise."
-        ]
-    if minority and rule in ("Borda", "Copeland"):
+    if minority and rule in ("Borda", "Copeland", "EB-Kemeny"):
         return [f"Where over next is below 1/2: {rule}'s order need not follow every majority."]
     if "borda" in frame and rule in ("Kemeny", "EB-Kemeny") and np.any(np.diff(frame["borda"]) > 0):
-        return [
-            "Where Borda scores rise, the majorities of pairs, which this order follows, are not "
-            "those of mean ranks."
-        ]
+        return ["Where Borda scores rise: this order follows the majorities of pairs."]
     return []

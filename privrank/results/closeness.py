@@ -5,26 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
+from privrank.hypotheses.details import contrasts, half_widths
 from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
 from privrank.hypotheses.statistic import Comparison
 from privrank.plans.closeness import DISTANCES
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.release import Part
+from privrank.release.release import Part, Release
+from privrank.release.survey import Sample
 from privrank.results import guarantee, plots
-from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
-from privrank.results.details import (
-    detail_frame,
-    detail_words,
-    hypotheses_of,
-    plot_details,
-)
 from privrank.results.rejections import comparison_rejects
 from privrank.results.tables import Table, format_pvalue, interval_heads
-from privrank.results.testnotes import BIT, between_groups, redrawn
+from privrank.results.testnotes import BIT, NO_EVIDENCE, SMALLEST, between_groups, redrawn
 from privrank.util.checks import check_count, check_flag
 
 _COMPLETED = (
@@ -39,6 +38,12 @@ _IDEAL_ARITHMETIC = (
 
 # What is released, by the form of a decision.
 _MECHANISMS = {None: "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}
+
+
+_REST = "the others"
+
+# Clear differences that a summary spells out.
+_MOST_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -246,7 +251,7 @@ class ClosenessResult(Result):
                 "no totals by group were released: fit with details_epsilon=... for what differs."
             )
         level = self._level(alpha)
-        return detail_frame(self.release, level)
+        return _detail_frame(self.release, level)
 
     @once
     def _details(self) -> pd.DataFrame | None:
@@ -254,7 +259,12 @@ class ClosenessResult(Result):
 
     def plot_details(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw what differs: the intervals of `details`, where totals were released."""
-        return plot_details(self.release, self.details(), self.alpha, ax)
+        label = "difference of mean ranks (left: ranked higher)"
+        if self.release.sample.kind == "choices":
+            label = "difference of shares (right: chosen more often)"
+        level = f"{100 * (1 - self.alpha):g} % intervals,\nall at once, privacy noise included"
+        caption = guarantee.caption(self.release)
+        return plots.differences(self.details(), f"{label}; {level}", caption, ax=ax)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: p-value, decision, effect, and how many differences are clear."""
@@ -311,13 +321,13 @@ class ClosenessResult(Result):
             columns=("", *cells),
             rows=((self.asked.name, *cells.values()),),
             notes=(
-                hypotheses_of(sample),
+                _hypotheses_of(sample),
                 self._verdict(),
                 *between_groups(self.asked, sample),
                 *self._effect_words(interval),
-                *detail_words(release, self._details(), self.alpha),
+                *_detail_words(release, self._details(), self.alpha),
                 *([_COMPLETED] if sample.completed else []),
-                holds_if(assumptions(release)),
+                guarantee.holds_if(guarantee.assumptions(release)),
                 guarantee.promise(release, self._protected()),
                 *([_IDEAL_ARITHMETIC] if arithmetic else []),
                 *(guarantee.seed_notes([release]) if details else []),
@@ -365,12 +375,12 @@ class ClosenessResult(Result):
         sample = self.release.sample
         if self.reject:
             return ""
-        line = "detectable_effect() of this result computes the smallest difference"
+        line = SMALLEST
         if sample.private_labels:
             line = "pr.power.ClosenessPower computes, for groups of sizes that you suppose, which"
         if sample.paired:
             line = "simulate pairs of your own for the difference"
-        return f" That is no evidence of equality: {line} that this design finds."
+        return f" {NO_EVIDENCE.format(line)}"
 
     def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
         part, distance = self._effect, self.asked.distance
@@ -406,14 +416,10 @@ class ClosenessResult(Result):
             If no effect was released: of a p-value there is nothing to draw.
         """
         low, high = self.conf_int()
-        return plots.effect(
-            self.effect or 0.0,
-            (low, high),
-            label=self.asked.name,
-            caption=f"Closeness, {guarantee.caption(self.release)}",
-            level=1 - self.alpha,
-            ax=ax,
-        )
+        numbers = {"effect": self.effect, "lower": low, "upper": high}
+        label = f"{self.asked.name}; {100 * (1 - self.alpha):g} % interval, privacy noise included"
+        caption = f"Closeness, {guarantee.caption(self.release)}"
+        return plots.effect(pd.DataFrame(numbers, [""]), label, caption, ax=ax)
 
     def _estimates(self) -> dict[str, Any]:
         shown: dict[str, Any] = {
@@ -431,3 +437,95 @@ class ClosenessResult(Result):
             f"rejected at {self.alpha:g}": "yes" if self.reject else "no",
             "effect": self.effect,
         }
+
+
+def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
+    """Return every comparison of every item with its interval, all at once at 1 - alpha.
+
+    Differences of shares for choices, of mean ranks for rankings.
+    """
+    sample = release.sample
+    items = [int(place) for place in str(release.plan.settings[DETAILS]).split()]
+    # scores lie between 0 and 1: mean ranks are (m - 1) times the mean of theirs, plus 1
+    largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
+    parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
+    distribution, step = parts[0].distribution, parts[0].step / largest
+    assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
+    totals = np.array([part.values for part in parts]) * step
+    if totals.shape[1] > len(items):
+        totals = totals[:, items]
+    sizes = np.array(sample.sizes, dtype=np.float64)
+    compared = contrasts(len(sizes))
+    difference = np.array([contrast.weights(sizes) @ totals for contrast in compared])
+    # no difference of mean scores is beyond 1, so that neither are the ends of an interval
+    widths = half_widths(totals, sizes, distribution, step, alpha)
+    low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-widths, widths))
+    names = [name for name, _ in sample.groups]
+    others = [names[c.second[0]] if len(c.second) == 1 else _REST for c in compared]
+    return pd.DataFrame(
+        {
+            "item": [sample.items[place] for place in items] * len(compared),
+            "group": np.repeat([names[contrast.first[0]] for contrast in compared], len(items)),
+            "other": np.repeat(others, len(items)),
+            "difference": largest * np.clip(difference, -1.0, 1.0).ravel(),
+            "lower": largest * low.ravel(),
+            "upper": largest * high.ravel(),
+            "clear": ((low > 0) | (high < 0)).ravel(),
+        }
+    )
+
+
+def _hypotheses_of(sample: Sample) -> str:
+    """Return H0 and H1 of a comparison of samples in words, and the groups."""
+    sizes = ", ".join(name if size is None else f"{name} {size}" for name, size in sample.groups)
+    by = f" by {sample.group_column}" if sample.group_column else ""
+    hypotheses = f"the {sample.kind} of all groups have the same distribution. H1: they have not"
+    if sample.paired:
+        hypotheses = f"the two {sample.kind} of a respondent are exchangeable. H1: they are not"
+    return f"H0: {hypotheses}. Groups{by}: {sizes}."
+
+
+def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> tuple[str, ...]:
+    """Return the clear differences in sentences, the clearest first, and how many there are."""
+    if frame is None:
+        return ()
+    rankings = release.sample.kind == "rankings"
+    what = "mean ranks" if rankings else "shares"
+    cost = ""
+    if release.source != "none":
+        cost = f", for epsilon {release.parts[f'{DETAILS} 0'].epsilon:.4g} of the total"
+    head = (
+        f"What differs, from {what} by group{cost}; all {len(frame)} statements hold at once with "
+        f"{100 * (1 - alpha):g} % confidence, whether or not H0 is rejected"
+    )
+    clear = frame[frame["clear"]]
+    if clear.empty:
+        return (f"{head}: no difference is clear.",)
+    # the clearest first: the largest in units of the half width of its interval
+    half = 0.5 * (clear["upper"] - clear["lower"])
+    order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
+    column = release.sample.group_column or "group"
+    rows = clear.loc[order].head(_MOST_WORDS).itertuples()
+    said = [_statement(row, column, rankings) for row in rows]
+    left = len(clear) - len(said)
+    more = f" {left} more are clear: see details()." if left > 0 else ""
+    return (f"{head}. {'. '.join(said)}.{more}",)
+
+
+def _statement(row: Any, column: str, rankings: bool) -> str:
+    """Return one clear difference in words: a lower mean rank is a higher place."""
+    lower = row.difference < 0
+    size = abs(row.difference)
+    ends = sorted((abs(row.lower), abs(row.upper)))
+    group = f"{column[:1].upper()}{column[1:]} {row.group}"
+    other = row.other if row.other == _REST else f"{column} {row.other}"
+    if rankings:
+        direction = "higher" if lower else "lower"
+        between = f"{ends[0]:.2f} to {ends[1]:.2f}"
+        return f"{group} ranks {row.item} {size:.2f} places {direction} than {other} ({between})"
+    direction = "less" if lower else "more"
+    between = f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
+    return (
+        f"{group} chooses {row.item} {direction} often than {other}, by {100 * size:.1f} "
+        f"percentage points ({between})"
+    )

@@ -101,21 +101,22 @@ def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) 
     ax.hlines(rows, sides[:, 0], sides[:, 1], **style)
 
 
-def _caterpillar(
+def _intervals(
     ax: Axes | None, frame: pd.DataFrame, estimate: str, colours: list[str], reference: float
 ) -> tuple[Figure, Axes, IntArray]:
-    """Draw one row per item, best on top, with its rank set at the right edge."""
+    """Draw one row per label, the first on top, and rank sets, if there are, at the right edge."""
     figure, ax, rows, dots = _item_axes(ax, [str(item) for item in frame.index])
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     _bars(ax, rows, frame, estimate, color=_FULL, lw=2.5, zorder=1)
     ax.scatter(frame[estimate], rows, color=colours, s=dots, zorder=3)
-    margin: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
-    for row, low, high in zip(rows, frame["rank_lower"], frame["rank_upper"], strict=True):
-        ranks = "not identified" if np.isnan(low) else f"{low:.0f}"
-        if low < high:
-            ranks += f"–{high:.0f}"
-        ax.annotate(ranks, (1.02, row), va="center", color="0.35", **margin)
-    ax.annotate("rank", (1.02, len(frame) - 0.4), va="bottom", color="0.35", **margin)
+    if "rank_lower" in frame:
+        margin: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
+        for row, low, high in zip(rows, frame["rank_lower"], frame["rank_upper"], strict=True):
+            ranks = "not identified" if np.isnan(low) else f"{low:.0f}"
+            if low < high:
+                ranks += f"–{high:.0f}"
+            ax.annotate(ranks, (1.02, row), va="center", color="0.35", **margin)
+        ax.annotate("rank", (1.02, len(frame) - 0.4), va="bottom", color="0.35", **margin)
     return figure, ax, rows
 
 
@@ -125,7 +126,7 @@ def worth(
     """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included."""
     from scipy.stats import norm
 
-    figure, ax, rows = _caterpillar(ax, frame, "worth", [_INK] * len(frame), 0.0)
+    figure, ax, rows = _intervals(ax, frame, "worth", [_INK] * len(frame), 0.0)
     half = norm.isf(alpha / 2) * frame["sampling"]
     ends = frame["worth"] - half, frame["worth"] + half
     ax.hlines(rows, *ends, color=_INK, lw=5, alpha=0.55, zorder=2)
@@ -174,7 +175,7 @@ def group_worths(
 def win_rates(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
     """Draw win rates with intervals; the selected items in another colour."""
     colours = [_CHOSEN if chosen else _INK for chosen in frame["selected"]]
-    figure, ax, _ = _caterpillar(ax, frame, "win_rate", colours, 0.5)
+    figure, ax, _ = _intervals(ax, frame, "win_rate", colours, 0.5)
     label = f"win rate; {100 * (1 - alpha):g} % intervals, privacy noise included"
     _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}", label)
     return figure
@@ -232,24 +233,11 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
     return figure
 
 
-def effect(
-    estimate: float,
-    interval: tuple[float, float],
-    *,
-    label: str,
-    caption: str,
-    level: float,
-    ax: Axes | None = None,
-) -> Figure:
-    """Draw one noisy distance with its confidence interval on a line that starts at zero."""
-    figure, ax = _axes(ax, (6.4, 1.6))
-    ax.hlines([0], *interval, color=_FULL, lw=4)
-    ax.scatter([estimate], [0], color=_INK, s=40, zorder=3)
-    ax.set_yticks([])
-    ax.set_ylim(-1, 1)
-    ax.set_xlim(0.0, 1.08 * max(interval[1], estimate, 1e-9))
-    label = f"{label}; {100 * level:g} % interval, privacy noise included"
-    _finish(ax, caption, label, ("top", "right", "left"))
+def effect(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | None = None) -> Figure:
+    """Draw a noisy distance, the one row of `frame`, on a line that starts at zero."""
+    figure, ax, _ = _intervals(ax, frame, "effect", [_INK], 0.0)
+    ax.set_xlim(0.0, 1.08 * max(float(frame[["effect", "upper"]].to_numpy().max()), 1e-9))
+    _finish(ax, caption, label)
     return figure
 
 
@@ -258,21 +246,15 @@ def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | Non
 
     `frame` has ``item``, ``group``, ``other``, ``difference``, ``lower``, ``upper`` and ``clear``.
     """
-    versus = [f"{row.group} v {row.other}" for row in frame.itertuples()]
-    heading, labels = versus[0], [str(item) for item in frame["item"]]
-    if len(set(versus)) > 1:
+    versus = frame["group"].astype(str) + " v " + frame["other"].astype(str)
+    heading, labels = versus.iloc[0], frame["item"].astype(str)
+    if versus.nunique() > 1:
         # the comparisons of an item stand below each other, each with its name
+        heading, labels = f"{versus.nunique()} comparisons", labels + ": " + versus
         by_item = np.argsort(pd.factorize(frame["item"])[0], kind="stable")
-        frame = frame.assign(versus=versus).iloc[by_item]
-        heading = f"{len(set(versus))} comparisons"
-        labels = [f"{row.item}: {row.versus}" for row in frame.itertuples()]
-    figure, ax, rows, dots = _item_axes(ax, labels)
-    ax.axvline(0.0, color="0.75", lw=0.8, zorder=0)
-    for clear, bar, dot in ((False, _FULL, _INK), (True, _CHOSEN, _CHOSEN)):
-        part = frame["clear"].to_numpy() == clear
-        ends = frame.loc[part, "lower"], frame.loc[part, "upper"]
-        ax.hlines(rows[part], *ends, color=bar, lw=2.5, alpha=0.6, zorder=1)
-        ax.scatter(frame.loc[part, "difference"], rows[part], color=dot, s=dots, zorder=3)
+        frame, labels = frame.iloc[by_item], labels.iloc[by_item]
+    colours = [_CHOSEN if clear else _INK for clear in frame["clear"]]
+    figure, ax, _ = _intervals(ax, frame.set_axis(labels), "difference", colours, 0.0)
     _finish(ax, f"{heading}, {caption}", label)
     return figure
 

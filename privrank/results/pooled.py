@@ -15,17 +15,10 @@ from scipy.linalg import helmert
 from privrank import __version__
 from privrank.bradley_terry.contrasts import tested_rank_sets
 from privrank.release.archived import archive
-from privrank.results import plots, tables
+from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
-from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
-from privrank.results.guarantee import (
-    noise_source,
-    reading,
-    release_facts,
-    seed_notes,
-)
 from privrank.results.pairs import probability_name
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
 from privrank.util.arrays import FloatArray, IntArray
@@ -443,7 +436,7 @@ class PooledResult:
 
     def _public(self) -> dict[str, str]:
         """Return what is public of all releases together, in the words of one."""
-        facts = [release_facts(result.release) for result in self.results]
+        facts = [guarantee.release_facts(result.release) for result in self.results]
         joined = {name: ", ".join(dict.fromkeys(fact[name] for fact in facts)) for name in facts[0]}
         own = {"epsilon": f"{self.epsilon:g}", "delta": f"{self.delta:g}", "N": str(self.nobs)}
         return joined | own
@@ -461,7 +454,7 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
     shares = "the largest"
     if same:
         shares = " + ".join(f"{each.epsilon:g}" for each in result.results)
-    sources = dict.fromkeys(noise_source(each.release) for each in result.results)
+    sources = dict.fromkeys(guarantee.noise_source(each.release) for each in result.results)
     header = (
         ("Pooled:", pooled + ", random effects" * (result.tau is not None)),
         ("Items:", str(len(result.items))),
@@ -481,14 +474,14 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
 def _notes(result: PooledResult) -> list[str]:
     """Return what the numbers cover, what Q tests, and whom epsilon protects."""
     same, first = result.survey == "same", result.results[0]
-    rests = {key for each in result.results for key in assumptions(each.release)}
+    rests = {key for each in result.results for key in guarantee.assumptions(each.release)}
     what, null = "Borda score", f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
     errors = "the sampling of every survey and privacy noise"
     if same:
         errors = "the one sampling error of the survey and privacy noise"
     said, joint = "", ""
     if isinstance(first, BTLResult):
-        said = "".join(dict.fromkeys(reading(each.release) for each in result.results))
+        said = "".join(dict.fromkeys(guarantee.reading(each.release) for each in result.results))
         what, null = "centred worth (best-fitting for the pairs compared)", "the worth is 0"
         joint = "; the rank sets hold for all items at once"
         rests.add("model")
@@ -513,7 +506,7 @@ def _notes(result: PooledResult) -> list[str]:
     notes.append(f"Q tests that {tested}.")
     if not same:
         notes.append("Who answered in several surveys is protected by the sum of their epsilons.")
-    return [*notes, holds_if(rests)]
+    return [*notes, guarantee.holds_if(rests)]
 
 
 def _release_notes(result: PooledResult, details: bool) -> list[str]:
@@ -530,4 +523,4 @@ def _release_notes(result: PooledResult, details: bool) -> list[str]:
             header = each.summary(details=True).header
             text += " " + " ".join(f"{key} {value}." for key, value in header)
         notes.append(text)
-    return notes + seed_notes([each.release for each in result.results])
+    return notes + guarantee.seed_notes([each.release for each in result.results])

@@ -18,7 +18,6 @@ from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots
-from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.tables import Table, format_pvalue
 from privrank.results.testnotes import facts, findings
@@ -230,12 +229,6 @@ class RankTestResult(Result):
             threshold = round(self.threshold / self._part.step)
         return PowerStudy(self.release, self.asked, threshold, self.null_model, self.alpha)
 
-    @once
-    def standard_power(self) -> tuple[float, float, float | None] | None:
-        """Return the power that a summary states, its error and phi, if that is quickly found."""
-        unknown = self.pvalue is None or self.method == _MAPPED
-        return None if unknown else self._study().standard()
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row: statistic, threshold, p-value and its error, decision, effect."""
         low, high = self._interval() or (None, None)
@@ -285,7 +278,7 @@ class RankTestResult(Result):
             rows=((*cells, decision),),
             notes=(
                 *findings(self, self._interval()),
-                holds_if(assumptions(release, *known_null)),
+                guarantee.holds_if(guarantee.assumptions(release, *known_null)),
                 guarantee.promise(release, f"the {release.sample.kind}"),
                 *(guarantee.seed_notes([release]) if details else []),
             ),

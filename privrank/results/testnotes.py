@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privrank.hypotheses.effects import STANDARD
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.ranknorms import most_rankings, sees_everything
@@ -41,6 +40,10 @@ _UNSEEN = {
     "kernel": "another dispersion about the centre",
     "distance": "another centre at the same mean distance (up to 200 items)",
 }
+
+# What is said where H0 is kept: which line computes what would have been found.
+NO_EVIDENCE = "That is no evidence for H0: {} that this design finds."
+SMALLEST = "detectable_effect() of this result computes the smallest difference"
 
 _COMPLETED = (
     "Ties and missing ranks were completed by a secret draw from H0, given what was reported; the "
@@ -79,7 +82,7 @@ def facts(result: RankTestResult, details: bool) -> list[tuple[str, str]]:
 def findings(result: RankTestResult, interval: tuple[float, float] | None) -> list[str]:
     """Return what a test decides, its power, the distance from H0, and what its method sees."""
     hypotheses = f"H0: {result.hypotheses[0]} H1: {result.hypotheses[1]}"
-    notes = [hypotheses, _verdict(result), *_power(result)]
+    notes = [hypotheses, _verdict(result)]
     if interval is not None:
         notes.append(_distance(result, *interval))
     notes += result.notes
@@ -122,29 +125,10 @@ def _verdict(result: RankTestResult) -> str:
             f", and a public random number, U = {result.boundary:.3f}, decides at the boundary, so "
             f"that the level is exact"
         )
-    return f"{verdict}: {format_pvalue(result.pvalue)}{error}.{redrawn(result.release, also)}"
-
-
-def _power(result: RankTestResult) -> list[str]:
-    """Return how probable a rejection is at a stated distance from H0, if that is quickly found."""
-    standard = result.standard_power()
-    if standard is None:
-        return []
-    probability, error, phi = standard
-    side = result.release.plan.settings.get("alternative", "two-sided")
-    share = "one" if len(result.release.sample.items) == 2 else "half"
-    model = {
-        "two-sided": f"{share} of the categories, either, more likely than under H0",
-        "smaller": "the first category less likely than under H0",
-        "larger": "the first category more likely than under H0",
-    }[str(side)]
-    if phi is not None:
-        centre = " and the centre of H0" if result.null_model.center else ""
-        model = f"a Mallows model with phi = {phi:.3g}{centre}"
-    return [
-        f"Power at a total variation distance of {STANDARD:g} from H0 ({model}): "
-        f"{probability:.2f} (Monte Carlo standard error {error:.1g})."
-    ]
+    accounts = redrawn(result.release, also)
+    if not result.reject and result.method != "goldreich":
+        accounts += f" {NO_EVIDENCE.format(SMALLEST)}"
+    return f"{verdict}: {format_pvalue(result.pvalue)}{error}.{accounts}"
 
 
 def _distance(result: RankTestResult, low: float, high: float) -> str:

@@ -17,7 +17,6 @@ from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import NET
 from privrank.results import guarantee, plots, tables
-from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.fitwarnings import part_notes
 from privrank.util.arrays import FloatArray, IntArray, own
@@ -358,7 +357,7 @@ class TopKResult(Result):
             *parts,
             *self._opponent_words(),
             *guarantee.count_notes(self.release, "win rates towards one half"),
-            holds_if(assumptions(self.release)),
+            guarantee.holds_if(guarantee.assumptions(self.release)),
             *guarantee.privacy_notes(self.release, details),
         ]
 

@@ -9,7 +9,6 @@ import numpy as np
 from privrank.bradley_terry.score import score_equations
 from privrank.release.release import Release
 from privrank.results import guarantee, tables
-from privrank.results.assumptions import assumptions, holds_if
 from privrank.util.checks import check_flag
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         header += [("Log-Likelihood:", f"{result.llf:.2f}"), ("AIC:", f"{result.aic:.2f}")]
         notes.append(_LIKELIHOOD)
     linear = ["linear"] if _by_items(release) else []
-    notes.append(holds_if(assumptions(release, "model", *linear)))
+    notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
     notes += [*guarantee.privacy_notes(release, details), *result.warnings]
     estimated = frame[frame.columns[0]].notna()
     if not np.isfinite(frame["std_err"][estimated].to_numpy(dtype=np.float64)).all():

@@ -94,19 +94,10 @@ def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
             f"got {type(epsilon).__name__}."
         )
     value = float(epsilon)
-    if math.isnan(value) or value <= 0:
+    if not (SMALLEST_EPSILON <= value <= LARGEST_EPSILON or value == math.inf):
         raise ValueError(
-            f"{name} must be positive, got {value}: give the privacy budget to spend, or "
-            f"numpy.inf for the non-private run."
-        )
-    if value < SMALLEST_EPSILON:
-        raise ValueError(
-            f"{name} is too small for any statistic, got {value}: use at least {SMALLEST_EPSILON}."
-        )
-    if LARGEST_EPSILON < value < math.inf:
-        raise ValueError(
-            f"{name} must be at most {LARGEST_EPSILON:g} or numpy.inf for the non-private run, "
-            f"got {value}."
+            f"{name} must be positive, from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g} or "
+            f"numpy.inf for the non-private run, got {value}."
         )
     return value
 
@@ -132,13 +123,10 @@ def check_extra(name: str, what: str, extra: object, epsilon: float) -> float | 
         raise ValueError(
             f"{name}= is what {what} costs: leave it out with epsilon=numpy.inf, where it is free."
         )
-    if not is_number(extra):
-        raise TypeError(f"{name} must be a positive number, got {type(extra).__name__}.")
-    if not SMALLEST_EPSILON <= float(extra) <= LARGEST_EPSILON:
-        raise ValueError(
-            f"{name} must be positive and finite, got {extra}: it comes on top of epsilon."
-        )
-    return float(extra)
+    value = check_epsilon(extra, name)
+    if math.isinf(value):
+        raise ValueError(f"{name} must be finite: it comes on top of epsilon.")
+    return value
 
 
 def check_number(name: str, value: object, rule: str, holds: Callable[[float], bool]) -> float:

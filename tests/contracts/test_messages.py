@@ -123,7 +123,7 @@ CASES = {
             items=["tea", "milk", "watr"],
             sep=">",
         ),
-        "column 'tea>water' must name two of items= .*: check the names in items=",
+        "around sep=, must be of declared items only: .* check their names there",
     ),
     "an undeclared group": (
         lambda: pr.ClosenessTest.from_formula(

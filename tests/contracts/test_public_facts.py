@@ -21,7 +21,7 @@ from constantnoise import hold_still
 
 import privrank as pr
 from privrank.encode import comparisonforms, comparisons, pairforms, rankingforms
-from privrank.release.survey import DesignKind
+from privrank.release.survey import DesignKind, record_of
 
 ITEMS = ("a", "b", "c")
 # Who was asked, which item was named first, which second: all pairs, in orders of their own.
@@ -399,7 +399,7 @@ def test_samples_of_different_rankings_have_equal_public_facts(form_name, name, 
     for own in [*LISTED, *SHARED] if options else answers:
         frame = write([own, *REST]).reset_index(drop=True).join(GROUPS)
         encoded = model.from_formula(formula, frame, **more, **options)._encoded
-        facts.add(repr(encoded.sample.to_record()))
+        facts.add(repr(record_of(encoded.sample)))
     assert len(facts) == 1
 
 
@@ -434,7 +434,7 @@ def test_samples_of_different_choices_have_equal_public_facts(name, counted):
             built = model.from_counts(given, **{"categories": CATEGORIES, **options})
         else:
             built = model.from_formula(formula, frame, **more)
-        facts.add(repr(built._encoded.sample.to_record()))
+        facts.add(repr(record_of(built._encoded.sample)))
     assert len(facts) == 1
 
 

@@ -297,7 +297,7 @@ BAD_FITS = {
         lambda: btl(design="public"),
         {"epsilon": 1e-20},
         ValueError,
-        ["epsilon is too small"],
+        ["epsilon must be positive, from 1e-09"],
     ),
     "epsilon tiny, objective": (
         btl,
@@ -386,7 +386,7 @@ BAD_FITS = {
         lambda: people(design="public"),
         {"dependence": "worst", "shares": {"dependence": 1e-300}},
         ValueError,
-        ["epsilon is too small"],
+        ["epsilon must be positive, from 1e-09"],
     ),
     "max_rows beyond all questionnaires": (
         lambda: people(max_rows=2**53, distinct_pairs=False),

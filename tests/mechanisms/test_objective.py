@@ -5,6 +5,7 @@ each fault.
 """
 
 import math
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from itertools import combinations, product
 
@@ -259,8 +260,7 @@ def counts_only(items, each, rng, link_kind="private"):
     )  # fmt: skip
     encoded = Encoded(design, (first, second, count, net), None)
     if link_kind == "public":
-        encoded.design = Design(**{**{f: getattr(design, f) for f in design.__slots__},
-                                   "pairs": tallies.met(encoded)})  # fmt: skip
+        encoded = replace(encoded, design=replace(design, pairs=tallies.met(encoded)))
     return encoded
 
 

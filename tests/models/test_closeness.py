@@ -508,7 +508,7 @@ REFUSED = {
     "an unknown method": (lambda: rankings().fit(1.0, method="ks"), ["method must be one of"]),
     "a free decision": (lambda: rankings().fit(np.inf, method="kim-schrab"), ["finite epsilon"]),
     "a free effect": (lambda: rankings().fit(np.inf, effect_epsilon=1), ["leave it out"]),
-    "no effect": (lambda: rankings().fit(1.0, effect_epsilon=0), ["positive and finite"]),
+    "no effect": (lambda: rankings().fit(1.0, effect_epsilon=0), ["epsilon must be positive"]),
     "few permutations": (lambda: rankings().fit(1.0, permutations=9), ["between 19 and"]),
     "many permutations": (lambda: rankings().fit(1.0, permutations=10**6), ["between 19 and"]),
     "an effect of private labels": (

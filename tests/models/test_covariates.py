@@ -21,7 +21,7 @@ from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import statistic
 from privrank.release.names import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
-from privrank.release.survey import FINENESS, Covariates
+from privrank.release.survey import FINENESS, Covariates, record_of, survey_of
 
 ITEMS = ("a", "b", "c")
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))
@@ -388,11 +388,12 @@ def test_result_comes_back_from_json_and_holds_no_data(formula, arguments):
 
 
 def test_covariates_come_back_from_their_record():
-    facts = university("gender * age + first", bounds={"age": (18, 40)})._encoded.design.covariates
-    again = Covariates.from_record(json.loads(json.dumps(facts.to_record())))
+    design = university("gender * age + first", bounds={"age": (18, 40)})._encoded.design
+    back = survey_of(json.loads(json.dumps(record_of(design))))
+    again, facts = back.covariates, design.covariates
     np.testing.assert_array_equal(again.basis, facts.basis)
     np.testing.assert_array_equal(again.matrix, facts.matrix)
-    assert again.to_record() == facts.to_record()
+    assert record_of(back) == record_of(design)
 
 
 def test_model_matrix_is_what_the_formula_says():

@@ -100,7 +100,7 @@ def test_what_is_no_tally_is_refused():
         fitted(alpha=2)
     with pytest.raises(ValueError, match="target"):
         fitted(target="everybody")
-    with pytest.raises(ValueError, match="the local model has no estimate"):
+    with pytest.raises(ValueError, match="the Kemeny score was not released"):
         _ = fitted().kemeny_score
 
 

@@ -156,9 +156,11 @@ def test_another_epsilon_pays_for_the_missing_fits_only(copy, capsys):
             assert after[name] == before[name]
 
 
-def test_fresh_draws_anew_and_the_ledger_keeps_both(copy):
+def test_what_is_deleted_is_drawn_anew_and_the_ledger_keeps_both(copy):
     before = archived(copy, "university")
-    report_again(copy, "--fresh")
+    for path in (copy / "releases").glob("*.json"):
+        path.unlink()
+    report_again(copy)
     assert not before.params.equals(archived(copy, "university").params)
     for survey in SURVEYS:
         assert spent(copy, survey) == [0.5, 1.0, 2.0, 1.0] * 2
@@ -229,7 +231,7 @@ def test_an_archive_of_the_worths_alone_is_completed(copy, capsys):
 @pytest.mark.parametrize("text", ["", "{}", '{"result": "BTLResult"}'])
 def test_spoilt_release_is_refused(copy, text, what):
     (copy / "releases" / f"university-{what}-epsilon-1.json").write_text(text)
-    with pytest.raises(SystemExit, match="not a release any more"):
+    with pytest.raises(SystemExit, match="holds no such release"):
         report_again(copy)
 
 
@@ -238,7 +240,7 @@ def test_seeded_release_is_refused(copy):
     record = json.loads(path.read_text())
     record["release"]["source"] = "seeded"
     path.write_text(archive({name: each for name, each in record.items() if name != "check"}))
-    with pytest.raises(SystemExit, match="holds another release than its name says"):
+    with pytest.raises(SystemExit, match="holds no such release"):
         report_again(copy)
 
 
@@ -246,7 +248,7 @@ def test_release_of_another_survey_is_refused(copy):
     releases = copy / "releases"
     other = (releases / "immigration-worths-epsilon-1.json").read_bytes()
     (releases / "university-worths-epsilon-1.json").write_bytes(other)
-    with pytest.raises(SystemExit, match="holds another release than its name says"):
+    with pytest.raises(SystemExit, match="holds no such release"):
         report_again(copy)
 
 
@@ -254,7 +256,7 @@ def test_release_of_another_model_is_refused(copy):
     releases = copy / "releases"
     other = (releases / "university-worths-epsilon-1.json").read_bytes()
     (releases / "university-consensus-epsilon-1.json").write_bytes(other)
-    with pytest.raises(SystemExit, match="holds another release than its name says"):
+    with pytest.raises(SystemExit, match="holds no such release"):
         report_again(copy)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.results.assumptions import CATALOGUE, holds_if
+from privrank.results.guarantee import CATALOGUE, holds_if
 
 ROOT = Path(__file__).parents[2]
 ITEMS = ["a", "b", "c", "d"]
