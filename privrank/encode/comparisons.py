@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ from privrank.util.checks import (
     check_present,
 )
 from privrank.util.formula import factors_of, parse
+from privrank.util.workers import in_threads
 
 _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
@@ -251,7 +253,7 @@ def count_parts(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None
     mapped = None if whole else on_workers(view, names, columns.respondent)
     if mapped is None:
         pieces = frames.whole_respondents(view, names, columns.respondent, whole=whole)
-        found = [count(piece, rules) for piece in pieces if len(piece)]
+        found = in_threads(partial(count, rules=rules), filter(len, pieces))
         parts = Parts(tuple(part for each in found for part in each.held))
     else:
         found = mapped(lambda piece: replace(count(piece, rules), held=()))

@@ -32,6 +32,7 @@ from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_name, check_present
+from privrank.util.workers import in_threads
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ class Parts:
 
     def map(self, function: Callable[[Part], T]) -> list[T]:
         """Return what a function returns of each part."""
-        return list(map(function, self.held)) if self.made is None else self.made(function)
+        return in_threads(function, self.held) if self.made is None else self.made(function)
 
     def then(self, change: Callable[[Part], Part]) -> Parts:
         """Return the parts that a function makes of these."""

@@ -29,6 +29,7 @@ import numpy as np
 from privrank.bradley_terry.dependence import Directions
 from privrank.bradley_terry.linear import blocks
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
+from privrank.encode.frames import distinct_codes
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.plans.choice import FINE, STEPS
 from privrank.privacy.budget import Ledger
@@ -207,8 +208,11 @@ def _cell(part: Part) -> IntArray:
 
 def _counted(part: Part, codes: IntArray) -> IntArray:
     """Return the comparisons, and wins minus losses of the first item, by pair."""
-    place = np.searchsorted(codes, part.pair)
-    return np.stack([sum_by(place, each, len(codes)) for each in (part.count, part.net)])
+    met, place = distinct_codes(part.pair, int(codes[-1]) + 1)
+    counts = np.zeros((2, len(codes)), dtype=np.int64)
+    each = [sum_by(place, values, len(met)) for values in (part.count, part.net)]
+    counts[:, np.searchsorted(codes, met)] = each
+    return counts
 
 
 def activity(parts: Parts, bounds: Sequence[int], *, distinct: bool) -> IntArray:
