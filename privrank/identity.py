@@ -22,10 +22,10 @@ from privrank.mechanisms.categories import MOST_ITEMS, Alternative, total_variat
 from privrank.mechanisms.categories import impossible as count_impossible
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.nullmodel import Gaps, Ties, null_categories, read_null
-from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of
+from privrank.plans.samples import TEST, effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import asz18
 from privrank.release.kept import kept
-from privrank.release.names import STATISTIC
+from privrank.release.names import EFFECT
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.closeness import ClosenessResult
@@ -330,12 +330,12 @@ class IdentityTest:
         }
         effect_epsilon = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
         # what is asked, its noise and its null distribution are public, and known before spending
-        xi = shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        xi = shares_of(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         asked = ask(null, sample, method, xi=xi, **settings)
         distance = partial(total_variation, sample.nobs, null.probabilities)
         effect = effect_beside(asked, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(asked, draws, alpha)
-        plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
+        plan = plan_sample(asked, epsilon, delta, effect, "IdentityTest", method, settings)
         how = {"null": null.tabulated() if self._encoded.missing == "half" else null}
         if method == "goldreich":
             how["reduction"] = partial(asz18.random_reduction, null.probabilities)

@@ -20,10 +20,10 @@ from privrank.mechanisms.categories import max_count, omnibus_of, total_variatio
 from privrank.mechanisms.samples import release_sample
 from privrank.plans import samples
 from privrank.plans.nullmodel import Gaps, Ties
-from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of
+from privrank.plans.samples import TEST, effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import bfz21
 from privrank.release.kept import kept
-from privrank.release.names import STATISTIC
+from privrank.release.names import EFFECT
 from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -280,16 +280,14 @@ class UniformityTest:
         sample = self._encoded.sample
         draws = wanted_draws(draws, sample)
         # what is asked, its noise and its null distribution are public, and known before spending
-        xi = shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        xi = shares_of(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         # a bit is drawn at the level, a statistic is compared with any
         asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
         null = null_of(sample)
         distance = partial(total_variation, sample.nobs, null.probabilities)
         effect = effect_beside(asked, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(asked, draws, alpha)
-        plan = plan_sample(
-            sample, asked, epsilon, delta, effect, "UniformityTest", method, constants
-        )
+        plan = plan_sample(asked, epsilon, delta, effect, "UniformityTest", method, constants)
         given: dict[str, Any] = {"null": null, "effect": effect}
         release = release_sample(self._encoded, asked, plan, **given, budget=budget, rng=rng)
         with kept(release, "UniformityTest.from_release(error.release)"):

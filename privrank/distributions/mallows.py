@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from privrank.distributions import kendall
 from privrank.distributions.simulate import generator
-from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.arrays import FloatArray, IntArray, blocks, own
 from privrank.util.checks import as_array, check_count, check_items, check_number, quoted
 
 MOST_ITEMS_PMF = 2000
@@ -60,15 +60,10 @@ def _check_rankings(rankings: object, items: Sequence[object] | None) -> IntArra
 
 def _check_center(center: object, m: int) -> IntArray:
     """Return the centre as a read-only vector of ranks in item order."""
-    if center is None:
-        ranks = np.arange(1, m + 1)
-    else:
-        ranks = as_array(center)
-        if ranks.shape != (m,) or not np.array_equal(np.sort(ranks), np.arange(1, m + 1)):
-            raise ValueError(f"center must hold each of the ranks 1 to {m} once, in item order.")
-    ranks = ranks.astype(np.int64)
-    ranks.setflags(write=False)
-    return ranks
+    ranks = as_array(np.arange(1, m + 1) if center is None else center)
+    if ranks.shape != (m,) or not np.array_equal(np.sort(ranks), np.arange(1, m + 1)):
+        raise ValueError(f"center must hold each of the ranks 1 to {m} once, in item order.")
+    return own(ranks, np.int64)
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)

@@ -143,19 +143,15 @@ def declared_categories(
     and Dask, the ENUM that DuckDB makes of such a column), and nothing tells: these are taken where
     it is `public` who has which value, and the values met are no secret.
     """
-    written = (
-        not isinstance(frame, pd.DataFrame) and open_frame(frame, "data").implementation.is_polars()
-    )
-    return listed_categories(frame, column) if written or public else None
-
-
-def listed_categories(frame: object, column: str) -> tuple[Any, ...] | None:
-    """Return the categories that a column's type lists, however it came by them, or None."""
     if isinstance(frame, pd.DataFrame):
         dtype = frame[column].dtype
-        return tuple(dtype.categories) if isinstance(dtype, pd.CategoricalDtype) else None
-    kind = open_frame(frame, "data").collect_schema()[column]
-    return tuple(kind.categories) if isinstance(kind, nw.Enum) else None
+        known = public and isinstance(dtype, pd.CategoricalDtype)
+        return tuple(dtype.categories) if known else None  # type: ignore[union-attr]
+    view = open_frame(frame, "data")
+    kind = view.collect_schema()[column]
+    if isinstance(kind, nw.Enum) and (public or view.implementation.is_polars()):
+        return tuple(kind.categories)
+    return None
 
 
 def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:

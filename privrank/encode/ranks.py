@@ -52,7 +52,8 @@ def check_ranks(
         # mark rank r of row i as seen at i m + r - 1: fewer are seen than given where two share one
         place = ranks.astype(np.int64, copy=False) + np.arange(-1, n * m - 1, m)[:, None]
         seen = np.zeros(n * m + 1, dtype=bool)
-        seen[np.where(absent, n * m, place).ravel() if absent.any() else place.ravel()] = True
+        place = np.where(absent, n * m, place) if absent.any() else place
+        seen[place.ravel("K")] = True
         given = n * m - np.count_nonzero(absent)
         if np.any(halves) or np.count_nonzero(seen[:-1]) < given:
             raise ValueError(

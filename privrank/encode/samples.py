@@ -30,7 +30,6 @@ from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
 from privrank.util.arrays import IntArray
 from privrank.util.checks import (
     as_array,
-    as_list,
     as_numbers,
     check_choice,
     check_count,
@@ -270,7 +269,6 @@ def encode_counts(
     What was counted may list just the categories that were chosen. `least` as for
     :func:`encode_rankings`.
     """
-    values: Sequence[Any]
     if categories is None:
         raise undeclared("categories", "categories=[...]")
     labels = check_items(categories, "categories")
@@ -283,22 +281,13 @@ def encode_counts(
                 "is there twice."
             )
         given = dict(counts.items())
-        values = [given.get(label, 0) for label in labels]
-    else:
-        listed = as_list(counts)
-        if listed is None:
-            raise TypeError(
-                f"counts must be a mapping, a Series or a sequence, got {type(counts).__name__}."
-            )
-        values = listed
-    if len(values) != len(labels):
-        raise ValueError(
-            f"counts must give one number per category: {len(values)} counts for {len(labels)} "
-            f"categories."
+        counts = [given.get(label, 0) for label in labels]
+    table = as_numbers(counts)
+    if table is None or len(table) != len(labels):
+        raise TypeError(
+            f"counts must be a mapping, a Series or a sequence with one number for each of the "
+            f"{len(labels)} categories."
         )
-    table = as_numbers(values)
-    if table is None:
-        raise TypeError("counts must be whole numbers: at least one is not a number.")
     if not (np.isfinite(table).all() and (table >= 0).all() and (table % 1 == 0).all()):
         raise ValueError("counts must be whole numbers of at least 0: at least one is not.")
     if table.sum() > LARGEST_TOTAL:

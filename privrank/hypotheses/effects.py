@@ -29,9 +29,6 @@ MOST_THETA = 50.0
 MOST_ENUMERATED = 1_000_000
 """Choices of two categories up to which all counts are gone through."""
 
-_LISTED = 10_000
-"""Rankings of two items of which all samples are listed."""
-
 
 @dataclass(frozen=True, slots=True)
 class DetectableEffect:
@@ -218,16 +215,14 @@ def curve_of(
 ) -> Curve | Enumerated:
     """Return the power of a test of one sample by effect.
 
-    Of two categories it is exact, and of two items if rankings are not too many to be listed.
+    Of two categories it is exact.
     """
     sample, items = against.sample, len(against.sample.items)
     if isinstance(asked, Statistic) and asked.sampler is not None:
         return Curve(reject, asked.sampler, items, asked.name, n_jobs)
-    if isinstance(asked, Statistic) and items == 2:
-        if sample.kind == "choices" and sample.nobs <= MOST_ENUMERATED:
-            return Enumerated(reject, partial(_first, against), _counted, sample.nobs)
-        if sample.kind == "rankings" and sample.nobs <= _LISTED:
-            return Enumerated(reject, partial(_first_order, against), _listed, sample.nobs)
+    two = sample.kind == "choices" and items == 2 and sample.nobs <= MOST_ENUMERATED
+    if isinstance(asked, Statistic) and two:
+        return Enumerated(reject, partial(_first, against), sample.nobs)
     return Curve(reject, against.simulate, items, asked.name, n_jobs)
 
 
@@ -236,20 +231,6 @@ def _first(against: Alternatives, distance: float) -> tuple[float, ...]:
     share = against.null.probabilities[0]
     ends = {"larger": min(share + distance, 1.0), "smaller": max(share - distance, 0.0)}
     return tuple(ends.values()) if against.side == "two-sided" else (ends[against.side],)
-
-
-def _first_order(against: Alternatives, effect: float) -> tuple[float, ...]:
-    """Return the probability that the first of two items is ranked before the second."""
-    ahead = float(against.model(effect).pair_probability(0, 1))
-    return (ahead if against.null.center in ((), (1, 2)) else 1.0 - ahead,)
-
-
-def _counted(first: int, second: int) -> IntArray:
-    return np.array([first, second])
-
-
-def _listed(first: int, second: int) -> IntArray:
-    return np.repeat(np.array([[1, 2], [2, 1]]), [first, second], axis=0)
 
 
 @dataclass(frozen=True, slots=True)

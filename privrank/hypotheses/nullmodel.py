@@ -220,7 +220,7 @@ def largest_count(n: int, k: int) -> Null | None:
 
 def binomial_weights(n: int, p: float) -> FloatArray:
     """Return the binomial probabilities of 0..n."""
-    return _binomial(n, p, np.arange(n + 1))
+    return binomial_run(n, p, np.arange(n + 1))
 
 
 def binomial_null(n: int, p: float) -> Null:
@@ -233,10 +233,10 @@ def binomial_null(n: int, p: float) -> Null:
     width = math.ceil(12 * math.sqrt(n * p * (1 - p))) + 50
     mode = min(math.floor((n + 1) * p), n)
     count = np.arange(max(mode - width, 0), min(mode + width, n) + 1)
-    return Null(count, _binomial(n, p, count))
+    return Null(count, binomial_run(n, p, count))
 
 
-def _binomial(n: int, p: float, count: IntArray) -> FloatArray:
+def binomial_run(n: int, p: float, count: IntArray) -> FloatArray:
     """Return the probabilities of a run of counts that holds the mode, made to sum to 1."""
     mode = min(math.floor((n + 1) * p), n)
     if p in (0.0, 1.0):
@@ -299,8 +299,7 @@ def _one_square(n: int, d: int) -> tuple[IntArray, FloatArray]:
     """
     reach = math.sqrt(2 * n * (_CUT + math.log(2 * d)))
     ahead = np.arange((n + 1) // 2, min(n, int((n + reach) // 2)) + 1)
-    ratios = (n - ahead[:-1]) / (ahead[:-1] + 1)
-    weights = np.concatenate(([1.0], np.cumprod(ratios)))
+    weights = binomial_run(n, 0.5, ahead)
     if n % 2 == 0:
         weights[1:] *= 2  # all but S_p = 0 have two signs
     return (2 * ahead - n) ** 2, weights / weights.sum()

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlog1py, xlogy
 
+from privrank.hypotheses.nullmodel import binomial_run
 from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.noise import DiscreteLaplace
@@ -144,15 +144,12 @@ class Enumerated:
         From :func:`rejection_of`, of a statistic that depends on the counts alone.
     first : callable
         Maps an effect to the probabilities of the first category whose powers are averaged.
-    data : callable
-        Maps the numbers of both categories to data.
     nobs : int
         Number of units.
     """
 
     reject: RejectionProbability
     first: Callable[[float], tuple[float, ...]]
-    data: Callable[[int, int], Any]
     nobs: int
 
     def at(self, effect: float, replicates: int = 0) -> tuple[float, float]:
@@ -168,7 +165,6 @@ class Enumerated:
         spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0
         least, most = max(math.floor(n * p - spread), 0), min(math.ceil(n * p + spread), n)
         counts = np.arange(least, most + 1)
-        logs = gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1)
-        weights = np.exp(logs + xlogy(counts, p) + xlog1py(n - counts, -p))
-        rejected = [self.reject(self.data(count, n - count), (0, 1)) for count in counts.tolist()]
-        return float(weights @ np.array(rejected) / weights.sum())
+        weights = binomial_run(n, p, counts)
+        rejected = [self.reject(np.array([count, n - count]), (0, 1)) for count in counts.tolist()]
+        return float(weights @ np.array(rejected))

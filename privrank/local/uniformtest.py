@@ -38,7 +38,7 @@ from privrank.release.names import GAIN, STATISTIC
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import spectrum
-from privrank.util.workers import Progress
+from privrank.util.workers import progress
 
 NULL = "statistic under H0"
 """The part of a release that holds the draws of the null distribution."""
@@ -137,11 +137,12 @@ class Asked:
         facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
         seeds = int(self.protocol.id, 16), fingerprint(facts.tolist())
         rng = public_generator("uniformity of reports", *seeds)
-        bar, block, parts = Progress("draws under H0", number), max(1, _BLOCK // self.size), []
+        bar, block, parts = progress("draws under H0", number), max(1, _BLOCK // self.size), []
         for first in range(0, number, block):
             last = min(first + block, number)
             parts.append(self._values(self._net_wins(last - first, rng)))
-            bar.show(last)
+            bar.update(last - first)
+        bar.close()
         return np.concatenate(parts)
 
     def _net_wins(self, number: int, rng: np.random.Generator) -> FloatArray:

@@ -261,9 +261,6 @@ LEAST_SHARE, LARGEST_SHARE = 0.05, 0.50
 LARGEST_EXCESS = 0.01
 """Predicted disagreements beyond the least, as a share of pairs, from which on a fit warns."""
 
-SMALL_DELTA = 1e-6
-"""Delta that the advice to use one supposes."""
-
 
 def plan_aggregation(
     sample: Sample,
@@ -441,34 +438,6 @@ def cautions(release: Release) -> tuple[str, ...]:
         found.append(
             f"Low accuracy: the order may disagree with the rankings on {min(excess, 0.5):.1%} "
             f"more of all pairs than the best order does; more {release.sample.unit}s or a larger "
-            f"epsilon would help{_delta_helps(release, excess)}."
+            f"epsilon would help."
         )
     return tuple(found)
-
-
-def _delta_helps(release: Release, excess: float) -> str:
-    """Return the advice to allow a delta, where the default would then lose clearly less."""
-    if release.delta > 0.0 or release.local:
-        return ""
-    excesses = predicted_excesses(release.sample, release.epsilon, SMALL_DELTA)
-    less = min(excesses[kind] for kind in _KINDS["auto"])
-    return f", or method='auto' with delta = {SMALL_DELTA:g}" if less < 0.9 * excess else ""
-
-
-def remedy(release: Release) -> str:
-    """Return what would make statements about pairs possible, from public numbers alone."""
-    epsilon, delta = release.epsilon, release.delta
-    sds = [_pair_sd(release.sample, epsilon, delta), _pair_sd(release.sample, epsilon, SMALL_DELTA)]
-    words = (
-        f"Borda totals say nothing about the majorities of pairs; releases='pairs' releases their "
-        f"fractions, with noise of standard deviation {sds[0]:.2g} each"
-    )
-    helps = delta == 0.0 and sds[1] < 0.9 * sds[0]
-    return words + (f" ({sds[1]:.2g} with delta = {SMALL_DELTA:g})." if helps else ".")
-
-
-def _pair_sd(sample: Sample, epsilon: float, delta: float) -> float:
-    """Return the least standard deviation of the noise in a pair fraction."""
-    excesses = predicted_excesses(sample, epsilon, delta)
-    least = min(excesses[kind] for kind in PAIR_KINDS)
-    return least / 0.34 * math.sqrt(0.5 * len(sample.items))

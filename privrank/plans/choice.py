@@ -13,7 +13,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_complex_dtype, is_numeric_dtype
 from scipy.special import stdtrit
 
 from privrank.distributions.links import LOGIT, Link
@@ -24,7 +23,7 @@ from privrank.release.names import GROUP_ANSWERS, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism
 from privrank.release.survey import Design, DesignKind, Excess, PairCounts
-from privrank.util.checks import check_choice
+from privrank.util.checks import as_numbers, check_choice
 
 Dependence = Literal["auto", "worst", "pairs", "none", "cluster"]
 
@@ -328,20 +327,15 @@ def _read_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
         table = pd.DataFrame(
             [(*pair, count) for pair, count in table.items()], columns=["item1", "item2", "count"]
         )
-    if not isinstance(table, pd.DataFrame) or not {"item1", "item2", "count"} <= set(table.columns):
+    wanted = ("item1", "item2", "count")
+    if not isinstance(table, pd.DataFrame) or any(
+        list(table.columns).count(name) != 1 for name in wanted
+    ):
         raise ValueError(f"{rule}.")
-    names = list(table.columns)
-    if any(names.count(name) > 1 for name in ("item1", "item2", "count")):
-        raise ValueError(f"{rule}.")
-    index = pd.Index(labels)
+    index, count = pd.Index(labels), as_numbers(table["count"])
     first, second = (index.get_indexer(pd.Index(table[name])) for name in ("item1", "item2"))
-    try:
-        numbers = pd.to_numeric(table["count"], errors="coerce")
-    except OverflowError:  # of whole numbers beyond all floats, which the message must not quote
-        numbers = pd.Series(dtype=object)
-    if not is_numeric_dtype(numbers) or is_complex_dtype(numbers):
+    if count is None:
         raise ValueError(f"{rule}.")
-    count = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     low, high = np.minimum(first, second), np.maximum(first, second)
     cells = low * len(labels) + high
     if not (

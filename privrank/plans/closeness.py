@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, Distance
 from privrank.hypotheses.statistic import Comparison
-from privrank.privacy.budget import pure_epsilon, split
+from privrank.plans.samples import TEST, shares_of
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
@@ -382,27 +382,23 @@ def plan_comparison(
     group (:func:`privrank.plans.closeness.plan_details`) have noise of their own. Given the rows
     that were drawn all compose to xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
     """
-    total = epsilon + (effect_epsilon or 0.0) + (details_epsilon or 0.0)
+    beside = {STATISTIC: effect_epsilon, DETAILS: details_epsilon}
+    total, shares = shares_of(epsilon, delta, beside)
     wanted = asked.effect is not None and (effect_epsilon is not None or math.isinf(epsilon))
-    extra = {STATISTIC: effect_epsilon, DETAILS: details_epsilon}
-    shares = {"test": math.inf, STATISTIC: math.inf, DETAILS: math.inf}
-    if not math.isinf(total):
-        parted = {name: each / total for name, each in extra.items() if each is not None}
-        shares = split(pure_epsilon(total, delta), parted, "test")
     if asked.decision is None:
-        parts = {PVALUE: PartPlan(QUIET, 1, shares["test"], 1.0 / RELEASED_STEPS)}
+        parts = {PVALUE: PartPlan(QUIET, 1, shares[TEST], 1.0 / RELEASED_STEPS)}
     else:
-        parts = {DECISION: PartPlan(QUIET, 1, shares["test"])}
-    scale = _scale(asked, shares["test"])
+        parts = {DECISION: PartPlan(QUIET, 1, shares[TEST])}
+    scale = _scale(asked, shares[TEST])
     settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
     if asked.decision is not None:
         settings["level"] = alpha
     if wanted:
-        parts[STATISTIC] = _effect_plan(asked, shares[STATISTIC])
+        parts[STATISTIC] = _effect_plan(asked, shares.get(STATISTIC, math.inf))
         if _second(asked) == "threshold":
             settings[THRESHOLD_LEVEL] = alpha
     if details_items:
-        parts |= plan_details(sample, shares[DETAILS], details_items)
+        parts |= plan_details(sample, shares.get(DETAILS, math.inf), details_items)
         settings[DETAILS] = " ".join(map(str, details_items))
     if sample.kind == "rankings" and len(sample.items) > MOST_TABULATED:
         check_gram((1 + sample.paired) * sample.nobs)

@@ -16,6 +16,9 @@ from privrank.release.survey import Sample
 
 Effect = tuple[Statistic, float]
 
+TEST = "test"
+"""Name of the budget of a test itself, among those of what is released beside it."""
+
 _FINE = 2.0**-53
 """Lattice step of the random number that decides at the boundary of a rejection region."""
 
@@ -51,13 +54,17 @@ def effect_beside(
     return distance(), effect_epsilon
 
 
-def shares_of(epsilon: float, delta: float, effect_epsilon: float | None) -> dict[str, float]:
-    """Return the pure budgets of the test and of the effect beside it, if there is one."""
-    if effect_epsilon is None:
-        return {STATISTIC: pure_epsilon(epsilon, delta)}
-    total = epsilon + effect_epsilon
-    part = 0.5 if math.isinf(total) else effect_epsilon / total
-    return split(pure_epsilon(total, delta), {EFFECT: part}, STATISTIC)
+def shares_of(
+    epsilon: float, delta: float, beside: Mapping[str, float | None]
+) -> tuple[float, dict[str, float]]:
+    """Return the whole epsilon of a test and of what is released `beside` it, and pure budgets.
+
+    Given what each part beside the test may spend on top of its epsilon, None for nothing.
+    """
+    extra = {name: each for name, each in beside.items() if each is not None}
+    total = sum(extra.values(), epsilon)
+    parts = {name: 0.5 if math.isinf(total) else each / total for name, each in extra.items()}
+    return total, split(pure_epsilon(total, delta), parts, TEST)
 
 
 def share_of_test(plan: Plan) -> float:
@@ -67,7 +74,6 @@ def share_of_test(plan: Plan) -> float:
 
 
 def plan_sample(
-    sample: Sample,
     asked: Statistic | RandomBit,
     epsilon: float,
     delta: float,
@@ -80,8 +86,6 @@ def plan_sample(
 
     Parameters
     ----------
-    sample : Sample
-        Public facts of the rows.
     asked : Statistic or RandomBit
         What to release.
     epsilon, delta : float
@@ -115,21 +119,24 @@ def plan_sample(
     log(1 - delta) at most. The random number at the boundary of a rejection region is drawn without
     looking at the data.
     """
-    shares = shares_of(epsilon, delta, None if effect is None else effect[1])
-    total, xi = epsilon + (0.0 if effect is None else effect[1]), shares[STATISTIC]
-    name, parts = asked.name, {DECISION: PartPlan(QUIET, 1, xi)}
+    total, shares = shares_of(epsilon, delta, {EFFECT: None if effect is None else effect[1]})
+    name, xi = asked.name, shares[TEST]
+    parts = {DECISION: PartPlan(QUIET, 1, xi)}
     if isinstance(asked, Statistic):
-        noise = DiscreteLaplace.calibrate(asked.sensitivity, xi)
-        parts = {STATISTIC: PartPlan(noise, asked.sensitivity, xi, asked.step)}
+        parts = {STATISTIC: _noisy(asked, xi)}
         if asked.impossible is not None and math.isinf(xi):
             parts[IMPOSSIBLE] = PartPlan(QUIET, 1, xi)
         if asked.randomised and not math.isinf(xi):
             parts[BOUNDARY] = PartPlan(None, 0, 0.0, _FINE)
     if effect is not None:
-        asked, share = effect[0], shares[EFFECT]
-        noise = DiscreteLaplace.calibrate(asked.sensitivity, share)
-        parts[EFFECT] = PartPlan(noise, asked.sensitivity, share, asked.step)
+        parts[EFFECT] = _noisy(effect[0], shares[EFFECT])
     return Plan(by, name, method, total, delta, parts, settings)
+
+
+def _noisy(asked: Statistic, xi: float) -> PartPlan:
+    """Return a statistic with its noise at a pure budget."""
+    noise = DiscreteLaplace.calibrate(asked.sensitivity, xi)
+    return PartPlan(noise, asked.sensitivity, xi, asked.step)
 
 
 def least_bias(

@@ -47,7 +47,6 @@ rank aggregation, SIAM International Conference on Data Mining.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,22 +65,13 @@ from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class NoisySort:
-    """What a private KwikSort has found: an order, best first, after so many queries.
-
-    Lists that were not divided, because it is not finished, are in the order of the pivots.
-    """
-
-    order: IntArray
-    queries: int
-    finished: bool
-
-
 def noisy_kwiksort(
     counts: IntArray, n: int, pivots: IntArray, q: int, noisy: Callable[[IntArray], object]
-) -> NoisySort:
+) -> tuple[IntArray, int, bool]:
     """Sort with a fresh noisy count for each comparison, at most `q` of them in all.
+
+    Returns the order, best first, the number of queries, and whether it is finished: lists that
+    were not divided are in the order of the pivots.
 
     `counts` says how many of `n` rankings place u before v; entries (u, v) and (v, u) add up to n.
     It is sensitive, and only handed to `noisy`, which adds independent noise to a vector of counts.
@@ -106,7 +96,7 @@ def noisy_kwiksort(
         order[start:place], order[place] = others[ahead], pivot
         order[place + 1 : end] = others[~ahead]
         waiting += [(start, place), (place + 1, end)]
-    return NoisySort(order, queries, finished)
+    return order, queries, finished
 
 
 def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntArray:
@@ -162,8 +152,10 @@ def _order(
         uniforms = np.array([draw_below(2**53, rng) * 2.0**-53 for _ in tie_break])
         return {ORDER: exponential_order(counts, plan.number("rate"), uniforms)}, {}
     pivots, q, queries = np.array(tie_break), int(plan.number("cap")), plan.parts[QUERIES]
-    sort = noisy_kwiksort(counts, weight, pivots, q, lambda values: draw(queries, values, rng))
-    if sort.finished or FALLBACK not in plan.parts:
-        return {ORDER: sort.order}, {}
+    order, _, finished = noisy_kwiksort(
+        counts, weight, pivots, q, lambda values: draw(queries, values, rng)
+    )
+    if finished or FALLBACK not in plan.parts:
+        return {ORDER: order}, {}
     noisy = draw(plan.parts[FALLBACK], counts[np.triu_indices(len(counts), 1)], rng)
     return {ORDER: kwiksort(pair_matrix(noisy / weight), pivots)}, {}

@@ -14,7 +14,7 @@ from privrank.bradley_terry.contrasts import rank_sets
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
 from privrank.hypotheses.tails import half_width
-from privrank.plans.aggregation import cautions, remedy
+from privrank.plans.aggregation import cautions
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
@@ -403,8 +403,7 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
     if release.local:
         notes += _local_notes(release, frame)
     if TOTALS in release.parts:
-        short = "Pairs: nothing is said of them; releases='pairs' would release them."
-        notes.append(remedy(release) if details else short)
+        notes.append("Pairs: nothing is said of them; releases='pairs' would release them.")
     if SCORE in release.parts:
         low, high = result.score_conf_int()
         notes.append(

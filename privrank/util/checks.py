@@ -104,15 +104,9 @@ def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
 
 def check_delta(delta: object, name: str = "delta") -> float:
     """Return a delta as a float in [0, 1)."""
-    if not is_number(delta):
-        raise TypeError(f"{name} must be a number in [0, 1), got {type(delta).__name__}.")
-    value = float(delta)
-    if not 0 <= value < 1:
-        raise ValueError(
-            f"{name} must lie in [0, 1), got {value}: use 0 for pure differential privacy or a "
-            f"probability well below 1/n."
-        )
-    return value + 0.0  # minus zero is zero
+    rule = "in [0, 1), 0 for pure differential privacy or a probability well below 1/n"
+    # minus zero is zero
+    return check_number(name, delta, rule, lambda d: 0 <= d < 1) + 0.0
 
 
 def check_extra(name: str, what: str, extra: object, epsilon: float) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -15,40 +15,17 @@ PATIENCE = 2.0
 """Seconds of work before anything is shown, or other processes are started."""
 
 
-@dataclass(slots=True)
-class Progress:
-    """A progress bar of so many steps that shows itself once they have taken two seconds.
+def progress(label: str, total: int) -> Any:
+    """Return a bar of tqdm's for so many steps that shows itself once they have taken long.
 
-    Short work, which is nearly all, does without the library as well.
+    Nothing is shown where the error stream is neither a terminal nor a notebook's.
     """
-
-    label: str
-    total: int
-    started: float = field(default_factory=time.monotonic)
-    _bar: Any = None
-
-    @property
-    def spent(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self.started
-
-    def show(self, done: int) -> None:
-        """Say how many steps are done; the bar goes when all are.
-
-        Nothing is shown where the error stream is neither a terminal nor a notebook's.
-        """
-        if self._bar is None:
-            if self.spent < PATIENCE or done == self.total:
-                return
-            with warnings.catch_warnings():  # of notebooks without widgets, which show no bar
-                warnings.simplefilter("ignore")
-                from tqdm.auto import tqdm
-            # disable=None: nothing is shown but on a terminal
-            options: dict[str, Any] = {"leave": False, "miniters": 1, "disable": None}
-            self._bar = tqdm(desc=self.label, total=self.total, **options)
-        self._bar.update(done - self._bar.n)
-        if done == self.total:
-            self._bar.close()
+    with warnings.catch_warnings():  # of notebooks without widgets, which show no bar
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm
+    # disable=None: nothing is shown but on a terminal
+    options: dict[str, Any] = {"leave": False, "miniters": 1, "disable": None, "delay": PATIENCE}
+    return tqdm(desc=label, total=total, **options)
 
 
 def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> list[T]:
@@ -81,12 +58,13 @@ class Workers:
         """Return the results of the blocks of these numbers, in their order; with a bar."""
         from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
-        bar, results = Progress(label, len(numbers)), list[T]()
+        bar, results, started = progress(label, len(numbers)), list[T](), time.monotonic()
         for number in numbers:
             results.append(block(number))
-            bar.show(len(results))
+            bar.update()
             # at the pace of the blocks so far, would all of them take long?
-            slow = bar.spent / len(results) * len(numbers) > PATIENCE
+            spent = time.monotonic() - started
+            slow = spent / len(results) * len(numbers) > PATIENCE
             if slow and len(results) > 1 and effective_n_jobs(self.n_jobs) > 1:
                 break
         rest = numbers[len(results) :]
@@ -96,5 +74,6 @@ class Workers:
                 jobs = Parallel(self.n_jobs, return_as="generator", max_nbytes=None)
             for result in jobs(delayed(block)(number) for number in rest):
                 results.append(result)
-                bar.show(len(results))
+                bar.update()
+        bar.close()
         return results

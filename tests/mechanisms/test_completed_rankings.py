@@ -126,5 +126,5 @@ def test_what_cannot_be_completed_is_refused():
         pr.UniformityTest.from_formula("choice ~ 1", choices, missing="bottom")
     with pytest.raises(ValueError, match="ties must be one of"):
         pr.UniformityTest(frame, ties="random")
-    with pytest.raises(ValueError, match="no missing cell"):
+    with pytest.raises(ValueError, match="is incomplete"):
         pr.UniformityTest(frame, ties="complete")

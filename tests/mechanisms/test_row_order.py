@@ -297,7 +297,7 @@ def test_buckets_are_private_whoever_moves(outcomes):
 
             def run(encoded=encoded, asked=asked):
                 how = {"by": "test", "method": "bucket", "effect": None, "settings": {}}
-                plan = plan_sample(encoded.sample, asked, epsilon, 0.0, **how)
+                plan = plan_sample(asked, epsilon, 0.0, **how)
                 rng = np.random.default_rng(0)
                 samples.release_sample(encoded, asked, plan, null=NullModel(), budget=None, rng=rng)
 
@@ -323,7 +323,7 @@ def test_a_moved_first_row_does_not_turn_the_bucket_test(monkeypatch):
         asked, _ = ask("bucket", encoded.sample, xi=0.5, alpha=0.05, tolerance=None)
         for seed in range(20):
             how = {"by": "test", "method": "bucket", "effect": None, "settings": {}}
-            plan = plan_sample(encoded.sample, asked, 0.5, 0.0, **how)
+            plan = plan_sample(asked, 0.5, 0.0, **how)
             rng = np.random.default_rng(seed)
             samples.release_sample(encoded, asked, plan, null=NullModel(), budget=None, rng=rng)
     assert max(found) - min(found) < 0.2

@@ -207,12 +207,8 @@ def test_summaries_say_what_they_must(method):
         assert "idealised arithmetic" in text
     if method == "borda":
         assert "Pairs: nothing is said of them; releases='pairs'" in text
-        full = " ".join(str(fitted.summary(details=True)).split())
-        assert "say nothing about the majorities of pairs; releases='pairs'" in full
         with pytest.raises(ValueError, match="releases='pairs'"):
             _ = fitted.pairwise()
-        pure = " ".join(str(model(600, 12).fit(0.1, rng=seeded()).summary(True)).split())
-        assert "standard deviation 0.65 each (0.49 with delta = 1e-06)." in pure
         shared = model(600, 5).fit(1.0, method="borda", score_share=0.2, rng=seeded())
         words = " ".join(str(shared.summary(details=True)).split())
         assert "Epsilon includes 20% for the Kemeny score" in words
@@ -238,17 +234,6 @@ def test_few_rankings_are_warned_of_from_public_numbers():
         model(5000, 5).fit(1.0, rng=seeded())
         model(20, 8).fit(np.inf)
         pr.from_json(fitted.to_json())
-
-
-def test_a_delta_is_advised_only_where_it_helps():
-    advice = "with delta = 1e-06"
-    with pytest.warns(pr.PrivrankWarning, match="Low accuracy") as caught:
-        model(1500, 45).fit(0.5, rng=seeded())  # Gaussian pairs lose less than Borda totals
-    assert advice in str(caught[0].message)
-    for m, options in ((6, {"method": "borda"}), (30, {"delta": 1e-6})):
-        with pytest.warns(pr.PrivrankWarning, match="Low accuracy") as caught:
-            model(60, m).fit(0.5, rng=seeded(), **options)
-        assert advice not in str(caught[-1].message)
 
 
 def test_other_frames_and_formulas_make_the_same_model():
@@ -282,7 +267,7 @@ REFUSED = {
     "pairs of a sort": (dict(method="kwiksort", releases="pairs"), "releases no pairs"),
     "target": (dict(target="everybody"), "target must be one of"),
     "epsilon": (dict(epsilon=0.0), "epsilon must be positive"),
-    "delta": (dict(delta=1.5), "delta must lie"),
+    "delta": (dict(delta=1.5), "delta must be in"),
     "an int for rng": (dict(rng=3), "rng must be None"),
 }
 

@@ -59,12 +59,12 @@ def cell(value, column="a"):
 
 
 BAD = {
-    "a tie": (lambda: ranks(cell(2)), ValueError, ["1 to 3 once", "ties='complete'"]),
+    "a tie": (lambda: ranks(cell(2)), ValueError, ["1 to 3 at most once", "ties='complete'"]),
     "half ranks": (lambda: ranks(cell(1.5)), ValueError, ["tie", "ties='complete'"]),
     "incomplete": (lambda: ranks(cell(np.nan)), ValueError, ["incomplete", "missing="]),
-    "a score": (lambda: ranks(cell(7731)), ValueError, ["1 to 3", "rank the 3 items anew"]),
-    "rank zero": (lambda: ranks(cell(0)), ValueError, ["1 to 3"]),
-    "infinite": (lambda: ranks(cell(np.inf)), ValueError, ["1 to 3"]),
+    "a score": (lambda: ranks(cell(7731)), ValueError, ["1 (best) to 3", "recode it"]),
+    "rank zero": (lambda: ranks(cell(0)), ValueError, ["1 (best) to 3"]),
+    "infinite": (lambda: ranks(cell(np.inf)), ValueError, ["1 (best) to 3"]),
     "words": (lambda: ranks(cell(CANARY)), TypeError, ["'a'", "1 (best) to 3", "as_rankings"]),
     "booleans": (lambda: ranks(GOOD.assign(a=True)), TypeError, ["'a'", "ranks"]),
     "an item that is no column": (
@@ -72,7 +72,7 @@ BAD = {
         ValueError,
         ["'d'", "items="],
     ),
-    "too few columns named": (lambda: ranks(items=["a", "b"]), ValueError, ["1 to 2"]),
+    "too few columns named": (lambda: ranks(items=["a", "b"]), ValueError, ["1 (best) to 2"]),
     "one item": (
         lambda: pr.UniformityTest(GOOD[["a"]]),
         ValueError,
@@ -138,20 +138,20 @@ BAD = {
         ValueError,
         ["categories must be declared"],
     ),
-    "counts too short": (lambda: counts([1, 2], list("xyz")), ValueError, ["2 counts for 3"]),
+    "counts too short": (lambda: counts([1, 2], list("xyz")), TypeError, ["each of the 3"]),
     "counts beyond whole numbers": (
         lambda: counts({"x": 10**20, "y": 3}),
         ValueError,
         ["add up to at most 1,000,000,000,000"],
     ),
-    "counts of words": (lambda: counts({"x": CANARY, "y": 1}), TypeError, ["not a number"]),
+    "counts of words": (lambda: counts({"x": CANARY, "y": 1}), TypeError, ["one number for each"]),
     "an undeclared count": (
         lambda: counts({"x": 3, "y": 1}, ["x", "z"]),
         ValueError,
         ["declared categories"],
     ),
     "too few choices": (lambda: counts({"x": 1, "y": 0}), ValueError, ["two units"]),
-    "counts no counts": (lambda: counts(3), TypeError, ["counts", "int"]),
+    "counts no counts": (lambda: counts(3), TypeError, ["counts", "a sequence"]),
 }
 
 

@@ -15,7 +15,6 @@ from privrank.plans.aggregation import (
     plan_aggregation,
     predicted_excess,
     predicted_excesses,
-    remedy,
 )
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian
@@ -97,18 +96,6 @@ def test_what_is_predicted_is_what_the_noise_of_the_release_predicts(m, delta, s
                                 releases=options.get("releases", "auto"))  # fmt: skip
         predicted = predicted_excesses(public(m, 300), 1.0, delta, share)[kind_of(plan)]
         assert predicted_excess(fit.release) == pytest.approx(predicted, rel=0.02)
-
-
-def test_advice_is_computed():
-    rng = np.random.default_rng(2)
-    fit = pr.PrivateRankAggregation(pr.Mallows(12, 0.8).rvs(300, rng)).fit(0.2, rng=rng)
-    pairs = pr.PrivateRankAggregation(pr.Mallows(12, 0.8).rvs(300, rng))
-    for delta in (0.0, 1e-6):
-        other = pairs.fit(0.2, delta, releases="pairs", rng=rng)
-        assert f"{other.noise_sd:.2g}" in remedy(fit.release)
-    assert "delta" in remedy(fit.release)
-    small = pr.PrivateRankAggregation(pr.Mallows(4, 0.8).rvs(300, rng)).fit(0.2, rng=rng)
-    assert "delta" not in remedy(small.release)
 
 
 def test_the_order_of_gaussian_totals_is_that_of_mean_ranks():
