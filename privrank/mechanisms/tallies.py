@@ -409,7 +409,11 @@ def largest_design_effect(encoded: Encoded, contrasts: Contrasts, expected: Expe
     total = np.zeros(len(contrasts.scale), dtype=np.int64)
     for kind, moments in enumerate(_moments(encoded, expected)):
         weights = contrasts.weights[:, kind]
-        total += ((weights @ moments) * weights).sum(axis=1)
+        # whole numbers below 2^53 are exact in floats, whose products are fast
+        largest = np.abs(weights).sum(axis=1).max() * int(np.abs(moments).max())
+        number = np.float64 if largest < 2**53 else np.int64
+        products = weights.astype(number) @ moments.astype(number)
+        total += (products.astype(np.int64) * weights).sum(axis=1)
     sides = zip(total.tolist(), contrasts.centre, contrasts.scale, strict=True)
     return max(0, *(STEPS * (square - centre) // scale for square, centre, scale in sides))
 
