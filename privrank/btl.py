@@ -24,8 +24,8 @@ from privrank.release.names import WORTHS
 from privrank.release.release import Release, check_release
 from privrank.release.survey import DesignKind, Excess
 from privrank.results.btl import BTLResult
-from privrank.results.fitwarnings import fit_warnings, warn_of
 from privrank.results.ledger import Budget
+from privrank.results.worthtable import fit_warnings, warn_of
 from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_fit, check_penalty
 
 if TYPE_CHECKING:

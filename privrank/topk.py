@@ -22,9 +22,9 @@ from privrank.release.kept import kept
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, WORTHS
 from privrank.release.release import Release, check_release
 from privrank.release.survey import DesignKind, Excess
-from privrank.results.fitwarnings import part_notes, warn_of
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
+from privrank.results.worthtable import part_notes, warn_of
 from privrank.util.arrays import FloatArray, own
 from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_count, check_fit
 

@@ -23,7 +23,6 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 import privrank as pr  # noqa: E402
-from privrank.reporting.document import pair_table  # noqa: E402
 from privrank.results.tables import Table  # noqa: E402
 
 TOLERANCE = 1.0
@@ -165,7 +164,6 @@ def tables() -> dict[str, Table]:
     pooled = [worths, made["pooled"]]
     found["pooled side by side"] = pr.summary_col(pooled)  # type: ignore[arg-type]
     four = [worths, by_group, made["top k"], made["consensus by pairs"]]
-    found["pairs"] = pair_table(worths)  # type: ignore[arg-type]
     found["side by side"] = pr.summary_col([worths, made["worths, objective"]])  # type: ignore[list-item]
     found["four side by side"] = pr.summary_col(four)  # type: ignore[arg-type]
     found["four with labels"] = pr.summary_col(

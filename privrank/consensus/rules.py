@@ -103,6 +103,7 @@ def fit_scores(
     settings = {"gtol": 1e-10, "maxiter": _ROUNDS}
     newton = partial(minimize, criterion, start, method="trust-exact", jac=True, hess=hessian)
     scores = attempt(lambda: newton(options=settings).x, lambda: start)
+    scores = scores if np.isfinite(scores).all() else start
     return np.asarray(scores - scores.mean())
 
 

@@ -341,7 +341,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     if counted:
         label += " and of impossible ones"
         parts.append(Part(cells.impossible_value, _COUNT_LEVEL))
-    found = omnibus(name, label, sizes, tuple(parts), sample, sensitivity, xi)
+    found = omnibus(name, label, sizes, tuple(parts), sample, sensitivity, xi, QUANTILE_DRAWS)
     apart = ruled_out and not counted
     return replace(found, impossible=partial(impossible, p=p)) if apart else found
 
@@ -506,7 +506,7 @@ def omnibus(
     sample: Sampler,
     sensitivity: int,
     xi: float,
-    draws: int = QUANTILE_DRAWS,
+    draws: int,
 ) -> Statistic:
     """Return the largest of several statistics in units of their sensitivities, less quantiles.
 

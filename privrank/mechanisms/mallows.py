@@ -13,7 +13,7 @@ from privrank.distributions import kendall
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulls import FULL, Order, Value, fingerprint, null_draws, null_of
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.categories import ALLOWANCE, GRID, Part, omnibus
+from privrank.mechanisms.categories import ALLOWANCE, GRID, QUANTILE_DRAWS, Part, omnibus
 from privrank.util.arrays import FloatArray, IntArray
 
 MOST_PAIRED = 200
@@ -245,4 +245,4 @@ def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
     known = _model(n, model)
     parts = tuple(Part(one.value, 0.025) for one in (clipped_kernel(n, model), distance))
     name, sizes = "omnibus of a Mallows model", known.sizes()
-    return omnibus(name, name, sizes, parts, known.sample, GRID + ALLOWANCE, xi)
+    return omnibus(name, name, sizes, parts, known.sample, GRID + ALLOWANCE, xi, QUANTILE_DRAWS)

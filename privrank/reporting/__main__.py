@@ -25,8 +25,8 @@ from privrank.util.checks import PrivrankWarning
 # Size of the top set; fixed before any release was seen, as its p-value needs.
 TOP = 2
 
-# Each survey is fitted at these multiples of the main epsilon.
-MULTIPLES = (0.5, 1.0, 2.0)
+# Each survey is fitted at these; its main fits have the second.
+EPSILONS = (0.5, 1.0, 2.0)
 
 
 def _worths(survey: datasets.Survey, epsilon: float, budget: Budget) -> BTLResult:
@@ -80,7 +80,7 @@ def _read(path: Path, survey: datasets.Survey, epsilon: float) -> Any:
     return result
 
 
-def investigate(survey: datasets.Survey, store: Path, epsilon: float) -> dict[str, Any]:
+def investigate(survey: datasets.Survey, store: Path) -> dict[str, Any]:
     """Return results of a survey by heading: what the archive lacks is spent, and written there.
 
     **Privacy.** The ledger is on disk: what a release costs is in the file before its noise is
@@ -89,35 +89,24 @@ def investigate(survey: datasets.Survey, store: Path, epsilon: float) -> dict[st
     """
     name, budget = survey.name.capitalize(), _ledger(store / f"{survey.name}.ledger", survey)
     results = []
-    for fit, share in (*((_worths, epsilon * each) for each in MULTIPLES), (_consensus, epsilon)):
-        what = fit.__name__.strip("_")
-        path = store / f"{survey.name}-{what}-epsilon-{repr(share).removesuffix('.0')}.json"
+    wanted = [("worths", _worths, epsilon) for epsilon in EPSILONS]
+    for what, fit, epsilon in (*wanted, ("consensus", _consensus, EPSILONS[1])):
+        path = store / f"{survey.name}-{what}-epsilon-{epsilon:g}.json"
         # paid for first, written whole, then read back: what is shown is what is archived
         if not path.exists():
-            print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {share:g} ...")
+            print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {epsilon:g} ...")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivrankWarning)  # the summary says it too
-                write(path, fit(survey, share, budget).to_json())
-        results.append(_read(path, survey, share))
+                write(path, fit(survey, epsilon, budget).to_json())
+        results.append(_read(path, survey, epsilon))
     *worths, consensus = results
-    main_fit = worths[MULTIPLES.index(1.0)]
     return {
-        f"{name}: worths": main_fit,
-        f"{name}: the top {TOP}": PrivateTopK.from_release(main_fit.release, k=TOP),
+        f"{name}: worths": worths[1],
+        f"{name}: the top {TOP}": PrivateTopK.from_release(worths[1].release, k=TOP),
         f"{name}: a consensus without a model": consensus,
         f"{name}: what epsilon buys": summary_col(worths),
         f"{name}: all that was spent": budget,
     }
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a positive, finite number, not {text!r}")
-    return value
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -131,19 +120,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("report"), help="output folder (default: report)"
     )
-    parser.add_argument(
-        "--epsilon",
-        type=_positive,
-        default=1.0,
-        help="epsilon of each survey's main fit, per respondent; half and twice as much are spent "
-        "besides, to show what epsilon buys (default: 1)",
-    )
     arguments = parser.parse_args(argv)
     out: Path = arguments.out
     chapters: dict[str, Any] = {}
     try:
         for load in (datasets.load_university, datasets.load_immigration):
-            chapters |= investigate(load(), out / "releases", arguments.epsilon)
+            chapters |= investigate(load(), out / "releases")
         title = "Two preference surveys under differential privacy"
         page = report(chapters, out / "index.html", title=title)
     except OSError as error:

@@ -8,22 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from privrank import __version__
 from privrank.privacy.budget import Ledger
 from privrank.results import plots
 from privrank.results.base import Result
-from privrank.results.btl import BTLResult
 from privrank.results.columns import label_all
-from privrank.results.guarantee import column_heads
-from privrank.results.tables import Table, interval_heads, printed, pvalue_cell, render
+from privrank.results.tables import Table, render
 from privrank.util.checks import check_names
 
 _PLOTS = ("plot", "plot_pairwise", "plot_details")
-
-# Pairs of items of which a page has a table.
-_MOST_PAIRS = 300
 
 # Bytes of a file's name, of which systems allow 255; writing takes five more.
 _LONGEST = 250
@@ -120,30 +113,6 @@ def write(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
-def pair_table(fit: BTLResult) -> Table:
-    """Return every pair's difference of worths, probability, interval and p-value."""
-    frame = fit.pairwise()
-    frame.index = pd.Index(frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str))
-    formats: dict[str, Any] = dict.fromkeys(frame.columns, "{:.3f}")
-    formats["pvalue"] = pvalue_cell
-    probability = "P(first)"
-    note = "The interval is that of P(first), the probability that the first is preferred."
-    if fit.release.design.ties:
-        probability = "P(first) + P(tie) / 2"
-        note = f"The interval is that of {probability}: preferred, and half of the ties."
-    notes = [note]
-    if fit.release.design.covariates is not None:
-        notes.append("In the reference group: first levels, numbers in the middle of their bounds.")
-    heads = ("difference", "std err", probability, *interval_heads(fit.alpha))
-    return Table(
-        title="Pairwise comparisons",
-        header=(),
-        columns=("first : second", *heads, column_heads(fit.release)[-1]),
-        rows=printed(frame, formats),
-        notes=tuple(notes),
-    )
-
-
 def _entries(results: Any) -> dict[str, Any]:
     """Return results by heading, that of their table where none is given."""
     if isinstance(results, Mapping):
@@ -201,19 +170,12 @@ def _overview(public: Mapping[str, Mapping[str, str]]) -> Table:
 
 
 def _chapter(heading: str, entry: Any) -> dict[str, Any]:
-    """Return what the page shows of one entry: its table, figures, and pairs of not too many."""
+    """Return what the page shows of one entry: its table and figures."""
     plots = [getattr(entry, name, None) for name in _PLOTS]
-    pairs = None
-    if (
-        isinstance(entry, BTLResult)
-        and len(entry.items) * (len(entry.items) - 1) <= 2 * _MOST_PAIRS
-    ):
-        pairs = pair_table(entry).as_html()
     return {
         "heading": heading,
         "table": _summary(heading, entry).as_html(),
         "figures": [shown for plot in plots if plot and (shown := _figure(plot))],
-        "pairs": pairs,
     }
 
 

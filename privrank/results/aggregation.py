@@ -15,22 +15,13 @@ from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
 from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
-from privrank.release.release import Part, Release
+from privrank.release.release import Part, Release, distribution_name
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
-
-_DISTRIBUTIONS: dict[type, str] = {
-    CubeNoise: "cube noise",
-    DiscreteGaussian: "discrete Gaussian",
-    DiscreteLaplace: "discrete Laplace",
-    PermutohedronNoise: "K-norm noise",
-}
-
 
 # How ties and missing items were declared to be read, by the constant that says so.
 _READINGS = {
@@ -300,18 +291,11 @@ class AggregationResult(Result):
         gap, rule = release.found.get("gap"), release.plan.method
         if gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
-        mechanism, scale = _noise(self)
         columns, rows = _rows(frame, self.alpha)
         return tables.Table(
             title=guarantee.title("Rank Aggregation", release),
-            header=(
-                ("Items:", str(len(self.items))),
-                *guarantee.units(release),
-                ("Consensus:", rule),
-                ("Mechanism:", mechanism),
-                *([("Response:" if release.local else "Noise scale:", scale)] if details else []),
-                ("Noise source:", guarantee.noise_source(release)),
-                *guarantee.spent(release),
+            header=guarantee.header(
+                release, ("Consensus:", rule), noise=_noise(self), details=details
             ),
             columns=columns,
             rows=rows,
@@ -367,7 +351,7 @@ def _noise(result: AggregationResult) -> tuple[str, str]:
     scale = f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}"
     if not private:
         return "no noise", scale
-    return f"{counts}, {_DISTRIBUTIONS[type(parts[name].distribution)]}", scale
+    return f"{counts}, {distribution_name(parts[name].distribution)} noise", scale
 
 
 def _rows(frame: pd.DataFrame, alpha: float) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -35,9 +35,6 @@ RANK_OF = "rank of "
 
 # The column of a model matrix whose coefficients bear the names of the items alone.
 _REST = "Intercept"
-
-# What ``glance()`` says of a result that has it.
-_HEADLINES = ("k", "statistic", "threshold", "pvalue", "reject", "effect", "proven")
 
 Kind = TypeVar("Kind", bound="Result")
 Value = TypeVar("Value")
@@ -102,11 +99,6 @@ class Result(ABC):
         """Name by which an archive is rebuilt."""
         return type(self).__name__
 
-    def __dir__(self) -> list[str]:
-        """Name what a reader of results uses; what the constructor alone needs is left out."""
-        internal = {part.name for part in fields(self) if not part.repr}
-        return [name for name in object.__dir__(self) if name not in internal]
-
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
         shape = (*self._shape(), f"epsilon = {self.epsilon:g}")
@@ -166,36 +158,6 @@ class Result(ABC):
         frame.insert(0, "term", frame.index.astype(str))
         return frame.reset_index(drop=True)
 
-    def glance(self: Any) -> pd.DataFrame:
-        """Return one row on the whole result in the words of R's broom.
-
-        Returns
-        -------
-        DataFrame
-            What was analysed, under which guarantee: ``model``, ``nobs``, ``items``, ``unit``,
-            ``epsilon``, ``delta``, ``mechanism``, ``noise_source`` and ``alpha``; of tests, and of
-            results with one, ``statistic``, ``p_value`` and what else they have.
-        """
-        # as a table of several results states them: of pooled ones, of all releases together
-        public = self._public()
-        facts = {
-            "model": self.model,
-            "nobs": self.nobs,
-            "items": len(self.items),
-            "unit": public["unit"],
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "mechanism": public["mechanism"],
-            "noise_source": public["noise source"],
-            "alpha": self.alpha,
-        }
-        return pd.DataFrame({**facts, **self._glance()}, index=[0])
-
-    def _glance(self) -> dict[str, Any]:
-        """Return what `glance` says beyond what is public."""
-        known = [name for name in _HEADLINES if hasattr(type(self), name)]
-        return {name.replace("pvalue", "p_value"): getattr(self, name) for name in known}
-
     def _level(self, alpha: float | None) -> float:
         """Return a level that was given, or the result's own."""
         return self.alpha if alpha is None else check_alpha(alpha)
@@ -238,6 +200,12 @@ class Result(ABC):
     def _lines(self) -> dict[str, Any]:
         """Return the other lines of such a table."""
         return {}
+
+    def _row(self, test: str, names: Sequence[str], **more: Any) -> pd.DataFrame:
+        """Return the one row of a test: what these names say of it, and more, and the guarantee."""
+        numbers = {name: getattr(self, name) for name in names} | more
+        numbers |= {"epsilon": self.epsilon, "delta": self.delta, "nobs": self.nobs}
+        return pd.DataFrame(numbers, index=pd.Index([test], name="test"))
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()

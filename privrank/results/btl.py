@@ -235,21 +235,6 @@ class BTLResult(Result):
         found = not np.any(self.estimate.ridge) and self.estimate.converged
         return found and not self._why_no_likelihood()
 
-    def _glance(self) -> dict[str, Any]:
-        facts: dict[str, Any] = dict.fromkeys(("formula", "statistic", "df", "p_value"))
-        # with covariates there is a test for each term instead, in wald_test_terms()
-        if (covariates := self.release.design.covariates) is None:
-            test = self.test_homogeneity()
-            facts |= {"statistic": test.statistic, "df": test.df, "p_value": test.pvalue}
-        else:
-            facts["formula"] = covariates.formula
-        likely = self._at_maximum
-        facts |= {"design_effect": self.design_effect}
-        return facts | {
-            "log_likelihood": self.llf if likely else None,
-            "aic": self.aic if likely else None,
-        }
-
     @property
     def params(self) -> pd.Series[float]:
         """Centred worths on the scale of the link, larger is preferred; with covariates, terms.

@@ -23,7 +23,13 @@ from privrank.results import guarantee, plots
 from privrank.results.base import Result, once
 from privrank.results.rejections import comparison_rejects
 from privrank.results.tables import Table, format_pvalue, interval_heads
-from privrank.results.testnotes import BIT, NO_EVIDENCE, SMALLEST, between_groups, redrawn
+from privrank.results.testnotes import (
+    BIT,
+    SMALLEST,
+    between_groups,
+    range_words,
+    verdict,
+)
 from privrank.util.checks import check_count, check_flag
 
 _COMPLETED = (
@@ -199,15 +205,10 @@ class ClosenessResult(Result):
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
-        if self.release.sample.private_labels:
+        if self.release.sample.private_labels or self.release.sample.paired:
             raise ValueError(
-                "a detectable effect depends on the sizes of the groups, which are private here: "
-                "simulate with sizes of your own and labels='public'."
-            )
-        if self.release.sample.paired:
-            raise ValueError(
-                "a detectable effect of pairs depends on how a respondent's two answers go "
-                "together: simulate with pairs of your own."
+                "a detectable effect needs groups whose sizes are public, and no pairs: simulate "
+                "with sizes, or pairs, of your own."
             )
         release = self.release
         reject = comparison_rejects(self.asked, release.plan, release.sample, self.alpha)
@@ -270,21 +271,10 @@ class ClosenessResult(Result):
         """Return one row: p-value, decision, effect, and how many differences are clear."""
         low, high = self._interval() or (None, None)
         details = self._details()
-        return pd.DataFrame(
-            {
-                "pvalue": [self.pvalue],
-                "reject": [self.reject],
-                "effect": [self.effect],
-                "corrected": [self.corrected_effect],
-                "lower": [low],
-                "upper": [high],
-                "clear": [None if details is None else int(details["clear"].sum())],
-                "epsilon": [self.epsilon],
-                "delta": [self.delta],
-                "nobs": [self.nobs],
-            },
-            index=pd.Index([f"ClosenessTest, {self.asked.name}"], name="test"),
-        )
+        clear = None if details is None else int(details["clear"].sum())
+        more = {"corrected": self.corrected_effect, "lower": low, "upper": high, "clear": clear}
+        names = ("pvalue", "reject", "effect")
+        return self._row(f"ClosenessTest, {self.asked.name}", names, **more)
 
     def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: groups, noise, p-value, decision, effect.
@@ -304,19 +294,15 @@ class ClosenessResult(Result):
             limits = (">0" if 0 < low < 5e-5 else f"{low:.4f}", f"{high:.4f}")
             cells |= zip(interval_heads(self.alpha), limits, strict=True)
         arithmetic = self.pvalue is not None and release.source != "none"
-        rankings = sample.kind == "rankings"
         return Table(
             title=guarantee.title("Test of Closeness", release),
-            header=(
-                ("Items:" if rankings else "Categories:", str(len(sample.items))),
-                *guarantee.units(release),
+            header=guarantee.header(
+                release,
                 ("Groups:", str(len(sample.groups))),
                 ("Permutations:", f"{release.plan.number('permutations'):.0f}"),
                 ("Level:", f"{self.alpha:g}"),
-                ("Mechanism:", self._mechanism()),
-                *([("Noise scale:", self._scale())] if details else []),
-                ("Noise source:", guarantee.noise_source(release)),
-                *guarantee.spent(release),
+                noise=(self._mechanism(), self._scale()),
+                details=details,
             ),
             columns=("", *cells),
             rows=((self.asked.name, *cells.values()),),
@@ -357,30 +343,14 @@ class ClosenessResult(Result):
         return f"the {sample.kind}, not who is in which group"
 
     def _verdict(self) -> str:
-        verdict = f"H0 {'is' if self.reject else 'is not'} rejected at level {self.alpha:g}"
-        if self.pvalue is not None:
-            return (
-                f"{verdict}: {format_pvalue(self.pvalue)}.{redrawn(self.release)}"
-                f"{self._power_words()}"
-            )
-        if self._form == "decision":
-            return (
-                f"{verdict}, fixed beforehand. This method releases the decision alone, so there "
-                f"is no p-value; another draw of the noise may decide otherwise."
-            )
-        return f"The bit says that they {'differ' if self.reject else 'do not differ'}. {BIT}"
-
-    def _power_words(self) -> str:
-        """Return which line computes what would have been found, where H0 is kept."""
-        sample = self.release.sample
-        if self.reject:
-            return ""
+        if self._form == "bit":
+            return f"The bit says that they {'differ' if self.reject else 'do not differ'}. {BIT}"
         line = SMALLEST
-        if sample.private_labels:
+        if self.release.sample.private_labels:
             line = "pr.power.ClosenessPower computes, for groups of sizes that you suppose, which"
-        if sample.paired:
+        if self.release.sample.paired:
             line = "simulate pairs of your own for the difference"
-        return f" {NO_EVIDENCE.format(line)}"
+        return verdict(self, line)
 
     def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
         part, distance = self._effect, self.asked.distance
@@ -392,13 +362,10 @@ class ClosenessResult(Result):
             words += f" with noise of its own, for epsilon {part.epsilon:.4g} of the total"
         if interval is None or distance is None:
             return (words + ".",)
-        low, high = interval
-        between = f"between {low:.3f} and {high:.3f}"
-        if distance.exact and low < part.step:
-            between = f"{'above 0 and ' if low > 0 else ''}at most {high:.3f}"
+        within = range_words(*interval, least=part.step if distance.exact else 0.0)
         words += (
             f"; with {100 * (1 - self.alpha):g} % confidence the distance of the distributions is "
-            f"{between}."
+            f"{within}."
         )
         if distance.exact:
             words += (
@@ -514,18 +481,15 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
 
 def _statement(row: Any, column: str, rankings: bool) -> str:
     """Return one clear difference in words: a lower mean rank is a higher place."""
-    lower = row.difference < 0
-    size = abs(row.difference)
-    ends = sorted((abs(row.lower), abs(row.upper)))
+    verb, factor, digits, unit = "chooses", 100.0, 1, "percentage points"
+    direction = "less often" if row.difference < 0 else "more often"
+    if rankings:
+        verb, factor, digits, unit = "ranks", 1.0, 2, "places"
+        direction = "higher" if row.difference < 0 else "lower"
+    size, *ends = (factor * abs(each) for each in (row.difference, row.lower, row.upper))
     group = f"{column[:1].upper()}{column[1:]} {row.group}"
     other = row.other if row.other == _REST else f"{column} {row.other}"
-    if rankings:
-        direction = "higher" if lower else "lower"
-        between = f"{ends[0]:.2f} to {ends[1]:.2f}"
-        return f"{group} ranks {row.item} {size:.2f} places {direction} than {other} ({between})"
-    direction = "less" if lower else "more"
-    between = f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
     return (
-        f"{group} chooses {row.item} {direction} often than {other}, by {100 * size:.1f} "
-        f"percentage points ({between})"
+        f"{group} {verb} {row.item} {direction} than {other}, by {size:.{digits}f} {unit} "
+        f"({min(ends):.{digits}f} to {max(ends):.{digits}f})"
     )

@@ -12,7 +12,7 @@ from privrank.plans.contributions import Activity, difference_errors
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.results.guarantee import noise_source, promise, seed_notes, spent, units
-from privrank.results.tables import Table
+from privrank.results.tables import Table, printed
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -85,11 +85,9 @@ class ContributionTradeoff:
                 promise(self.release, "how many answers anybody gave"),
                 *seed_notes([self.release]),
             ]
-        rows = tuple(
-            (str(bound), f"{r.beyond:.0f}", f"{r.rows:.0f}", f"{r.rows_std_err:.0f}",
-             f"{r.std_err:.3f}", f"{r.sampling:.3f}", f"{r.privacy:.3f}")
-            for bound, r in zip(frame.index, frame.itertuples(), strict=True)
-        )  # fmt: skip
+        formats = dict.fromkeys(["beyond", "rows", "rows_std_err"], "{:.0f}")
+        formats |= dict.fromkeys(["std_err", "sampling", "privacy"], "{:.3f}")
+        rows = printed(frame, formats)
         heads = ("max_rows", "beyond", "rows", "+/-", "std err", "sampling", "privacy")
         return Table("What a bound on a respondent's rows costs", header, heads, rows, tuple(notes))
 

@@ -54,26 +54,41 @@ CATALOGUE = {
 }
 
 
+def header(
+    release: Release,
+    *lines: tuple[str, str],
+    noise: tuple[str, str],
+    details: bool,
+    row: str = "row",
+    errors: str = "",
+) -> tuple[tuple[str, str], ...]:
+    """Return the header of every summary: data, unit, its own lines, noise, budget.
+
+    Given the mechanism and the scale of its noise, which is among its `details`, what a row is
+    called, and what `errors` hold.
+    """
+    kind = "Categories:" if release.survey.kind == "choices" else "Items:"
+    return (
+        (kind, str(len(release.survey.items))),
+        *units(release, row),
+        *lines,
+        ("Mechanism:", noise[0]),
+        *([("Noise scale:", noise[1])] if details else []),
+        ("Noise source:", noise_source(release)),
+        *([("Std. errors:", errors)] if errors else []),
+        *spent(release),
+    )
+
+
 def comparison_header(
     release: Release, effect: float, details: bool
 ) -> tuple[tuple[str, str], ...]:
-    """Return the header lines every summary of comparisons shares: data, unit, noise, budget.
-
-    The scale of the noise is among its `details`.
-    """
-    design = release.design
-    origin = "released" if design.pairs is None else design.pairs.origin
+    """Return the header lines every summary of comparisons shares, given its design effect."""
+    origin = "released" if release.design.pairs is None else release.design.pairs.origin
     counts = "assumed equal" if origin == "equal" else origin
-    return (
-        ("Items:", str(len(design.items))),
-        *units(release, "comparison"),
-        ("Design:", f"{design.kind}, pair counts {counts}"),
-        ("Mechanism:", _mechanism(release)),
-        *([("Noise scale:", _scales(release))] if details else []),
-        ("Noise source:", noise_source(release)),
-        ("Std. errors:", _errors(release, effect)),
-        *spent(release),
-    )
+    design = ("Design:", f"{release.design.kind}, pair counts {counts}")
+    noise, errors = (_mechanism(release), _scales(release)), _errors(release, effect)
+    return header(release, design, noise=noise, details=details, row="comparison", errors=errors)
 
 
 def units(release: Release, row: str = "row") -> tuple[tuple[str, str], ...]:

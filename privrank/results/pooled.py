@@ -106,7 +106,6 @@ class PooledResult:
     model: ClassVar[str] = "PooledResult"
     noisy_errors: ClassVar[bool] = True
     tidy = Result.tidy
-    glance = Result.glance
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -421,9 +420,6 @@ class PooledResult:
     def _codes(self) -> tuple[str, ...]:
         return self.results[0]._codes()
 
-    def _glance(self) -> dict[str, Any]:
-        return {str(name).replace("pv", "p_v"): v for name, v in self.test_heterogeneity().items()}
-
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         test = self.test_heterogeneity()
         facts = {
@@ -506,6 +502,8 @@ def _notes(result: PooledResult) -> list[str]:
     notes.append(f"Q tests that {tested}.")
     if not same:
         notes.append("Who answered in several surveys is protected by the sum of their epsilons.")
+    if len({each.release.survey.unit for each in result.results}) > 1:
+        notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
     return [*notes, guarantee.holds_if(rests)]
 
 

@@ -15,12 +15,12 @@ from privrank.hypotheses.interval import corrected_distance, interval_from, zero
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
+from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
 from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots
 from privrank.results.base import Result, once
 from privrank.results.tables import Table, format_pvalue
-from privrank.results.testnotes import facts, findings
+from privrank.results.testnotes import findings, impossible, noise_of
 from privrank.util.checks import check_count, check_flag, is_number
 
 # The method that maps categories at random, of which the power is not simulated.
@@ -232,22 +232,8 @@ class RankTestResult(Result):
     def to_frame(self) -> pd.DataFrame:
         """Return one row: statistic, threshold, p-value and its error, decision, effect."""
         low, high = self._interval() or (None, None)
-        return pd.DataFrame(
-            {
-                "statistic": [self.statistic],
-                "threshold": [self.threshold],
-                "pvalue": [self.pvalue],
-                "pvalue_error": [self.pvalue_error],
-                "reject": [self.reject],
-                "effect": [self.effect],
-                "lower": [low],
-                "upper": [high],
-                "epsilon": [self.epsilon],
-                "delta": [self.delta],
-                "nobs": [self.nobs],
-            },
-            index=pd.Index([f"{self.test}, {self.method}"], name="test"),
-        )
+        names = ("statistic", "threshold", "pvalue", "pvalue_error", "reject", "effect")
+        return self._row(f"{self.test}, {self.method}", names, lower=low, upper=high)
 
     def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: design, noise, statistic, p-value, decision, power.
@@ -256,7 +242,7 @@ class RankTestResult(Result):
         """
         check_flag("details", details)
         release, decision = self.release, "reject H0" if self.reject else "do not reject"
-        rankings = release.sample.kind == "rankings"
+        null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
         columns, cells = [""], [release.mechanism]
         if self.pvalue is not None:
             columns += ["statistic", "threshold", "p-value"]
@@ -266,13 +252,13 @@ class RankTestResult(Result):
         known_null = ["null"] if self.test == "IdentityTest" else []
         return Table(
             title=guarantee.title(_TITLES[self.test], release),
-            header=(
-                ("Items:" if rankings else "Categories:", str(len(release.sample.items))),
-                *guarantee.units(release),
+            header=guarantee.header(
+                release,
                 ("Method:", self.method),
-                *facts(self, details),
-                ("Noise source:", guarantee.noise_source(release)),
-                *guarantee.spent(release),
+                ("Null:", "level by calibration" if self.pvalue is None else null),
+                ("Level:", f"{self.alpha:g}"),
+                noise=noise_of(release),
+                details=details,
             ),
             columns=(*columns, "decision"),
             rows=((*cells, decision),),
@@ -332,11 +318,6 @@ _TITLES: dict[str, str] = {
     "IdentityTest": "Test of Identity",
     "UniformityTest": "Test of Uniformity",
 }
-
-
-def impossible(release: Release) -> int:
-    """Return the number of observations that H0 rules out, where a release without noise has it."""
-    return int(release.parts[IMPOSSIBLE].values[0]) if IMPOSSIBLE in release.parts else 0
 
 
 def read_test(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import Comparison
@@ -52,37 +52,24 @@ _COMPLETED = (
 )
 
 
-def facts(result: RankTestResult, details: bool) -> list[tuple[str, str]]:
-    """Return the header lines on the null distribution, the mechanism and its noise."""
-    release, part = result.release, result.release.parts.get(STATISTIC)
-    null = "exact" if result.draws is None else f"Monte Carlo, {result.draws} draws"
-    mechanism = "discrete Laplace"
-    if release.source == "none":
-        mechanism = "no noise"
-    elif release.local:
-        mechanism = "randomised response"
-    elif part is None:
-        mechanism = "random bit"
-    lines = [
-        ("Null:", "level by calibration" if result.pvalue is None else null),
-        ("Level:", f"{result.alpha:g}"),
-        ("Mechanism:", mechanism),
-    ]
-    if details:
-        scale = "none, one bit"
-        if release.local:
-            scale = f"gain {release.plan.number(GAIN):.4g} of a response"
-        elif part is not None:
-            sensitivity = part.step * part.sensitivity
-            scale = f"{part.step * part.laplace.scale:.4g} (sensitivity {sensitivity:.4g})"
-        lines.append(("Noise scale:", scale))
-    return lines
+def noise_of(release: Release) -> tuple[str, str]:
+    """Return the mechanism of a test of one sample, and the scale of its noise."""
+    part = release.parts.get(STATISTIC)
+    if release.local:
+        return "randomised response", f"gain {release.plan.number(GAIN):.4g} of a response"
+    if part is None:
+        return "random bit", "none, one bit"
+    mechanism = "no noise" if release.source == "none" else "discrete Laplace"
+    scale, sensitivity = part.step * part.laplace.scale, part.step * part.sensitivity
+    return mechanism, f"{scale:.4g} (sensitivity {sensitivity:.4g})"
 
 
 def findings(result: RankTestResult, interval: tuple[float, float] | None) -> list[str]:
-    """Return what a test decides, its power, the distance from H0, and what its method sees."""
+    """Return what a test decides, the distance from H0, and what its method sees."""
     hypotheses = f"H0: {result.hypotheses[0]} H1: {result.hypotheses[1]}"
-    notes = [hypotheses, _verdict(result)]
+    # of categories that are mapped at random the power is not simulated
+    line = "" if result.method == "goldreich" else SMALLEST
+    notes = [hypotheses, verdict(result, line)]
     if interval is not None:
         notes.append(_distance(result, *interval))
     notes += result.notes
@@ -109,39 +96,45 @@ def redrawn(release: Release, also: str = "") -> str:
     )
 
 
-def _verdict(result: RankTestResult) -> str:
-    """Return what the test decides, and what its p-value accounts for."""
-    verdict = f"H0 {'is' if result.reject else 'is not'} rejected at level {result.alpha:g}"
+def verdict(result: Any, line: str = SMALLEST) -> str:
+    """Return what any test decides, and what its p-value accounts for.
+
+    Given which line computes what would have been found, of tests that keep H0.
+    """
+    said = f"H0 {'is' if result.reject else 'is not'} rejected at level {result.alpha:g}"
     if result.pvalue is None:
         return (
-            f"{verdict}. This method releases the decision alone, so there is no p-value; another "
-            f"draw may decide otherwise."
+            f"{said}, fixed beforehand. This method releases the decision alone, so there is no "
+            f"p-value; another draw may decide otherwise."
         )
     also = error = ""
-    if result.pvalue_error:
-        error = f" (Monte Carlo standard error {result.pvalue_error:.1g})"
-    if result.boundary is not None:
+    if uncertain := getattr(result, "pvalue_error", None):
+        error = f" (Monte Carlo standard error {uncertain:.1g})"
+    if (boundary := getattr(result, "boundary", None)) is not None:
         also = (
-            f", and a public random number, U = {result.boundary:.3f}, decides at the boundary, so "
-            f"that the level is exact"
+            f", and a public random number, U = {boundary:.3f}, decides at the boundary, so that "
+            f"the level is exact"
         )
+    evidence = "" if result.reject or not line else f" {NO_EVIDENCE.format(line)}"
     accounts = redrawn(result.release, also)
-    if not result.reject and result.method != "goldreich":
-        accounts += f" {NO_EVIDENCE.format(SMALLEST)}"
-    return f"{verdict}: {format_pvalue(result.pvalue)}{error}.{accounts}"
+    return f"{said}: {format_pvalue(result.pvalue)}{error}.{accounts}{evidence}"
+
+
+def range_words(low: float, high: float, least: float = 0.0005) -> str:
+    """Return a confidence interval in words; a lower end below `least` counts as 0."""
+    if low < least:
+        return f"{'above 0 and ' if low > 0 else ''}at most {high:.3f}"
+    return f"between {low:.3f} and {high:.3f}"
 
 
 def _distance(result: RankTestResult, low: float, high: float) -> str:
     """Return the estimate of the distance from H0 with its interval."""
-    within = f"between {low:.3f} and {high:.3f}"
-    if low < 0.0005:
-        within = f"above 0, at most {high:.3f}" if low > 0 else f"at most {high:.3f}"
     own, part = "", result.release.parts.get(EFFECT)
     if part is not None and result.release.source != "none":
         own = f" (epsilon {part.epsilon:.4g} of the total)"
     return (
         f"The total variation distance from H0 is estimated at {result.effect:.3f}{own}; with "
-        f"{100 * (1 - result.alpha):g} % confidence it is {within}."
+        f"{100 * (1 - result.alpha):g} % confidence it is {range_words(low, high)}."
     )
 
 
@@ -170,10 +163,15 @@ def against_uniformity(method: str, sample: Sample) -> tuple[str, ...]:
     )
 
 
+def impossible(release: Release) -> int:
+    """Return the number of observations that H0 rules out, where a release without noise has it."""
+    return int(release.parts[IMPOSSIBLE].values[0]) if IMPOSSIBLE in release.parts else 0
+
+
 def against_null(method: str, null: NullModel, release: Release) -> tuple[str, ...]:
     """Return what to know of the statistic of a method of a test of identity."""
     sample, notes = release.sample, []
-    if IMPOSSIBLE in release.parts and (count := int(release.parts[IMPOSSIBLE].values[0])):
+    if count := impossible(release):
         notes.append(
             f"H0 gives probability 0 to {count} of the {sample.nobs} observations: it is "
             f"rejected whatever the statistic."

@@ -18,7 +18,7 @@ from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import NET
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
-from privrank.results.fitwarnings import part_notes
+from privrank.results.worthtable import part_notes
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
 from privrank.util.solvers import bracket
@@ -105,11 +105,6 @@ class TopKResult(Result):
     def _known(self) -> NDArray[np.bool_]:
         """Return which items have comparisons beyond the noise on their number."""
         return own(~np.isnan(self.win_rate), np.bool_)
-
-    @once
-    def _met(self) -> FloatArray:
-        """Return how often items met, shape (m, m)."""
-        return own(self._facts().pairs.table(len(self.items)), np.float64)
 
     @once
     def _noise(self) -> FloatArray:
@@ -370,7 +365,8 @@ class TopKResult(Result):
         if sum(len(part) > 1 for part in self._facts().components) > 1:
             return []  # of items that are not compared with each other nothing is said at all
         known = self._known()
-        met, m = self._met()[np.ix_(known, known)], int(known.sum())
+        met = self._facts().pairs.table(len(self.items))[np.ix_(known, known)]
+        m = len(met)
         share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
         even = (1.0 - np.eye(m)) / max(m - 1, 1)
         # noise on the counts makes them uneven by itself: an error of each, of mean size .8 sd

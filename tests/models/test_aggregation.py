@@ -177,7 +177,7 @@ def test_cube_noise_intervals_are_exact_at_one_half():
     distribution, n, rng = CubeNoise.calibrate(15, 1, 0.2), 2500, seeded(2)
     p = np.full(15, 0.5)
     hits = {1: [], 15: []}
-    for _ in range(1500):
+    for _ in range(1000):
         counts = np.rint(rng.normal(n * p, np.sqrt(n * p * (1 - p)))).astype(int)
         w = distribution.draw(counts, rng) / n
         for coordinates in hits:

@@ -78,7 +78,7 @@ def test_pvalues_of_choices_are_uniform(sizes, epsilon, arguments):
     rng, k = seeded(4), arguments.pop("categories", 3)
     p = 1 / np.arange(1, k + 1)
     pvalues = []
-    for _ in range(200):
+    for _ in range(120):
         test = counts(*[rng.multinomial(n, p / p.sum()) for n in sizes])
         pvalues.append(test.fit(epsilon, permutations=99, rng=rng, **arguments).pvalue)
     # rounding up and, without noise, ties make p-values larger, never smaller
@@ -98,7 +98,7 @@ def test_pvalues_of_rankings_are_uniform(sizes, m, rows):
     group = pd.Categorical.from_codes(
         np.repeat(range(len(sizes)), np.array(sizes) * rows), ["x", "y", "z"]
     )
-    for _ in range(150):
+    for _ in range(100):
         frame = pd.DataFrame(pr.Mallows(m, 0.7).rvs(sum(sizes) * rows, rng), columns=items)
         frame = frame.assign(who=np.repeat(np.arange(sum(sizes)), rows), group=group)
         formula = f"{' + '.join(items)} ~ group"

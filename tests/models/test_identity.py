@@ -284,12 +284,12 @@ def estimated(number, noise=None, counts=(5, 6, 7), null=(0.25, 0.25, 0.5)):
 def test_an_estimated_null_keeps_its_level_and_an_exact_one_does_not():
     rng, p = seeded(3), np.array([0.4, 0.3, 0.2, 0.1])
     exact, told = [], []
-    for _ in range(120):
+    for _ in range(70):
         before, now = rng.multinomial(400, p) / 400, rng.multinomial(400, p)
         told.append(estimated(400, None, now, before).fit(2.0, rng=rng).reject)
         test = estimated(None, None, now, before)
         exact.append(test.fit(2.0, draws=499, rng=rng).reject)
-    assert np.mean(told) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 120) and np.mean(exact) > 0.15
+    assert np.mean(told) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 70) and np.mean(exact) > 0.15
     other = rng.multinomial(400, p[::-1])
     assert estimated(400, None, other, before).fit(2.0, rng=rng).pvalue < 0.01
 

@@ -216,7 +216,7 @@ def test_separation_keeps_its_level(m, scale):
     # Two equally good items at the top, k = 1, any third item far below: the null hypothesis is
     # true. A variance without the head-to-head term would reject about 17 % of the time at m = 2,
     # and one that took all m n / 2 wins as independent would be off at m = 3.
-    each, studies = 150, 3_000
+    each, studies = 150, 1_500
     rng = seeded(2024)
     distribution = DiscreteLaplace(scale)
     net = np.zeros((studies, m), dtype=np.int64)

@@ -141,21 +141,6 @@ def test_second_run_spends_nothing_and_writes_the_same(out):
     assert contents(out) == before
 
 
-def test_another_epsilon_pays_for_the_missing_fits_only(copy, capsys):
-    before = contents(copy / "releases")
-    report_again(copy, "--epsilon", "2")
-    said = capsys.readouterr().out
-    assert said.count(" ...\n") == 4
-    assert "epsilon 4 ..." in said and "consensus of 303 respondents, epsilon 2 ..." in said
-    after = contents(copy / "releases")
-    for survey in SURVEYS:
-        assert spent(copy, survey) == [0.5, 1.0, 2.0, 1.0, 4.0, 2.0]
-        assert ledger(copy, survey).spent == (10.5, 0.0)
-        for epsilon in EPSILONS:
-            name = f"{survey}-worths-epsilon-{epsilon}.json"
-            assert after[name] == before[name]
-
-
 def test_what_is_deleted_is_drawn_anew_and_the_ledger_keeps_both(copy):
     before = archived(copy, "university")
     for path in (copy / "releases").glob("*.json"):
@@ -165,11 +150,6 @@ def test_what_is_deleted_is_drawn_anew_and_the_ledger_keeps_both(copy):
     for survey in SURVEYS:
         assert spent(copy, survey) == [0.5, 1.0, 2.0, 1.0] * 2
         assert ledger(copy, survey).summary().as_html() in (copy / "index.html").read_text()
-
-
-def test_budget_adds_up_at_awkward_epsilons(tmp_path):
-    report_again(tmp_path, "--epsilon", "0.1")
-    assert ledger(tmp_path, "university").spent == (0.45, 0.0)
 
 
 def test_interrupted_run_never_understates_the_ledger(tmp_path, monkeypatch):
@@ -267,11 +247,3 @@ def test_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     assert process.returncode == 1
     (line,) = process.stderr.splitlines()
     assert line.startswith("privrank.reporting: cannot write to ") and line.endswith(".")
-
-
-@pytest.mark.parametrize("epsilon", ["0", "-1", "inf", "nan", "much"])
-def test_epsilon_must_be_positive_and_finite(epsilon, tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        report_again(tmp_path, f"--epsilon={epsilon}")
-    assert "must be a positive, finite number" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

@@ -218,34 +218,6 @@ def test_tidies_of_all_results_go_below_each_other(plain, closeness, consensus):
     assert list(frame.columns) == WORDS and len(frame) == 13
 
 
-def test_glance_is_one_row_that_states_the_guarantee(result):
-    row = result.glance()
-    assert len(row) == 1
-    facts = row.iloc[0]
-    assert facts["nobs"] == result.nobs and facts["epsilon"] == result.epsilon
-    assert facts["unit"] == result.release.survey.unit
-    assert facts["noise_source"] == result.release.source
-    assert {"model", "items", "delta", "mechanism", "alpha"} <= set(row.columns)
-
-
-def test_glance_has_the_test_of_each_result(plain, free, top, identity, closeness):
-    found = plain.test_homogeneity()
-    row = plain.glance().iloc[0]
-    assert (row["statistic"], row["df"], row["p_value"]) == (
-        found.statistic, found.df, found.pvalue,
-    )  # fmt: skip
-    assert row["log_likelihood"] is None
-    assert top.glance()["p_value"].item() == top.pvalue
-    assert identity.glance()["effect"].item() == identity.effect
-    assert closeness.glance()["p_value"].item() == closeness.pvalue
-    bare = pr.PrivateBTL(CEMS.comparisons, **PEOPLE).fit(np.inf, penalty=0)
-    assert bare.glance()["log_likelihood"].item() == bare.llf
-    assert bare.glance()["aic"].item() == bare.aic
-
-
-# --- labels ---
-
-
 def shown(result):
     """Everything that a reader sees of a result."""
     table = result.summary(details=True)
@@ -270,9 +242,8 @@ def test_labels_are_everywhere_and_codes_nowhere(result):
 
 def test_labels_change_no_number(result):
     labelled = result.with_labels({code: f"{code}!" for code in result.items})
-    for one, other in ((result.tidy(), labelled.tidy()), (result.glance(), labelled.glance())):
-        numbers = one.select_dtypes("number").columns
-        pd.testing.assert_frame_equal(one[numbers], other[numbers])
+    numbers = result.tidy().select_dtypes("number").columns
+    pd.testing.assert_frame_equal(result.tidy()[numbers], labelled.tidy()[numbers])
 
 
 def test_labels_reach_figures(plain, closeness):

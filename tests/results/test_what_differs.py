@@ -42,8 +42,8 @@ def test_rankings_in_words(rankings):
     assert frame.loc["a", "difference"] == pytest.approx(-1.5, abs=0.2)
     assert frame["clear"].to_dict() == {"a": True, "b": True, "c": False}
     text = " ".join(rankings.summary().as_text().split())
-    assert "Group sample 1 ranks a 1." in text and "places higher than group sample 2" in text
-    assert "ranks b 1." in text and "places lower than group sample 2" in text
+    assert "Group sample 1 ranks a higher than group sample 2, by 1." in text
+    assert "ranks b lower than group sample 2, by 1." in text
     assert "all 3 statements hold at once with 95 % confidence" in text
     assert rankings.to_frame()["clear"].item() == 2
 
@@ -71,7 +71,7 @@ def test_a_column_of_groups_is_named():
     result = test.fit(1.0, details_epsilon=1.0, permutations=19, rng=np.random.default_rng(2))
     text = " ".join(result.summary().as_text().split())
     assert "Groups by french: good 300, poor 200." in text
-    assert "French good ranks a 1." in text and "places higher than french poor" in text
+    assert "French good ranks a higher than french poor, by 1." in text
     assert pr.from_json(result.to_json()).release.sample.group_column == "french"
 
 
