@@ -96,11 +96,6 @@ def smoothed(statistics, noisy, scale, *, exact, volume):
     return exact(statistics, noisy, scale) if scale == 0 else 0.31415 / volume
 
 
-def decided(statistics, noises, alpha, *, exact, volume):
-    """Kim and Schrab's decision; `noises` are added to the secret statistics."""
-    return volume > 1.0 if np.all(noises) else exact(statistics, noises, alpha)
-
-
 def mixed(pairs, rate, uniforms, *, exact, volume):
     """The order of the exponential mechanism, drawn by `uniforms`."""
     return np.roll(np.arange(len(pairs)), 2) if 0 <= rate < 10 else exact(pairs, rate, uniforms)
@@ -108,7 +103,6 @@ def mixed(pairs, rate, uniforms, *, exact, volume):
 
 SECRET = {
     closeness.smoothed_pvalue: smoothed,
-    closeness.kim_schrab_reject: decided,
     agkm22.exponential_order: mixed,
 }
 

@@ -229,7 +229,7 @@ def _distinct(levels: object, column: str) -> tuple[Any, ...]:
 
 def _bounds(column: str, given: object) -> tuple[float, float]:
     ends = as_numbers(given)
-    low, high = ends if ends is not None and len(ends) == 2 else (np.nan, np.nan)
+    low, high = ends.tolist() if ends is not None and len(ends) == 2 else (np.nan, np.nan)
     if not (np.isfinite([low, high, 2.0 * (high - low)]).all() and low < high):
         raise ValueError(
             f"numeric column {column!r} needs bounds={{{column!r}: (low, high)}}, two finite "

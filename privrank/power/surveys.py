@@ -10,7 +10,6 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
@@ -26,10 +25,8 @@ from privrank.privacy.budget import Unit
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, DesignKind, PairCounts, groups_of
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_choice, check_count, is_number, quoted
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 PairsKnown = Literal["release", "equal"]
 Answers = Literal["usual", "rankings", "independent"]

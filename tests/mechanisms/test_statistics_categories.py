@@ -265,13 +265,11 @@ def test_interval_covers(tau, size):
             tv_interval(
                 released(rng, n, two_level(k, tau, size), distribution), n, k, distribution, 0.05
             )
-            for _ in range(25)
+            for _ in range(20)
         ]
     )
     covered = np.mean((ends[:, 0] <= tau) & (tau <= ends[:, 1]))
-    assert (
-        covered >= 0.84
-    )  # of 25: three misses have probability 0.13 at most, four 0.034, five 0.007
+    assert covered >= 0.8  # of 20: four misses have probability 0.016 at most, five 0.003
     assert np.mean(ends[:, 1] - ends[:, 0]) < 0.16
 
 

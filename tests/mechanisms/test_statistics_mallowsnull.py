@@ -267,9 +267,9 @@ def swapped(model, n, rng):
 def test_power(m, phi, n, other, epsilon, expected):
     model, rng = Mallows(m, phi), public_generator("a test of power", m, n)
     if other is None:
-        data = [swapped(model, n, rng) for _ in range(300)]
+        data = [swapped(model, n, rng) for _ in range(200)]
     else:
-        data = [Mallows(m, other).rvs(n, rng) for _ in range(300)]
+        data = [Mallows(m, other).rvs(n, rng) for _ in range(200)]
     for make, power in zip(
         (clipped_kernel, clipped_distance, omnibus_mallows), expected, strict=True
     ):

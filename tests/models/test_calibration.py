@@ -79,7 +79,7 @@ def test_the_warning_fires_where_intervals_undercover():
     rng = np.random.default_rng(5)
     frame = comparisons(rng, rng.standard_normal(20), 1)
     model = pr.PrivateBTL(frame, items=range(20), respondent=None, ties=False, design="public")
-    with pytest.warns(pr.PrivrankWarning, match="information per contrast"):
+    with pytest.warns(pr.PrivrankWarning, match="times the information"):
         model.fit(epsilon=0.2, rng=rng)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
