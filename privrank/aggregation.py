@@ -253,7 +253,7 @@ class PrivateRankAggregation:
         release = mechanism(self._encoded, plan, budget=budget, rng=rng)
         with kept(release, "PrivateRankAggregation.from_release(error.release)"):
             _caution(release)
-            return infer(release, alpha=alpha, target=target)
+            return self.from_release(release, alpha=alpha, target=target)
 
     @staticmethod
     def from_release(
@@ -274,7 +274,22 @@ class PrivateRankAggregation:
         -------
         AggregationResult
         """
-        return infer(release, alpha=alpha, target=target)
+        check_release(release)
+        check_choice("target", target, Target)
+        # of pairs and scores, by whichever release; without an order it is none of ours
+        stated = statements_of(release)
+        if ORDER not in release.parts:
+            raise ValueError(
+                f"release must hold an order, as PrivateRankAggregation makes it, and this one is "
+                f"of {release.mechanism}."
+            )
+        return AggregationResult(
+            release=release,
+            alpha=check_alpha(alpha),
+            target=target,
+            places=own(release.parts[ORDER].values, np.int64),
+            stated=stated,
+        )
 
     @staticmethod
     def from_reports(
@@ -308,29 +323,7 @@ class PrivateRankAggregation:
         """
         release = release_consensus(tally)
         _caution(release)
-        return infer(release, alpha=alpha, target=target)
-
-
-def infer(
-    release: Release, *, alpha: float = 0.05, target: Target = "population"
-) -> AggregationResult:
-    """Read a consensus from a release: post-processing, nothing is spent."""
-    check_release(release)
-    check_choice("target", target, Target)
-    # what is stated of pairs and scores, by whichever release; without an order it is none of ours
-    stated = statements_of(release)
-    if ORDER not in release.parts:
-        raise ValueError(
-            f"release must hold an order, as PrivateRankAggregation makes it, and this one is of "
-            f"{release.mechanism}."
-        )
-    return AggregationResult(
-        release=release,
-        alpha=check_alpha(alpha),
-        target=target,
-        places=own(release.parts[ORDER].values, np.int64),
-        stated=stated,
-    )
+        return PrivateRankAggregation.from_release(release, alpha=alpha, target=target)
 
 
 def _caution(release: Release) -> None:

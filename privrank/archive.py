@@ -18,9 +18,9 @@ from privrank.results.pooled import PooledResult
 from privrank.util.checks import is_number
 
 _REBUILD = {
-    "AggregationResult": aggregation.infer,
+    "AggregationResult": aggregation.PrivateRankAggregation.from_release,
     "BTLResult": btl.infer,
-    "ClosenessResult": closeness.infer,
+    "ClosenessResult": closeness.ClosenessTest.from_release,
     "IdentityTest": identity.infer,
     "TopKResult": topk.infer,
     "UniformityTest": uniformity.infer,

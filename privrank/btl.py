@@ -338,8 +338,7 @@ class PrivateBTL:
         BTLResult
             Standard errors hold sampling and the noise of the responses; the curator adds none.
         """
-        check_solver(solver, link := find(link))
-        release = with_link(release_wins(tally, "PrivateBTL"), link)
+        release = with_link(release_wins(tally, "PrivateBTL"), find(link))
         return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod
@@ -370,7 +369,6 @@ class PrivateBTL:
         check_release(release)
         if link is not None:
             release = with_link(release, find(link))
-        check_solver(solver, release.link)
         return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
 
@@ -410,7 +408,7 @@ def infer(
     """
     # scores and their information, then worths that solve them; covariances come when asked for
     requested = check_penalty(penalty)
-    check_choice("solver", solver, Solver)
+    check_solver(solver, release.link)
     equations = score_equations(release)
     fitted = estimate(equations, release, requested, solver=solver)
     messages = fit_warnings(release, equations, fitted)

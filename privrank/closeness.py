@@ -12,7 +12,7 @@ import pandas as pd
 from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import kim_schrab, public_quantiles, release_comparison
+from privrank.mechanisms.closeness import public_quantiles, release_comparison
 from privrank.plans.closeness import (
     FEWEST,
     MOST,
@@ -37,16 +37,15 @@ from privrank.util.checks import (
     check_count,
     check_extra,
     check_fit,
+    check_noisy,
     warn_few,
 )
 
-ClosenessMethod = Literal[
-    "auto", "tv", "mmd", "kendall", "pairs", "chi-square", "kim-schrab", "sigmoid"
-]
+ClosenessMethod = Literal["auto", "tv", "mmd", "kendall", "pairs", "chi-square", "sigmoid"]
 Labels = Literal["public", "private"]
 
-_CHOICES = ("auto", "tv", "pairs", "chi-square", "kim-schrab", "sigmoid")
-_RANKINGS = ("auto", "mmd", "kendall", "pairs", "kim-schrab")
+_CHOICES = ("auto", "tv", "pairs", "chi-square", "sigmoid")
+_RANKINGS = ("auto", "mmd", "kendall", "pairs")
 _PRIVATE = ("auto", "tv", "mmd", "kendall")
 
 
@@ -261,9 +260,8 @@ class ClosenessTest:
             against every difference, or ``"kendall"``, against those of the pairwise fractions. Of
             more than two groups these compare each with all units, and their noise goes with the
             number of units; ``"pairs"`` takes the two groups that differ most, with noise by the
-            smallest group, and has more power where only a small group differs. ``"kim-schrab"``
-            releases the decision of ``"pairs"`` at `alpha` alone, with a ninth less noise;
-            ``"sigmoid"`` one bit without a stated level.
+            smallest group, and has more power where only a small group differs. ``"sigmoid"``
+            releases one bit without a stated level.
         permutations : int, default 999
             Number of re-labellings; validity and privacy do not depend on it.
         effect_epsilon : float, optional
@@ -298,14 +296,11 @@ class ClosenessTest:
         check_count("permutations", permutations, low=FEWEST, high=MOST)
         warn_few("permutations", permutations, alpha)
         sample = self._encoded.sample
-        asked = compare(method, sample, alpha)
+        asked = compare(method, sample)
         effect_epsilon = _check_effect(effect_epsilon, epsilon, asked, sample)
         items = detail_items(details_epsilon, details_items, epsilon, sample)
-        if asked.decision is not None and epsilon == np.inf:
-            raise ValueError(
-                f"method={method!r} releases a noisy decision, which needs a finite epsilon: use "
-                f"method='auto' for the non-private test."
-            )
+        if asked.decision is not None:
+            check_noisy(method, epsilon, "auto")
         plan = plan_comparison(
             sample,
             asked,
@@ -324,7 +319,7 @@ class ClosenessTest:
             self._encoded, asked, plan, public=public, budget=budget, rng=rng
         )
         with kept(release, "ClosenessTest.from_release(error.release)"):
-            return infer(release, alpha=alpha)
+            return self.from_release(release, alpha=alpha)
 
     @staticmethod
     def from_release(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
@@ -335,17 +330,28 @@ class ClosenessTest:
         release : Release
             From a fit of this test.
         alpha : float, default 0.05
-            Significance level; a decision keeps the one it was made at.
+            Significance level; a random bit keeps that of its fit.
 
         Returns
         -------
         ClosenessResult
         """
-        return infer(release, alpha=alpha)
+        check_release(release)
+        # a bit keeps the level of its fit; a p-value is compared with any
+        level = float(release.plan.settings.get("level", check_alpha(alpha)))
+        sample, method = release.sample, release.plan.method
+        known = sample.groups and method in _known(sample)
+        asked = compare(method, sample) if known else None
+        if asked is None or asked.name != release.mechanism:
+            raise ValueError(
+                "release must be of a ClosenessTest, and this one is of another model."
+            )
+        check_scale(release, asked)
+        return ClosenessResult(release=release, alpha=level, asked=asked)
 
 
-def compare(method: str, sample: Sample, alpha: float) -> Comparison:
-    """Return what `method` computes and releases of such samples, a decision at level `alpha`.
+def compare(method: str, sample: Sample) -> Comparison:
+    """Return what `method` computes and releases of such samples.
 
     Refuses, in one sentence, methods that do not apply.
     """
@@ -353,11 +359,7 @@ def compare(method: str, sample: Sample, alpha: float) -> Comparison:
     check_choice("method", method, _known(sample), f" for {sample.kind}{labels}")
     if method in ("chi-square", "sigmoid"):
         return _chi_square(method, sample)
-    if method != "kim-schrab":
-        return of_pairs(distance_of(cast(Method, method), sample), sample)
-    found = of_pairs(distance_of("pairs", sample), sample)
-    decision = kim_schrab(found.sensitivity, alpha)
-    return replace(found, name=f"{found.name}, decision", decision=decision)
+    return of_pairs(distance_of(cast(Method, method), sample), sample)
 
 
 def _chi_square(method: str, sample: Sample) -> Comparison:
@@ -371,20 +373,6 @@ def _chi_square(method: str, sample: Sample) -> Comparison:
     # one bit, drawn with a probability that the statistic moves: it has no p-value and no level
     decision = asz18.closeness_bit(sizes[0], len(sample.items), found.sensitivity)
     return replace(found, name="sigmoid bit of chi-square", effect=None, decision=decision)
-
-
-def infer(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
-    """Read the test from a release: nothing is spent."""
-    check_release(release)
-    # a decision was made at a level of its own; a p-value is compared with any
-    level = float(release.plan.settings.get("level", check_alpha(alpha)))
-    sample, method = release.sample, release.plan.method
-    known = sample.groups and method in _known(sample)
-    asked = compare(method, sample, level) if known else None
-    if asked is None or asked.name != release.mechanism:
-        raise ValueError("release must be of a ClosenessTest, and this one is of another model.")
-    check_scale(release, asked)
-    return ClosenessResult(release=release, alpha=level, asked=asked)
 
 
 def _known(sample: Sample) -> tuple[str, ...]:

@@ -33,7 +33,14 @@ from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import against_null
 from privrank.uniformity import statistic_or_bit
-from privrank.util.checks import check_alpha, check_choice, check_extra, check_fit, check_tolerance
+from privrank.util.checks import (
+    check_alpha,
+    check_choice,
+    check_extra,
+    check_fit,
+    check_noisy,
+    check_tolerance,
+)
 
 OfStatistics = Literal["auto", "tv", "omnibus", "borda", "max-count", "kernel", "distance"]
 OfPapers = Literal["paninski", "goldreich", "sigmoid", "binary"]
@@ -410,11 +417,7 @@ def ask(
     if method == "auto" and len(p) == 2 and not null.rules_out:
         method = "binary"
     if method == "sigmoid":
-        if math.isinf(xi):
-            raise ValueError(
-                "method='sigmoid' releases a random bit, which needs a finite epsilon: use "
-                "method='tv' for the non-private test."
-            )
+        check_noisy(method, xi, "tv")
         if k == 2:
             return asz18.binary_bit(n, p[0], xi, tolerance or 0.0)
         return asz18.sigmoid_bit(n, k, xi, tolerance or 0.0)
@@ -435,9 +438,7 @@ def ask(
 
 
 def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:
-    if method == "auto":
-        method = "omnibus" if len(null.center) <= mallows.MOST_PAIRED else "distance"
-    if method == "omnibus":
+    if method in ("auto", "omnibus"):
         return mallows.omnibus_mallows(n, null.model, xi)
     build = mallows.clipped_kernel if method == "kernel" else mallows.clipped_distance
     return build(n, null.model)

@@ -36,6 +36,7 @@ from privrank.util.checks import (
     check_count,
     check_extra,
     check_fit,
+    check_noisy,
     check_tolerance,
 )
 
@@ -343,7 +344,9 @@ def ask(
     Given the pure budget `xi`, the level of one-bit methods and the distance at which a published
     guarantee is asked for. Refuses, in one sentence, methods that do not apply.
     """
-    _check(method, sample, math.isinf(xi))
+    check_choice("method", method, _known(sample), f" for {sample.kind}")
+    if method in _BITS:
+        check_noisy(method, xi, "pairs")
     if tolerance is not None and method not in ("truncated", "two-sample"):
         raise ValueError(
             f"tolerance= is for method='truncated' and 'two-sample', whose guarantee depends on "
@@ -426,12 +429,3 @@ def _statistics(sample: Sample, nonprivate: bool) -> dict[str, Build]:
 
 def _known(sample: Sample) -> tuple[str, ...]:
     return (*_CHOICES,) if sample.kind == "choices" else (*_RANKINGS, *_BITS)
-
-
-def _check(method: str, sample: Sample, nonprivate: bool) -> None:
-    check_choice("method", method, _known(sample), f" for {sample.kind}")
-    if method in _BITS and nonprivate:
-        raise ValueError(
-            f"method={method!r} releases a random bit, which needs a finite epsilon: use "
-            f"method='pairs' for the non-private test."
-        )

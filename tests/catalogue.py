@@ -378,10 +378,10 @@ def closenesses():
     def by(*methods, **more):
         return [{"method": method, **few, **more} for method in methods]
 
-    kernels = [*by("auto", "mmd", "kendall", "kim-schrab"), *by("mmd", **effect)]
-    shares = [*by("auto", "tv", "chi-square", "kim-schrab", "sigmoid"), *by("tv", **effect)]
+    kernels = [*by("auto", "mmd", "kendall"), *by("mmd", **effect)]
+    shares = [*by("auto", "tv", "chi-square", "sigmoid"), *by("tv", **effect)]
     several = by("auto", "pairs", "tv")
-    some = [*by("tv", "kim-schrab"), *by("tv", **effect)]
+    some = [*by("tv"), *by("tv", **effect)]
     grouped = surveys.in_groups(ranked, (15, 15))
     thirds = surveys.in_groups(ranked, (10, 12, 8))
     torn = surveys.in_groups(surveys.partial_rankings(), (15, 15))
@@ -409,7 +409,7 @@ def closenesses():
         ),
         *fits("groups of rankers", test, crowd, levels | person, by("mmd", **details), **ranking),
         *fits("three groups", test, thirds, three, by("pairs", **details), **ranking),
-        *fits("paired rankings", test, pairs, {"items": ITEMS} | paired, by("mmd", "kim-schrab")),
+        *fits("paired rankings", test, pairs, {"items": ITEMS} | paired, by("mmd")),
         *fits("paired choices", test, waves, levels | listed | paired, by("tv", "auto"), **choice),
         *fits("secret groups", test, hidden, secret | listed, by("tv", "auto"), **choice),
         *fits("secret Enums", test, surveys.enums(hidden), private, by("auto"), **choice),

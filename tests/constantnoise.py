@@ -70,7 +70,7 @@ def uniforms(rows, columns, rng):
     return np.resize(np.linspace(0.02, 0.98, 37), (rows, columns))
 
 
-def first_rows(group, size, most, rng):
+def first_rows(group, size, most, names, key):
     before = np.array([size[:k][group[:k] == group[k]].sum() for k in range(len(size))], dtype=int)
     return np.clip(most - before, 0, size)
 
@@ -80,6 +80,7 @@ SOURCES = {
     "draw_bit": bit,
     "draw_cells": cells,
     "draw_nonzero": nonzero,
+    "draw_key": lambda rng: np.arange(2, dtype=np.uint64),
     "draw_one_each": lambda sizes, rng: np.zeros(len(sizes), dtype=np.int64),
     "draw_orders": shuffled,
     "draw_permutation": lambda size, rng: tuple(int(k) for k in np.roll(np.arange(size), 1)),
@@ -95,11 +96,6 @@ def smoothed(statistics, noisy, scale, *, exact, volume):
     return exact(statistics, noisy, scale) if scale == 0 else 0.31415 / volume
 
 
-def decided(statistics, noises, alpha, *, exact, volume):
-    """Kim and Schrab's decision; `noises` are added to the secret statistics."""
-    return volume > 1.0 if np.all(noises) else exact(statistics, noises, alpha)
-
-
 def mixed(pairs, rate, uniforms, *, exact, volume):
     """The order of the exponential mechanism, drawn by `uniforms`."""
     return np.roll(np.arange(len(pairs)), 2) if 0 <= rate < 10 else exact(pairs, rate, uniforms)
@@ -107,7 +103,6 @@ def mixed(pairs, rate, uniforms, *, exact, volume):
 
 SECRET = {
     closeness.smoothed_pvalue: smoothed,
-    closeness.kim_schrab_reject: decided,
     agkm22.exponential_order: mixed,
 }
 

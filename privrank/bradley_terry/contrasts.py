@@ -126,11 +126,6 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     return float(np.fmax.reduce(ratio, axis=None))
 
 
-def contrast_errors(covariance: FloatArray) -> FloatArray:
-    """Return the standard errors of all differences of two worths with this covariance."""
-    return np.asarray(np.sqrt(np.maximum(_between(covariance), 0.0)))
-
-
 def rank_sets(worths: FloatArray, half_widths: FloatArray) -> tuple[IntArray, IntArray]:
     """Return the lowest and highest rank of each item when wider gaps than these are certain.
 
@@ -304,7 +299,7 @@ class Worths:
     @property
     def contrast_errors(self) -> FloatArray:
         """Standard errors of all differences of two worths, shape (m, m)."""
-        return contrast_errors(self.covariance)
+        return np.asarray(np.sqrt(np.maximum(_between(self.covariance), 0.0)))
 
     @property
     def _places(self) -> tuple[IntArray, IntArray]:

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privrank.hypotheses.tails import DetailDistribution, noisy_quantiles
-
-FloatArray = NDArray[np.float64]
+from privrank.util.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

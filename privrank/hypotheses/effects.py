@@ -18,10 +18,9 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
+from privrank.util.arrays import IntArray
 from privrank.util.checks import is_number, quoted
 from privrank.util.solvers import zero
-
-IntArray = NDArray[np.int64]
 
 MOST_THETA = 50.0
 """A Mallows model with this theta gives one ranking but for a probability below 1e-20."""

@@ -9,15 +9,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.hypotheses.nullmodel import binomial_run
 from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.noise import DiscreteLaplace
+from privrank.util.arrays import IntArray
 from privrank.util.workers import Workers
 
-IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
 BLOCK = 10

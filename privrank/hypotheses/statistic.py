@@ -14,6 +14,8 @@ from privrank.release.plan import Plan
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import warn_few
 
+Decision = Callable[[FloatArray, Plan, np.random.Generator | None], int]
+
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
@@ -106,26 +108,6 @@ def null_for(asked: Statistic | RandomBit, draws: int, alpha: float) -> Null | N
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """How a test that compares samples decides in one private bit, in place of a p-value.
-
-    Parameters
-    ----------
-    form : {"decision", "bit"}
-        Whether the bit has the level that it was made at, or none.
-    scale : callable
-        Maps epsilon to the scale of the noise on each statistic, 0 where none is added.
-    decide : callable
-        Maps the statistic of the data and those of the re-labellings, the plan and a generator to
-        the bit. The proof that it is private stands where it is defined.
-    """
-
-    form: Literal["decision", "bit"]
-    scale: Callable[[float], float]
-    decide: Callable[[FloatArray, Plan, np.random.Generator | None], int]
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """A statistic of two or more samples, and what is released of it.
 
@@ -146,8 +128,10 @@ class Comparison:
         there is none.
     distance : Distance or None
         What is public of that statistic where it is a distance, which has an interval.
-    decision : Decision or None
-        What is released in place of the smoothed p-value.
+    decision : callable or None
+        Maps the statistic of the data and those of the re-labellings, the plan and a generator to
+        one bit, released in place of the smoothed p-value. The proof that it is private stands
+        where it is defined.
     """
 
     name: str

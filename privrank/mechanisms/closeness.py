@@ -57,10 +57,10 @@ statistics differ by a factor of exp(2.248 Delta / sigma) (``tests/mechanisms/te
 alter the rounded p only where a cell crosses one of the 10,000 steps: with probability below
 2e-10 in all.
 
-**Kim and Schrab (2023)** decide at one level instead (:func:`kim_schrab`). The decision alone is
-private at their scale. The rank p-value that their code shows beside it, with the noisy statistic
-and quantile, is not: it shows the order of M_0 among all others at once, and at this scale loses
-1.138 epsilon for a set of 17 statistics (enumerated in the tests).
+**Kim and Schrab (2023)** decide at one level instead, with noise of scale 2 Delta / epsilon on
+every statistic. The decision alone is private at this scale. The rank p-value that their code shows
+beside it, with the noisy statistic and quantile, is not: it shows the order of M_0 among all others
+at once, and at this scale loses 1.138 epsilon for a set of 17 statistics (enumerated in the tests).
 
 References
 ----------
@@ -79,7 +79,7 @@ import numpy as np
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
-from privrank.hypotheses.statistic import Comparison, Decision
+from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
     Gram,
@@ -98,7 +98,6 @@ from privrank.plans.closeness import (
     ONE_NUMBER,
     RELEASED_STEPS,
     RankKernel,
-    noise_scale,
 )
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
@@ -224,7 +223,7 @@ def _outcome(
 ) -> int:
     """Return the smoothed p-value in its steps, or the decision; `statistics` are sensitive."""
     if asked.decision is not None:
-        return asked.decision.decide(statistics, plan, rng)
+        return asked.decision(statistics, plan, rng)
     # M_0 = T_0 + sigma L, and of it only H(M_0) leaves this function
     scale, noisy = plan.number("scale"), statistics[0]
     if scale > 0:
@@ -409,47 +408,3 @@ def null_threshold(statistics: FloatArray, level: float, b: float) -> float:
         return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
 
     return bracket(exceeded, low, high, _HALVINGS)[1]
-
-
-def kim_schrab(sensitivity: float, alpha: float) -> Decision:
-    """Return their decision at level `alpha`, for a statistic of this sensitivity.
-
-    Notes
-    -----
-    **Privacy.** Noise of scale 2 sensitivity / epsilon on every statistic: `kim_schrab_reject`.
-    """
-    scale = partial(noise_scale, 2.0, sensitivity)
-    return Decision("decision", scale, partial(_kim_schrab_bit, alpha))
-
-
-def _kim_schrab_bit(
-    alpha: float, statistics: FloatArray, plan: Plan, rng: np.random.Generator | None
-) -> int:
-    scale = plan.number("scale")
-    noises = draw_cells(scale, noise_cell(scale), len(statistics), rng)
-    return int(kim_schrab_reject(statistics, noises, alpha))
-
-
-def kim_schrab_reject(statistics: FloatArray, noises: FloatArray, alpha: float) -> bool:
-    """Return whether the noisy statistic of the data has a rank p-value of at most alpha.
-
-    Parameters
-    ----------
-    statistics : ndarray of float64, shape (B + 1,)
-        The statistic of the data first, then those of the re-labellings.
-    noises : ndarray of float64, shape (B + 1,)
-        Independent Laplace noise of scale 2 Delta / epsilon, one for each.
-    alpha : float
-        Level, fixed before the data are seen.
-
-    Notes
-    -----
-    **Privacy.** The decision, and it alone, is epsilon-differentially private. With the noises of
-    the re-labellings fixed, rejection means that M_0 exceeds the k-th largest of M_1, ..., M_B,
-    k = floor(alpha (B + 1)). An order statistic of numbers that each move by at most Delta moves by
-    at most Delta, and T_0 moves by Delta, so noise on T_0 of scale 2 Delta / epsilon suffices.
-
-    **Null.** The noisy statistics are exchangeable, so the level is at most alpha.
-    """
-    noisy = np.asarray(statistics, dtype=np.float64) + noises
-    return bool(np.count_nonzero(noisy >= noisy[0]) <= alpha * len(noisy) * (1 + 2.0**-50))

@@ -13,7 +13,6 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, Distance
 from privrank.hypotheses.statistic import Comparison
@@ -26,9 +25,8 @@ from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
+from privrank.util.arrays import IntArray
 from privrank.util.checks import check_extra
-
-IntArray = NDArray[np.int64]
 
 RankKernel = Literal["kendall", "mallows"]
 
@@ -292,15 +290,13 @@ def _variance(part: PartPlan) -> float:
 
 
 def smoothing_scale(sensitivity: float, epsilon: float) -> float:
-    """Return the Laplace scale at which the smoothed p-value spends `epsilon`; 0 for infinity."""
-    return noise_scale(SMOOTHING, sensitivity, epsilon)
+    """Return the Laplace scale at which the smoothed p-value spends `epsilon`; 0 for infinity.
 
-
-def noise_scale(factor: float, sensitivity: float, epsilon: float) -> float:
-    """Return factor x sensitivity / epsilon with some slack for rounding; 0 for infinity."""
+    With some slack for rounding.
+    """
     if math.isinf(epsilon):
         return 0.0
-    scale = factor * SLACK * sensitivity / epsilon if epsilon > 0 else math.inf
+    scale = SMOOTHING * SLACK * sensitivity / epsilon if epsilon > 0 else math.inf
     if not 0 < scale < math.inf:
         raise ValueError(
             f"the noise needs a positive sensitivity and epsilon, got {sensitivity} and {epsilon}."
@@ -407,10 +403,8 @@ def plan_comparison(
 
 
 def _scale(asked: Comparison, epsilon: float) -> float:
-    """Return the scale of the noise that is smoothed over, or decides."""
-    if asked.decision is None:
-        return smoothing_scale(asked.sensitivity, epsilon)
-    return asked.decision.scale(epsilon)
+    """Return the scale of the noise that is smoothed over; a bit is drawn without."""
+    return 0.0 if asked.decision is not None else smoothing_scale(asked.sensitivity, epsilon)
 
 
 def check_scale(release: Release, asked: Comparison) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.plans.choice import Choice
 from privrank.plans.comparisons import Request, plan_fit, predicted_error
@@ -15,9 +14,7 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import ACTIVITY
 from privrank.release.plan import PartPlan, Plan, Setting
 from privrank.release.survey import Design, PairCounts
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from privrank.util.arrays import FloatArray, IntArray
 
 
 def plan_activity(bounds: Sequence[int], epsilon: float) -> Plan:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank import btl, topk
 from privrank.bradley_terry.inversion import pvalues
@@ -20,9 +19,8 @@ from privrank.power.base import Estimate, Point
 from privrank.power.surveys import ComparisonPower
 from privrank.release.plan import Plan
 from privrank.release.survey import Design
+from privrank.util.arrays import FloatArray
 from privrank.util.checks import as_numbers, check_count, is_number, quoted
-
-FloatArray = NDArray[np.float64]
 
 Aim = Literal["separated", "right"]
 

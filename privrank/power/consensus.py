@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank import aggregation
 from privrank.consensus.intervals import Target
@@ -30,10 +29,8 @@ from privrank.release.names import ORDER
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import is_number, quoted
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 Loss = Literal["excess", "width"]
 Method = Literal["auto", "kemeny", "borda", "pairs-laplace"]
@@ -163,7 +160,8 @@ class AggregationPower(Power):
         if self.loss == "width":
             if release is None:
                 return m - 1.0
-            limits = aggregation.infer(release, alpha=at.alpha, target=self.target).rank_conf_int()
+            read = aggregation.PrivateRankAggregation.from_release
+            limits = read(release, alpha=at.alpha, target=self.target).rank_conf_int()
             return float((limits["upper"] - limits["lower"]).mean())
         if self.target == "population":
             pairs = _ahead(model)

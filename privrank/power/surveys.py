@@ -10,10 +10,9 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.distributions.links import LOGIT
-from privrank.encode.encoded import Encoded, sum_by
+from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_wins
@@ -26,10 +25,8 @@ from privrank.privacy.budget import Unit
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, DesignKind, PairCounts, groups_of
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_choice, check_count, is_number, quoted
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 PairsKnown = Literal["release", "equal"]
 Answers = Literal["usual", "rankings", "independent"]
@@ -234,11 +231,12 @@ class ComparisonPower(Power):
             if groups_of(observed, m)[0] > 1:
                 return None
             design = replace(design, pairs=observed if design.kind == "public" else None)
-        answers = None
+        parts = None
         if self.unit == "respondent":
-            once = np.ones(n * rows, dtype=np.int64)
-            answers = np.repeat(np.arange(n), rows), asked.ravel(), once, answer
-        return Encoded(design, (first, second, count, net), answers)
+            person, once = np.repeat(np.arange(n), rows), np.ones(n * rows, dtype=np.int64)
+            pair = (first * m + second)[asked.ravel()]
+            parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
+        return Encoded(design, (first, second, count, net), parts)
 
 
 def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:

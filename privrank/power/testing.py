@@ -391,7 +391,7 @@ class ClosenessPower(TestPower):
             raise ValueError(
                 "shares must be two or more positive numbers, one for each group, as (2, 1)."
             )
-        compare(self.method, self._sample(math.ceil(self._searched[0])), 0.05)
+        compare(self.method, self._sample(math.ceil(self._searched[0])))
 
     def sizes(self, nobs: int) -> tuple[int, ...]:
         """Return the sizes of the groups of so many respondents, at least 2 each.
@@ -431,7 +431,7 @@ class ClosenessPower(TestPower):
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
         """Return the power and its error; a first look takes few re-labellings, too."""
         sample, look = self._sample(at.nobs), replicates < self.replicates
-        asked = compare(self.method, sample, at.alpha)
+        asked = compare(self.method, sample)
         plan = plan_comparison(
             sample,
             asked,

@@ -220,11 +220,7 @@ def closeness_bit(n: int, k: int, sensitivity: float) -> Decision:
     """
     most = min(k, 2 * n)  # the mean of the statistic under equality is below it
     offset = most + 2.0 * math.sqrt(2.0 * most)
-    return Decision("bit", _no_noise, partial(_closeness, offset, sensitivity))
-
-
-def _no_noise(epsilon: float) -> float:
-    return 0.0
+    return partial(_closeness, offset, sensitivity)
 
 
 def _closeness(

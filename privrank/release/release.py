@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
@@ -21,9 +20,7 @@ from privrank.release.archived import archive, read_archive, verify
 from privrank.release.names import REJECTED
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample, record_of, survey_of
-from privrank.util.arrays import own
-
-IntArray = NDArray[np.int64]
+from privrank.util.arrays import IntArray, own
 
 Mechanism = Literal["net wins", "win matrix", "objective perturbation"]
 

@@ -34,11 +34,8 @@ from scipy.sparse.csgraph import connected_components
 
 from privrank.privacy.budget import Unit
 from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.solvers import spectrum
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 DesignKind = Literal["public", "private"]
 Excess = Literal["refuse", "sample"]

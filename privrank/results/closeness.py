@@ -42,9 +42,6 @@ _IDEAL_ARITHMETIC = (
     "but for a rounding that alters the p-value with a probability below 2e-10."
 )
 
-# What is released, by the form of a decision.
-_MECHANISMS = {None: "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}
-
 
 _REST = "the others"
 
@@ -88,23 +85,15 @@ class ClosenessResult(Result):
 
     @property
     def pvalue(self) -> float | None:
-        """The p-value; None when a decision alone was released."""
+        """The p-value; None when one random bit was released."""
         part = self.release.parts.get(PVALUE)
         return None if part is None else float(part.values[0] * part.step)
 
     @property
     def reject(self) -> bool:
         """Whether H0 is rejected at level alpha."""
-        return self._rejects(self.alpha)
-
-    def _rejects(self, level: float) -> bool:
         if self.pvalue is not None:
-            return self.pvalue <= level
-        if level != self.alpha:
-            raise ValueError(
-                f"the decision was made at level {self.alpha:g}, so there is no interval of "
-                f"another: leave alpha out, or fit with method='auto'."
-            )
+            return self.pvalue <= self.alpha
         return bool(self.release.parts[DECISION].values[0])
 
     @property
@@ -168,8 +157,8 @@ class ClosenessResult(Result):
             raise ValueError(
                 "chi-square estimates no distance, so it has no interval: use method='tv'."
             )
-        level = self._level(alpha)
-        rejects = self._rejects(level)
+        level, pvalue = self._level(alpha), self.pvalue
+        assert pvalue is not None  # a bit has no distance beside it
         # the second number bounds what sampling adds, at a level of its own
         if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
             second = None
@@ -177,7 +166,7 @@ class ClosenessResult(Result):
         # released numbers are rounded down to a lattice
         low, high = max(low - part.step, 0.0), min(high + part.step, distance.diameter)
         if distance.exact:
-            return zero_rule((low, high), rejected=rejects, step=part.step)
+            return zero_rule((low, high), rejected=pvalue <= level, step=part.step)
         return low, max(low, high)
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 200) -> DetectableEffect:
@@ -323,14 +312,10 @@ class ClosenessResult(Result):
     def _mechanism(self) -> str:
         if self.release.source == "none":
             return "permutation test"
-        return _MECHANISMS[self._form]
-
-    @property
-    def _form(self) -> str | None:
-        return None if self.asked.decision is None else self.asked.decision.form
+        return "smoothed p-value" if self.asked.decision is None else "sigmoid bit"
 
     def _scale(self) -> str:
-        if self._form == "bit":
+        if self.asked.decision is not None:
             return "none, one bit"
         return f"{self.release.plan.number('scale'):.4g} (sensitivity {self.asked.sensitivity:.4g})"
 
@@ -343,7 +328,7 @@ class ClosenessResult(Result):
         return f"the {sample.kind}, not who is in which group"
 
     def _verdict(self) -> str:
-        if self._form == "bit":
+        if self.asked.decision is not None:
             return f"The bit says that they {'differ' if self.reject else 'do not differ'}. {BIT}"
         line = SMALLEST
         if self.release.sample.private_labels:

@@ -82,5 +82,5 @@ def _rejects(
     groups, rng = drawn
     statistics = permuted(simulated_groups(groups, sample), asked, plan, public, rng)[:, 0]
     if asked.decision is not None:
-        return float(asked.decision.decide(statistics, plan, rng))
+        return float(asked.decision(statistics, plan, rng))
     return rejection_probability(statistics, plan.number("scale"), alpha)

@@ -199,6 +199,15 @@ def check_fit(
     return check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
 
 
+def check_noisy(method: object, epsilon: float, instead: str) -> None:
+    """Refuse a method that releases one random bit, where there is nothing to hide behind it."""
+    if math.isinf(epsilon):
+        raise ValueError(
+            f"method={method!r} releases a random bit, which needs a finite epsilon: use "
+            f"method={instead!r} for the non-private test."
+        )
+
+
 def check_flag(name: str, value: object) -> bool:
     """Return `value` if it is True or False."""
     if not isinstance(value, bool | np.bool_):

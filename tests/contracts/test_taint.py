@@ -48,7 +48,7 @@ RECORD = {"release.survey.PairCounts.__post_init__", "util.arrays.own"}
 
 # What turns an epsilon into noise.
 CALIBRATION = {"calibrate", "cell_noise", "count_noise", "gaussian_scale", "integer_scale"}
-CALIBRATION |= {"lattice_scale", "net_noise", "noise_scale", "objective_scale", "pure_epsilon"}
+CALIBRATION |= {"lattice_scale", "net_noise", "objective_scale", "pure_epsilon"}
 CALIBRATION |= {"smoothing_scale", "split", "totals_scale"}
 
 COUNTS = CATALOGUE["BTL of rows, method counts"]

@@ -168,10 +168,8 @@ CASES = {
         (closeness_rankings, RANKINGS, "auto", {"details_epsilon": 1.0}),
         (closeness_choices, CHOICES, "chi-square", {}),
         (closeness_choices, CHOICES, "sigmoid", {}),
-        (closeness_choices, CHOICES, "kim-schrab", {"alpha": 0.5}),
         (closeness_rankings, RANKINGS, "mmd", {"effect_epsilon": 1.0}),
         (closeness_rankings, RANKINGS, "kendall", {}),
-        (closeness_rankings, RANKINGS, "kim-schrab", {"alpha": 0.5}),
     ],
     "aggregation": [
         *((consensus, RANKINGS, method, {}) for method in get_args(AggregationMethod)[:7]),

@@ -68,18 +68,18 @@ def largest_change(n, kinds, statistic):
 
 @pytest.mark.parametrize(("n", "k"), [(2, 2), (3, 2), (2, 3), (3, 3), (2, 4)])
 def test_total_variation_moves_by_2_over_n(n, k):
-    asked = compare("tv", sample("choices", k, n), 0.05)
+    asked = compare("tv", sample("choices", k, n))
     assert asked.sensitivity == PAIR_FACTOR / n and asked.effect is None
     assert largest_change(n, k, total_variation) == pytest.approx(2 / n)
     # what separate units would be given is not enough
-    alone = compare("tv", sample("choices", k, n, paired=False), 0.05)
+    alone = compare("tv", sample("choices", k, n, paired=False))
     assert alone.sensitivity < largest_change(n, k, total_variation)
 
 
 @pytest.mark.parametrize(("n", "k"), [(2, 2), (3, 2), (2, 3), (3, 3), (4, 2)])
 def test_chi_square_moves_by_no_more_than_two_units(n, k):
-    asked = compare("chi-square", sample("choices", k, n), 0.05)
-    alone = compare("chi-square", sample("choices", k, n, paired=False), 0.05)
+    asked = compare("chi-square", sample("choices", k, n))
+    alone = compare("chi-square", sample("choices", k, n, paired=False))
     assert asked.sensitivity == PAIR_FACTOR * alone.sensitivity
     found = largest_change(n, k, chi_square)
     assert 0 < found <= asked.sensitivity * (1 + 1e-9)
@@ -92,7 +92,7 @@ def test_kernel_distances_move_by_2_diameters_over_n(m, n, kernel):
     orders = orders_of(m)
     statistic = partial(kernel_distance, gram=list(gram_blocks(orders, kernel)))
     found = largest_change(n, len(orders), statistic)
-    bound = compare("kendall" if kernel == "kendall" else "mmd", sample("rankings", m, n), 0.05)
+    bound = compare("kendall" if kernel == "kendall" else "mmd", sample("rankings", m, n))
     assert bound.sensitivity == PAIR_FACTOR * DIAMETER[kernel] / n
     assert found <= bound.sensitivity * (1 + 1e-6)
     # attained by a ranking and its reversal, turned round, for the largest distance of two
@@ -103,7 +103,7 @@ def test_kernel_distances_move_by_2_diameters_over_n(m, n, kernel):
 
 def test_the_omnibus_moves_by_2():
     n, k = 2, 7
-    asked = compare("auto", sample("choices", k, n), 0.05)
+    asked = compare("auto", sample("choices", k, n))
     assert asked.form == "cells" and asked.sensitivity == PAIR_FACTOR
     drawn = departures.choice_parts((n, n), k, cells=True)
     public = quantiles(drawn, 2, 1.0)
