@@ -24,8 +24,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
 from typing import Literal
+
+import numpy as np
 
 Adjacency = Literal["outcome", "replace"]
 
@@ -194,10 +195,9 @@ class UnitSensitivity:
         bound = 2 * self.items * self.longest
         if not self.distinct:
             return bound
-        gaps = range(self.items - 1, 0, -1)
-        squares = [4 * k * k for k in gaps for _ in range(self.items - k)]
-        tops = [0, *accumulate(squares)]
-        return min(bound, max(tops[c] + tops[-1 - c] for c in range(self.pairs + 1)))
+        gaps = np.arange(self.items - 1, 0, -1)
+        tops = np.append(0, np.cumsum(np.repeat(4 * gaps**2, self.items - gaps)))
+        return min(bound, int((tops + tops[::-1]).max()))
 
     @property
     def named_first_l1(self) -> int:
