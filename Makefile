@@ -26,7 +26,7 @@ help:
 	@echo "make doors      make report and make docs, each in a fresh clone of what is committed and in an"
 	@echo "                environment of its own extra alone, in build/doors/ (ten minutes)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
-	@echo "make bench      time privrank against other packages on the same work (three minutes)"
+	@echo "make bench      time privrank against other packages on the same work (four minutes)"
 	@echo "make clean      remove all that these targets made: .venv, .venv-oldest, and report/ with its"
 	@echo "                ledgers (seconds)"
 	@echo
@@ -83,6 +83,7 @@ bench: $(RUN) $(VENV)/.installed-bench
 	$(THREADS) $(RUN) benchmarks/uniformity.py
 	$(RUN) benchmarks/closeness.py
 	$(RUN) benchmarks/aggregation.py
+	$(THREADS) $(RUN) benchmarks/scale.py --rows 1e5 1e6
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist report privrank.egg-info

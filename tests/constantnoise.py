@@ -70,7 +70,7 @@ def uniforms(rows, columns, rng):
     return np.resize(np.linspace(0.02, 0.98, 37), (rows, columns))
 
 
-def first_rows(group, size, most, rng):
+def first_rows(group, size, most, names, key):
     before = np.array([size[:k][group[:k] == group[k]].sum() for k in range(len(size))], dtype=int)
     return np.clip(most - before, 0, size)
 
@@ -80,6 +80,7 @@ SOURCES = {
     "draw_bit": bit,
     "draw_cells": cells,
     "draw_nonzero": nonzero,
+    "draw_key": lambda rng: np.arange(2, dtype=np.uint64),
     "draw_one_each": lambda sizes, rng: np.zeros(len(sizes), dtype=np.int64),
     "draw_orders": shuffled,
     "draw_permutation": lambda size, rng: tuple(int(k) for k in np.roll(np.arange(size), 1)),

@@ -37,7 +37,7 @@ class Outcomes:
         # independent and alike: what holds of one, and all others equal to it, holds of them all
         return np.repeat(self.orders(1, columns, rng), rows, axis=0)
 
-    def rows(self, group, size, most, rng):
+    def rows(self, group, size, most, names, key):
         whose = np.repeat(np.arange(len(size)), size)
         kept = np.zeros(len(size), dtype=np.int64)
         for each in np.unique(group):

@@ -29,7 +29,7 @@ import numpy as np
 from constantnoise import replace_everywhere
 
 from privrank import Budget, kernels
-from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Rows
+from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Part, Parts
 from privrank.mechanisms import spend
 from privrank.util import solvers
 
@@ -276,8 +276,8 @@ def holding(thing):
         return traced(thing, True)
     if isinstance(thing, tuple):
         return tuple(map(holding, thing))
-    if isinstance(thing, Rows):
-        return Rows(*(holding(part) for part in parts_of(thing)))
+    if isinstance(thing, (Part, Parts)):
+        return type(thing)(*(holding(part) for part in parts_of(thing)))
     return thing
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ import numpy as np
 from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
 from privrank.encode import frames
+from privrank.encode.clusters import on_workers
 from privrank.encode.encoded import (
     NONE,
     Encoded,
-    Rows,
+    Part,
+    Parts,
     Units,
-    answers_by_person,
     declared_codes,
+    narrow,
     sum_by,
     units_of,
 )
@@ -45,6 +48,7 @@ from privrank.util.checks import (
     check_present,
 )
 from privrank.util.formula import factors_of, parse
+from privrank.util.workers import in_threads
 
 _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
@@ -168,25 +172,15 @@ def encode_comparisons(
     labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
-    # from here on rows that are alike are one entry, with their number
-    read = _read(view, columns, labels, covariates, ties=tied)
-    owner = None if columns.respondent is None else read.keys[columns.respondent]
-    remedy = f", or {_DRAW}" if kind == "private" else ""
-    units = units_of(
-        owner, columns.respondent, read.size, bound, bounded=not sampled, remedy=remedy
-    )
-    described, pattern = None, np.zeros(len(read.size), dtype=np.int64)
-    if predictor is not None:
-        pattern, described = read_patterns(
-            predictor, read.keys, read.first_named, units.person, kind
-        )
-    pairs, edge, place = _by_pair(read, pattern, len(labels))
-    if units.person is not None and distinct and not sampled:
-        _check_distinct(units.person, place, read.size, remedy)
+    rules = Rules(columns, labels, bound, distinct, tied, kind, sampled, predictor)
+    counted, parts = count_parts(view, rules)
+    first = counted.codes // len(labels)
+    second = first // len(labels) * len(labels) + counted.codes % len(labels)
+    pairs = first, second, counted.comparisons, counted.net
     facts = Design(
         items=tuple(str(label) for label in labels),
-        nobs=units.nobs,
-        unit=units.unit,
+        nobs=counted.nobs,
+        unit="row" if parts is None else "respondent",
         max_rows=bound,
         distinct_pairs=distinct,
         ties=tied,
@@ -198,23 +192,117 @@ def encode_comparisons(
     public = public_pairs(facts, pairs, pair_counts, labels)
     if public is not None:
         check_connected(public, facts.items)
-    facts, counted = replace(facts, pairs=public), None
+    facts, described = replace(facts, pairs=public), counted.described
     if described is not None:
-        counted = units_by_pattern(pattern, read.size, units, described)
-        known = replace(described, units=counted) if kind == "public" else described
-        facts = replace(facts, covariates=known)
+        facts = replace(facts, covariates=described)
         if kind == "public":
             check_identified(facts)
     # with excess="sample" the counts wait for the secret draw of a fit
-    if sampled and owner is not None:
-        if columns.counts is not None and not distinct:
-            _check_room(units.nobs, bound)
-        rows = _drawn(read, _by_name(owner), edge, pairs)
-        return Encoded(facts, (NONE, NONE, NONE, NONE), None, counted, rows)
-    answers = None
-    if units.person is not None:
-        answers = answers_by_person(units.person, edge, read.comparisons, read.net, len(pairs[0]))
-    return Encoded(facts, pairs, answers, counted)
+    if sampled and columns.counts is not None and not distinct:
+        _check_room(facts.nobs, bound)
+    counts = (NONE, NONE) if sampled else (counted.comparisons, counted.net)
+    return Encoded(facts, (first, second, *counts), parts, counted.units, sampled)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is declared of comparisons: what each part of a frame is validated and counted by."""
+
+    columns: ComparisonColumns
+    labels: tuple[Any, ...]
+    max_rows: int
+    distinct_pairs: bool
+    ties: bool
+    kind: DesignKind
+    sampled: bool
+    predictor: Predictor | None
+
+    @property
+    def remedy(self) -> str:
+        """What else can be done about more rows than a bound allows."""
+        return f", or {_DRAW}" if self.kind == "private" else ""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Counted:
+    """What a frame, or whole respondents of it, count: numbers of units, and counts by pair.
+
+    Pairs have the numbers of :class:`privrank.encode.encoded.Part`; `units` are by pattern of the
+    covariates that `described` describes, and what is `held` are the respondents, if any.
+    """
+
+    nobs: int
+    codes: IntArray
+    comparisons: IntArray
+    net: IntArray
+    units: IntArray | None
+    described: Covariates | None
+    held: tuple[Part, ...] = ()
+
+
+def count_parts(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
+    """Return what a frame counts in all, and its respondents, where these are the units."""
+    columns, predictor = rules.columns, rules.predictor
+    if columns.respondent is None:
+        return count(view, rules), None
+    covariates = () if predictor is None else predictor.columns
+    used = (columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts)
+    names = list(dict.fromkeys(name for name in (*used, *covariates) if name is not None))
+    # patterns that are numbered as they are met need all rows at once
+    whole = rules.kind == "public" and predictor is not None
+    mapped = None if whole else on_workers(view, names, columns.respondent)
+    if mapped is None:
+        pieces = frames.whole_respondents(view, names, columns.respondent, whole=whole)
+        found = in_threads(partial(count, rules=rules), filter(len, pieces))
+        parts = Parts(tuple(part for each in found for part in each.held))
+    else:
+        found = mapped(lambda piece: replace(count(piece, rules), held=()))
+        parts = Parts(made=lambda function: mapped(lambda each: function(*count(each, rules).held)))
+    frames.check_rows(len(found), "comparisons", ", and one that counts")
+    return _added(found), parts
+
+
+def _added(found: Sequence[Counted]) -> Counted:
+    """Return the sum of what parts count; no respondent is in two of them."""
+    met = np.concatenate([each.codes for each in found])
+    codes, place = frames.distinct_codes(met, int(met.max()) + 1)
+    comparisons, net = (
+        sum_by(place, np.concatenate(counts), len(codes))
+        for counts in zip(*((each.comparisons, each.net) for each in found), strict=True)
+    )
+    by_pattern = [each.units for each in found if each.units is not None]
+    units = np.sum(by_pattern, axis=0) if by_pattern else None
+    nobs = sum(each.nobs for each in found)
+    return Counted(nobs, codes, comparisons, net, units, found[0].described)
+
+
+def count(view: Any, rules: Rules) -> Counted:
+    """Validate and count comparisons: those of whole respondents, or of a frame of rows."""
+    columns, predictor, items = rules.columns, rules.predictor, len(rules.labels)
+    covariates = () if predictor is None else predictor.columns
+    # from here on rows that are alike are one entry, with their number
+    read = _read(view, columns, rules.labels, covariates, ties=rules.ties)
+    owner = None if columns.respondent is None else read.keys[columns.respondent]
+    bounded = not rules.sampled
+    units = units_of(
+        owner, columns.respondent, read.size, rules.max_rows, bounded=bounded, remedy=rules.remedy
+    )
+    described, counted, pattern = None, None, np.zeros(len(read.size), dtype=np.int64)
+    if predictor is not None:
+        pattern, described = read_patterns(
+            predictor, read.keys, read.first_named, units.person, rules.kind
+        )
+        counted = units_by_pattern(pattern, read.size, units, described)
+        described = replace(described, units=counted) if rules.kind == "public" else described
+    number = (pattern * items + read.low) * items + read.high
+    codes, place = frames.distinct_codes(number, (int(pattern.max()) + 1) * items**2)
+    held: tuple[Part, ...] = ()
+    if owner is not None:
+        if rules.distinct_pairs and bounded:
+            _check_distinct(owner.codes, read.low * items + read.high, read.size, rules.remedy)
+        held = (_part(owner, codes, place, read),)
+    comparisons, net = (sum_by(place, each, len(codes)) for each in (read.comparisons, read.net))
+    return Counted(units.nobs, codes, comparisons, net, counted, described, held)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,7 +329,8 @@ def _read(
     """Count the rows that are alike, items in the order of `labels` within each pair."""
     named = (columns.respondent, columns.item1, columns.item2, columns.outcome, *covariates)
     by = list(dict.fromkeys(name for name in named if name is not None))
-    keys, size = frames.tally(view, by, columns.outcome, columns.counts)
+    counting = frames.tally if columns.respondent is None else frames.keys_of
+    keys, size = counting(view, by, columns.outcome, columns.counts)
     if columns.respondent is None:
         # what counts 0 is no unit, whereas a respondent without comparisons is one
         keys = {name: frames.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
@@ -260,33 +349,6 @@ def _read(
     return _Rows(keys, size, low, high, order, size * answered, size * sign * order)
 
 
-def _by_pair(
-    read: _Rows, pattern: IntArray, items: int
-) -> tuple[tuple[IntArray, IntArray, IntArray, IntArray], IntArray, IntArray]:
-    """Return the counts per pattern and pair, and the edge and the pair of each group of rows."""
-    # pairs are numbered first, so that no code below exceeds the square of the number of rows
-    seen, place = frames.distinct_codes(read.low * items + read.high, items**2)
-    edges, edge = np.arange(len(seen)), place
-    if pattern.any():
-        span = (int(pattern.max()) + 1) * len(seen)
-        edges, edge = frames.distinct_codes(pattern * len(seen) + place, span)
-    # item i of pattern s has the number s m + i, so that patterns are blocks of items
-    start, pair = edges // len(seen) * items, seen[edges % len(seen)]
-    counts = sum_by(edge, read.comparisons, len(edges)), sum_by(edge, read.net, len(edges))
-    return (start + pair // items, start + pair % items, *counts), edge, place
-
-
-def _by_name(key: frames.Key) -> IntArray:
-    """Return respondents by the order of their names, or as they appear if these have no order."""
-    try:
-        order = np.argsort(key.values, kind="stable")
-    except TypeError:
-        return key.codes
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[key.codes]
-
-
 def _check_room(nobs: int, rows: int) -> None:
     """Refuse, by public numbers, more rows than can be drawn where rows stand for many."""
     if nobs * rows > _MOST_DRAWN:
@@ -296,15 +358,17 @@ def _check_room(nobs: int, rows: int) -> None:
         )
 
 
-def _drawn(read: _Rows, person: IntArray, edge: IntArray, pairs: tuple[IntArray, ...]) -> Rows:
-    """Return the answers from which fits draw, in an order that is not that of the frame's rows."""
+def _part(owner: frames.Key, codes: IntArray, place: IntArray, read: _Rows) -> Part:
+    """Return the answers of respondents, given the numbers of pairs and each row's place there."""
     answered = np.flatnonzero(read.comparisons)
     # one number for respondent, pair and answer: sorted, they forget the order of the rows
-    code = 3 * (person * len(pairs[0]) + edge) + np.sign(read.net) + 1
-    cells, place = np.unique(code[answered], return_inverse=True)
-    cell, size = cells // 3, sum_by(place, read.comparisons[answered], len(cells))
-    whose, pair = cell // len(pairs[0]), cell % len(pairs[0])
-    return Rows(pairs[0], pairs[1], whose, pair, cells % 3 - 1, size)
+    number = owner.codes[answered] * len(codes) + place[answered]
+    number = 3 * number + np.sign(read.net[answered]) + 1
+    cells, entry = np.unique(number, return_inverse=True)
+    size = sum_by(entry, read.comparisons[answered], len(cells))
+    person, pair = np.divmod(cells // 3, len(codes))
+    columns = person, codes[pair], cells % 3 - 1, size
+    return Part(frames.numbers_of_names(owner.values), *map(narrow, columns))
 
 
 def _known(design: object, columns: ComparisonColumns) -> bool:

@@ -18,12 +18,13 @@ copied.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privrank.encode import frames
 from privrank.plans.nullmodel import Missing
@@ -31,6 +32,9 @@ from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_name, check_present
+from privrank.util.workers import in_threads
+
+T = TypeVar("T")
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -43,26 +47,66 @@ def refuse_copy(*_: object) -> NoReturn:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Answers of respondents before any is left out: rows that are alike, and their number.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Part:
+    """Answers of some whole respondents, none of whom is in another part.
 
     Parameters
     ----------
-    first, second : ndarray of int64
-        The items of each pair met.
-    person, pair, sign : ndarray of int64
-        Respondent, pair, and answer of rows that are alike, in this order.
-    size : ndarray of int64
-        How many rows these are.
+    name : ndarray of uint64
+        A number for each respondent, by what the frame calls them; two may have the same.
+    person : ndarray of int
+        The place among these of whom each entry belongs to. An entry is some answers that are
+        alike; entries are in the order of their persons, pairs and signs.
+    pair : ndarray of int
+        Their pair: items i < j and pattern s have the number (s m + i) m + j.
+    sign : ndarray of int
+        The answer: 1 if item i is preferred, -1 if j is, 0 for a tie.
+    size : ndarray of int
+        How many answers these are.
     """
 
-    first: IntArray
-    second: IntArray
+    name: NDArray[np.uint64]
     person: IntArray
     pair: IntArray
     sign: IntArray
     size: IntArray
+
+    @property
+    def count(self) -> IntArray:
+        """Answers of each entry."""
+        return self.size.astype(np.int64)
+
+    @property
+    def net(self) -> IntArray:
+        """Wins minus losses of the item that comes first, of each entry."""
+        return self.count * self.sign
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Parts:
+    """Whole respondents, part by part; what a mechanism computes of the parts adds up.
+
+    Parameters
+    ----------
+    held : tuple of Part
+        Those in memory.
+    made : callable, optional
+        Maps a function over parts that are not: they are made again for it, by a cluster.
+    """
+
+    held: tuple[Part, ...] = ()
+    made: Callable[[Callable[[Part], Any]], list[Any]] | None = None
+
+    def map(self, function: Callable[[Part], T]) -> list[T]:
+        """Return what a function returns of each part."""
+        return in_threads(function, self.held) if self.made is None else self.made(function)
+
+    def then(self, change: Callable[[Part], Part]) -> Parts:
+        """Return the parts that a function makes of these."""
+        if self.made is None:
+            return Parts(tuple(self.map(change)))
+        return Parts(made=lambda function: self.map(lambda part: function(change(part))))
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -78,21 +122,21 @@ class Encoded:
         Public facts.
     _pairs : tuple of ndarray of int64
         First item, second item, comparisons, and wins minus losses of the first, per pair met.
-    _answers : tuple of ndarray of int64 or None
-        Respondent, pair, comparisons, and wins minus losses, per respondent and pair.
+    _parts : Parts, optional
+        The answers of respondents, where these are the units.
     _units : ndarray of int64 or None
         Units per pattern of covariates; None without covariates. With them item i with pattern s
         has the number s m + i in `_pairs`.
-    _rows : Rows or None
-        What a fit draws from where respondents may have any number of rows
+    _loose : bool
+        Whether respondents may have any number of rows still, from which a fit draws
         (:func:`privrank.mechanisms.tallies.bounded`); until then there are no counts.
     """
 
     design: Design
     _pairs: tuple[IntArray, IntArray, IntArray, IntArray]
-    _answers: tuple[IntArray, IntArray, IntArray, IntArray] | None
+    _parts: Parts | None = None
     _units: IntArray | None = None
-    _rows: Rows | None = None
+    _loose: bool = False
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -167,13 +211,10 @@ class EncodedGroups:
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
 
 
-def answers_by_person(
-    person: IntArray, pair: IntArray, comparisons: IntArray, net: IntArray, pairs: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return respondent, pair, comparisons and net wins, one entry per respondent and pair."""
-    cells, cell = np.unique(person * pairs + pair, return_inverse=True)
-    counts = sum_by(cell, comparisons, len(cells)), sum_by(cell, net, len(cells))
-    return (cells // pairs, cells % pairs, *counts)
+def narrow(values: IntArray) -> IntArray:
+    """Return whole numbers in half the memory, if they are small."""
+    small = np.abs(values).max(initial=0) < 2**31
+    return values.astype(np.int32) if small else values
 
 
 def sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:

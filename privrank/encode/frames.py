@@ -6,8 +6,9 @@ never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 import narwhals as nw
@@ -70,10 +71,10 @@ def open_frame(frame: object, name: str) -> Frame:
 
 def column_names(view: Frame) -> list[str]:
     """Return the column names."""
-    return list(_engine(view.collect_schema).names())
+    return list(computed(view.collect_schema).names())
 
 
-def _engine(compute: Callable[[], Any]) -> Any:
+def computed(compute: Callable[[], Any]) -> Any:
     """Return what a frame's engine computes, or say in one sentence that it failed.
 
     An engine's own error quotes the cell that it failed at. The sentence is raised after that error
@@ -93,7 +94,7 @@ def _engine(compute: Callable[[], Any]) -> Any:
 
 def _computed(view: Frame) -> nw.DataFrame[Any]:
     """Return an eager frame, a lazy one collected once."""
-    return _engine(view.collect) if isinstance(view, nw.LazyFrame) else view
+    return computed(view.collect) if isinstance(view, nw.LazyFrame) else view
 
 
 def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
@@ -101,7 +102,7 @@ def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
 
     The type of a column without values is made up by its engine, and a single answer changes it.
     """
-    schema = _engine(view.collect_schema)
+    schema = computed(view.collect_schema)
     others = [name for name in columns if not schema[name].is_numeric()]
     if not others:
         return set(columns)
@@ -215,6 +216,102 @@ class Key:
         return np.append(place, -1)[self.codes].astype(np.int64)
 
 
+PARTS, BATCH = 16, 2**20
+"""The parts that frames of more rows than a batch are cut into."""
+
+
+def whole_respondents(
+    view: Frame, columns: Sequence[str], owner: str, *, whole: bool = False
+) -> Iterator[nw.DataFrame[Any]]:
+    """Yield a frame in parts: all rows of a respondent are in one of them.
+
+    Rows come in batches, from a lazy frame as its engine makes them. A hash of the name of the
+    respondent says in which part a row is. Or the `whole` frame is one part.
+    """
+    if whole:
+        yield _computed(view.select(*columns))
+        return
+    batches = _batches(view.select(*columns))
+    ahead = list(islice(batches, 2))
+    if len(ahead) < 2 and sum(map(len, ahead)) <= BATCH:
+        yield from ahead
+        return
+    piles: list[list[nw.DataFrame[Any]]] = [[] for _ in range(PARTS)]
+    for batch in chain(ahead, batches):
+        part = (_numbers_by_row(batch.get_column(owner)) % PARTS).astype(np.int16)
+        ends = np.cumsum(np.bincount(part, minlength=PARTS))
+        rows = np.argsort(part, kind="stable")
+        for pile, chosen in zip(piles, np.split(rows, ends[:-1]), strict=True):
+            pile.append(batch[chosen])
+    while piles:
+        yield nw.concat(piles.pop())
+
+
+def _batches(view: Frame) -> Iterator[nw.DataFrame[Any]]:
+    """Yield a frame in pieces: an eager one is a piece, a lazy one comes as its engine makes it."""
+    pieces = _pieces(view)
+    while (piece := computed(lambda: next(pieces, None))) is not None:
+        yield piece
+
+
+def _pieces(view: Frame) -> Iterator[nw.DataFrame[Any]]:
+    native = view.to_native()
+    # DuckDB has renamed the reader of its batches
+    reader = getattr(native, "to_arrow_reader", getattr(native, "fetch_record_batch", None))
+    if isinstance(view, nw.DataFrame):
+        yield view
+    elif hasattr(native, "collect_batches"):
+        yield from map(nw.from_native, native.collect_batches(chunk_size=BATCH))
+    elif reader is not None:
+        import pyarrow as pa
+
+        for batch in reader(BATCH):
+            yield nw.from_native(pa.Table.from_batches([batch]))
+    else:
+        yield view.collect()
+
+
+def numbers_of_names(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return a number for each name; the same for numbers, or for texts, of every engine.
+
+    It is public, and two names may have the same: it says in which part a respondent is, and what a
+    secret key draws of their rows, but never who a respondent is.
+    """
+    names = pd.Series(values).infer_objects().to_numpy()
+    if names.dtype.kind not in "iubf":
+        texts = [str(name).encode(errors="surrogatepass") for name in names]
+        text = np.frombuffer(b"".join(texts), dtype=np.uint8)
+        return _hashed(text, np.cumsum([0, *map(len, texts)]))
+    if names.dtype.kind == "f":
+        names = names.astype(np.float64)
+        whole = (np.abs(names) < 2**53) & (names % 1 == 0)
+        names = np.where(whole, np.where(whole, names, 0).astype(np.int64), names.view(np.int64))
+    text = names.astype(np.int64).view(np.uint8)
+    return _hashed(text, np.arange(len(names) + 1) * 8)
+
+
+def _hashed(text: NDArray[np.uint8], ends: IntArray) -> NDArray[np.uint64]:
+    from privrank.kernels.hashing import siphash
+
+    return siphash(text, ends, np.zeros(2, dtype=np.uint64))
+
+
+def _numbers_by_row(names: nw.Series[Any]) -> NDArray[np.uint64]:
+    """Return the number of the name in each row."""
+    if texts := _texts(names):
+        return np.concatenate([_hashed(*_bytes_of(chunk)) for chunk in texts.chunks])
+    key = _key(names, numeric=False)
+    return np.append(numbers_of_names(key.values), np.uint64(0))[key.codes]
+
+
+def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
+    """Return the bytes of an array of Arrow, one text after the other, and where each ends."""
+    _, ends, text = texts.cast("large_string").buffers()
+    last = texts.offset + len(texts) + 1
+    places = np.frombuffer(ends, dtype=np.int64)[texts.offset : last]
+    return np.frombuffer(text or b"", dtype=np.uint8), places
+
+
 def tally(
     view: Frame, by: Sequence[str], numeric: str | None, counts: str | None = None
 ) -> tuple[dict[str, Key], IntArray]:
@@ -233,12 +330,10 @@ def tally(
         size = np.asarray(frame.get_column(_ROWS).to_numpy(), dtype=np.int64)
     else:
         frame = view
-    if counts is not None:
-        size = whole_counts(frame.get_column(counts).to_numpy(), counts, size)
-    keys = [_key(frame.get_column(name), numeric=name == numeric) for name in by]
+    keys, size = keys_of(frame, by, numeric, counts, size)
     # a combination is one number, whose digits are the codes of its columns
     combined, span = np.zeros(len(frame), dtype=np.int64), 1
-    for key in keys:
+    for key in keys.values():
         # one more than the distinct values: missing is a value of its own
         width = len(key.values) + 1
         if span * width > LARGEST_CODE:
@@ -252,7 +347,25 @@ def tally(
     # any row of a group has the group's values
     row = np.empty(len(groups), dtype=np.int64)
     row[place] = np.arange(len(place))
-    return {n: Key(key.codes[row], key.values) for n, key in zip(by, keys, strict=True)}, totals
+    return {name: Key(key.codes[row], key.values) for name, key in keys.items()}, totals
+
+
+def keys_of(
+    frame: nw.DataFrame[Any],
+    by: Sequence[str],
+    numeric: str | None,
+    counts: str | None = None,
+    size: IntArray | None = None,
+) -> tuple[dict[str, Key], IntArray]:
+    """Return the columns `by` of an eager frame, and how many rows each of its rows stands for.
+
+    As for :func:`tally`; `size` are the rows that the engine has put together already.
+    """
+    if counts is not None:
+        size = whole_counts(frame.get_column(counts).to_numpy(), counts, size)
+    elif size is None:
+        size = np.ones(len(frame), dtype=np.int64)
+    return {n: _key(frame.get_column(n), numeric=n == numeric) for n in by}, size
 
 
 def key_of(column: pd.Series[Any]) -> Key:
@@ -312,6 +425,11 @@ def is_whole(counts: NDArray[np.float64]) -> bool:
 
 def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
     """Return the codes and distinct values of a column, missing as code -1."""
+    if texts := _texts(series):
+        chunks = texts.dictionary_encode().unify_dictionaries().chunks
+        codes = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
+        values = chunks[0].dictionary.to_numpy(zero_copy_only=False)
+        return Key(np.concatenate(codes).astype(np.int64), values)
     values = series.to_native()
     if not isinstance(values, pd.Series):
         entries = series.to_numpy()
@@ -319,6 +437,21 @@ def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
     if numeric and values.dtype != np.int64:
         values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan), name=series.name)
     return key_of(values)
+
+
+def _texts(series: nw.Series[Any]) -> Any:
+    """Return a column of texts as Arrow's, so that they never become Python's; None for others.
+
+    Those of pandas are its own, and nothing is Arrow's where that is not installed.
+    """
+    native = series.to_native()
+    if series.dtype != nw.String or isinstance(native, pd.Series) or not len(series):
+        return None
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return None
+    return native if isinstance(native, pa.ChunkedArray) else pa.chunked_array([series.to_arrow()])
 
 
 def distinct_codes(

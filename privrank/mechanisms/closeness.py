@@ -101,7 +101,6 @@ from privrank.plans.closeness import (
 )
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
-from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import DiscreteLaplace, draw_cells
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import Plan
@@ -325,18 +324,13 @@ def draw_details(
 
     Units have one row each (:func:`privrank.mechanisms.samples.one_row_each`).
     """
-    if DETAILS not in plan.settings:
-        return {}
-    items = [int(place) for place in str(plan.settings[DETAILS]).split()]
     found = {}
     for number, part in enumerate(encoded._parts):
         name = f"{DETAILS} {number}"
-        rows = tabulated(part)
-        totals = rows if part.sample.kind == "choices" else (rows - 1).sum(axis=0)
-        chosen = plan.parts[name]
-        if not isinstance(chosen.noise, PermutohedronNoise):
-            totals = totals[items]
-        found[name] = draw(chosen, totals, rng)
+        if name in plan.parts:
+            rows = tabulated(part)
+            totals = rows if part.sample.kind == "choices" else (rows - 1).sum(axis=0)
+            found[name] = draw(plan.parts[name], totals, rng)
     return found
 
 

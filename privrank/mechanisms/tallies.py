@@ -21,21 +21,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from privrank.bradley_terry.dependence import Directions
 from privrank.bradley_terry.linear import blocks
-from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
+from privrank.encode.encoded import Encoded, Part, Parts, sum_by
+from privrank.encode.frames import distinct_codes
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.plans.choice import FINE, STEPS
 from privrank.privacy.budget import Ledger
-from privrank.privacy.draws import draw_permutation, draw_rows
+from privrank.privacy.draws import Words, draw_key, draw_permutation, draw_rows
 from privrank.release.names import ACTIVITY, GROUP_ANSWERS, MOMENTS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray
 
 _DENSE = 0.02
@@ -106,30 +108,46 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
 
     With covariates, one block of pairs for each combination of their values, one after the other.
     """
+    runs = blocks(encoded.design, met(encoded))
+    codes = _codes(encoded)[encoded._pairs[2] > 0]
+    each = answers_of(encoded).map(partial(_second_moments, codes=codes, runs=runs))
+    return {
+        name: np.sum(found, axis=0)
+        for name, found in zip(MOMENTS, zip(*each, strict=True), strict=True)
+    }
+
+
+def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice]) -> list[IntArray]:
+    """Return those of one part, given the pairs met and which of them belong together."""
     from scipy.sparse import csr_array
 
-    if encoded._answers is None:
-        raise ValueError("cluster-robust errors need respondents: name them with respondent=.")
-    person, pair, count, net = encoded._answers
-    seen = encoded._pairs[2] > 0
-    shape = (int(person.max()) + 1, len(seen))
-    answers = csr_array((net, (person, pair)), shape=shape)[:, seen]
-    counts = csr_array((count, (person, pair)), shape=shape)[:, seen]
+    place = part.person, np.searchsorted(codes, part.pair)
+    shape = len(part.name), len(codes)
+    answers, counts = (csr_array((x, place), shape=shape) for x in (part.net, part.count))
+    return [
+        np.concatenate([_product(a[:, run], b[:, run]).ravel() for run in runs])
+        for a, b in zip((answers, answers, counts), (answers, counts, counts), strict=True)
+    ]
 
-    def product(a: Any, b: Any) -> IntArray:
-        if a.nnz < _DENSE * a.shape[0] * a.shape[1]:
-            return np.asarray((a.T @ b).toarray().ravel())
-        # exact: whole numbers far below 2^53
-        dense = a.toarray().T.astype(float) @ b.toarray()
-        return np.asarray(np.rint(dense).astype(np.int64).ravel())
 
-    parts = blocks(encoded.design, met(encoded))
-    return {
-        name: np.concatenate([product(a[:, part], b[:, part]) for part in parts])
-        for name, a, b in zip(
-            MOMENTS, (answers, answers, counts), (answers, counts, counts), strict=True
-        )
-    }
+def _product(a: Any, b: Any) -> IntArray:
+    """Return the product a'b of sparse matrices of whole numbers, far below 2^53: exact."""
+    if a.nnz < _DENSE * a.shape[0] * a.shape[1]:
+        return np.asarray((a.T @ b).toarray())
+    return np.asarray(np.rint(a.toarray().T.astype(float) @ b.toarray()).astype(np.int64))
+
+
+def answers_of(encoded: Encoded) -> Parts:
+    """Return the answers of respondents, part by part."""
+    if encoded._parts is None:
+        raise ValueError("dependence needs respondents: name them with respondent=.")
+    return encoded._parts
+
+
+def _codes(encoded: Encoded) -> IntArray:
+    """Return the numbers of the pairs met (:class:`privrank.encode.encoded.Part`)."""
+    m = len(encoded.design.items)
+    return encoded._pairs[0] * m + encoded._pairs[1] % m
 
 
 def bounded(encoded: Encoded, rng: np.random.Generator | None) -> Encoded:
@@ -143,46 +161,72 @@ def bounded(encoded: Encoded, rng: np.random.Generator | None) -> Encoded:
     -----
     **Privacy.** Unit and neighbours: replace one respondent with all their rows, however many. Let
     M be a mechanism with a guarantee for respondents who keep both bounds, at most `max_rows` rows
-    and, where declared, distinct pairs; that is what every plan is calibrated to. Which rows of a
-    respondent are kept depends on their own rows and on random bits of their own. So for any draws
-    r of all other respondents, and s, s' of the one that is replaced, the kept rows (r, s) and
-    (r, s') are neighbours that keep the bounds, and P(M(r, s) in S) <= exp(epsilon) P(M(r, s') in
-    S) + delta. The mean of both sides over r, s and s', independent of each other, is the same for
-    the data themselves: the guarantee is unchanged. So is zero-concentrated privacy, because the
-    Renyi divergence of two mixtures with equal weights is at most the largest of their parts'. A
-    second stage that measures the same kept rows is part of M. The draw is secret: were it known
-    which rows are kept, that would be an output of its own. The number of respondents does not
-    change.
+    and, where declared, distinct pairs; that is what every plan is calibrated to. Let k be the key
+    of this fit. Whatever it is, and whatever its hash does, the kept rows of a respondent are a
+    function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`): not of
+    other respondents, the order of rows, the part that they are in or the number of parts. So where
+    one is replaced, also by one of another name or part, the rows kept under k are neighbours that
+    keep the bounds, and P(M in S | k) <= exp(epsilon) P(M' in S | k) + delta. The mean over k,
+    which no data decide, has the same bound: the guarantee is unchanged. So is zero-concentrated
+    privacy, because the Renyi divergence of two mixtures with equal weights is at most the largest
+    of their parts'. A second stage that measures the same kept rows is part of M. The draw is
+    secret: were it known which rows are kept, that would be an output of its own. The number of
+    respondents does not change. None of this needs names without collisions: respondents are told
+    apart by the names themselves, and two whose numbers are equal are two.
 
     **Statistic.** Nobody weighs more than `max_rows` answers; those of a respondent are weighed
     alike, or, where pairs are distinct, their pairs are.
     """
-    rows = encoded._rows
-    if rows is None:
+    if not encoded._loose:
         return encoded
-    design, pairs, size = encoded.design, len(rows.first), rows.size
+    design, pairs = encoded.design, encoded._pairs
+    bound = partial(
+        _bounded, most=design.max_rows, distinct=design.distinct_pairs, key=draw_key(rng)
+    )
+    parts, codes = answers_of(encoded).then(bound), _codes(encoded)
+    count, net = np.sum(parts.map(partial(_counted, codes=codes)), axis=0)
+    return Encoded(design, (pairs[0], pairs[1], count, net), parts, encoded._units)
+
+
+def _bounded(part: Part, most: int, distinct: bool, key: Words) -> Part:
+    """Return a part with the rows that are kept."""
+    names, size = part.name[part.person], part.count
     # first one answer of each pair, then as many as the bound allows of what is left
-    if design.distinct_pairs:
-        size = draw_rows(rows.person * pairs + rows.pair, size, 1, rng)
-    kept = draw_rows(rows.person, size, design.max_rows, rng)
-    some = np.flatnonzero(kept)
-    person, pair, count = rows.person[some], rows.pair[some], kept[some]
-    net = count * rows.sign[some]
-    counts = sum_by(pair, count, pairs), sum_by(pair, net, pairs)
-    answers = answers_by_person(person, pair, count, net, pairs)
-    return Encoded(design, (rows.first, rows.second, *counts), answers, encoded._units)
+    if distinct:
+        size = draw_rows(_cell(part), size, 1, (names, part.pair), key)
+    size = draw_rows(part.person, size, most, (names, np.full_like(names, 2**64 - 1)), key)
+    some = np.flatnonzero(size)
+    rows = part.person[some], part.pair[some], part.sign[some]
+    return Part(part.name, *rows, size[some].astype(part.size.dtype))
 
 
-def activity(rows: Rows, nobs: int, bounds: Sequence[int], *, distinct: bool) -> IntArray:
+def _cell(part: Part) -> IntArray:
+    """Return a number of the respondent and the pair of each entry, ascending."""
+    steps = (np.diff(each, prepend=-1) != 0 for each in (part.person, part.pair))
+    return np.cumsum(np.logical_or(*steps))
+
+
+def _counted(part: Part, codes: IntArray) -> IntArray:
+    """Return the comparisons, and wins minus losses of the first item, by pair."""
+    met, place = distinct_codes(part.pair, int(codes[-1]) + 1)
+    counts = np.zeros((2, len(codes)), dtype=np.int64)
+    each = [sum_by(place, values, len(met)) for values in (part.count, part.net)]
+    counts[:, np.searchsorted(codes, met)] = each
+    return counts
+
+
+def activity(parts: Parts, bounds: Sequence[int], *, distinct: bool) -> IntArray:
     """Return the respondents without answers, up to each bound, and beyond the last; sensitive.
 
     Bounds ascend. Of pairs that are declared distinct each counts once, as in :func:`bounded`.
     """
-    size = rows.size
-    if distinct:
-        size = np.diff(rows.person * len(rows.first) + rows.pair, prepend=-1) != 0
-    answers = sum_by(rows.person, size, nobs)
-    return np.bincount(np.searchsorted([0, *bounds], answers), minlength=len(bounds) + 2)
+
+    def counted(part: Part) -> IntArray:
+        size = np.diff(_cell(part), prepend=0) if distinct else part.count
+        answers = sum_by(part.person, size, len(part.name))
+        return np.bincount(np.searchsorted([0, *bounds], answers), minlength=len(bounds) + 2)
+
+    return np.asarray(np.sum(parts.map(counted), axis=0))
 
 
 def release_activity(
@@ -198,13 +242,12 @@ def release_activity(
     With the noise of :func:`privrank.plans.contributions.plan_activity`, which says why it is
     private.
     """
-    rows = encoded._rows
-    if rows is None:
+    if not encoded._loose:
         raise ValueError("activity needs rows that no bound was applied to: use excess='sample'.")
     design = encoded.design
 
     def drawn() -> Drawn:
-        counts = activity(rows, design.nobs, bounds, distinct=design.distinct_pairs)
+        counts = activity(answers_of(encoded), bounds, distinct=design.distinct_pairs)
         tie_break = draw_permutation(len(design.items), rng)
         return Drawn({ACTIVITY: draw(plan.parts[ACTIVITY], counts, rng)}, tie_break)
 
@@ -366,7 +409,11 @@ def largest_design_effect(encoded: Encoded, contrasts: Contrasts, expected: Expe
     total = np.zeros(len(contrasts.scale), dtype=np.int64)
     for kind, moments in enumerate(_moments(encoded, expected)):
         weights = contrasts.weights[:, kind]
-        total += ((weights @ moments) * weights).sum(axis=1)
+        # whole numbers below 2^53 are exact in floats, whose products are fast
+        largest = np.abs(weights).sum(axis=1).max() * int(np.abs(moments).max())
+        number = np.float64 if largest < 2**53 else np.int64
+        products = weights.astype(number) @ moments.astype(number)
+        total += (products.astype(np.int64) * weights).sum(axis=1)
     sides = zip(total.tolist(), contrasts.centre, contrasts.scale, strict=True)
     return max(0, *(STEPS * (square - centre) // scale for square, centre, scale in sides))
 
@@ -403,30 +450,33 @@ def _moments(encoded: Encoded, expected: Expected | None) -> IntArray:
     last entry of a respondent's net is wins minus losses of the items named first, where that
     matters.
     """
-    if encoded._answers is None:
-        raise ValueError("dependence needs respondents: name them with respondent=.")
-    person, pair, count, net = encoded._answers
-    first, second, _, _ = encoded._pairs
-    m, facts = len(encoded.design.items), encoded.design.covariates
+    design = encoded.design
+    moments = partial(_moments_of, m=len(design.items), facts=design.covariates, expected=expected)
+    return np.asarray(np.sum(answers_of(encoded).map(moments), axis=0))
+
+
+def _moments_of(
+    part: Part, m: int, facts: Covariates | None, expected: Expected | None
+) -> IntArray:
+    """Return those of one part."""
+    from scipy.sparse import csr_array
+
+    pattern, place = np.divmod(part.pair, m * m)
+    first, second = np.divmod(place, m)
+    net = part.net
     if expected is not None:
-        off = expected.answers[first[pair] % m, second[pair] % m]
-        net = expected.steps * net - off * count
-    pattern = first[pair] // m
-    kind = np.zeros(len(pair), dtype=np.int64) if facts is None else facts.kinds[pattern]
+        net = expected.steps * net - expected.answers[first, second] * part.count
+    kind = np.zeros(len(pattern), dtype=np.int64) if facts is None else facts.kinds[pattern]
     named = net if facts is None else facts.first[pattern] * net
     kinds = 1 if facts is None else int(facts.kinds.max()) + 1
     out = np.zeros((kinds, m + 1, m + 1), dtype=np.int64)
     # nets of the respondents of one kind after another, and their products
-    order = np.argsort(kind, kind="stable")
-    ends = np.searchsorted(kind[order], np.arange(kinds + 1))
+    rows = np.concatenate([part.person] * 3)
+    columns = np.concatenate((first, second, np.full(len(net), m)))
+    values = np.concatenate((net, -net, named if facts is not None else np.zeros_like(net)))
     for each in range(kinds):
-        here = order[ends[each] : ends[each + 1]]
-        who, place = np.unique(person[here], return_inverse=True)
-        nets = np.zeros((len(who), m + 1))
-        np.add.at(nets, (place, first[pair[here]] % m), net[here])
-        np.add.at(nets, (place, second[pair[here]] % m), -net[here])
-        if facts is not None:
-            np.add.at(nets, (place, np.full(len(place), m)), named[here])
-        # exact: whole numbers far below 2^53
-        out[each] = np.rint(nets.T @ nets).astype(np.int64)
+        here = np.flatnonzero(np.tile(kind == each, 3))
+        who, place = np.unique(rows[here], return_inverse=True)
+        nets = csr_array((values[here], (place, columns[here])), shape=(len(who), m + 1))
+        out[each] = _product(nets, nets)
     return out

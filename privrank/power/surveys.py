@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from privrank.distributions.links import LOGIT
-from privrank.encode.encoded import Encoded, sum_by
+from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_wins
@@ -68,11 +68,6 @@ class ComparisonPower(Power):
             raise ValueError(
                 f"{other[0]} is a setting of the central model: leave it out in the local one, "
                 f"where each respondent gives one report."
-            )
-        if self.unit == "row" and self.dependence not in ("auto", "none"):
-            raise ValueError(
-                "dependence is that of the answers of a respondent: leave it out where a row is "
-                "the unit."
             )
         if self.max_rows > 1 and (self._local or self.unit == "row"):
             raise ValueError(
@@ -231,11 +226,12 @@ class ComparisonPower(Power):
             if groups_of(observed, m)[0] > 1:
                 return None
             design = replace(design, pairs=observed if design.kind == "public" else None)
-        answers = None
+        parts = None
         if self.unit == "respondent":
-            once = np.ones(n * rows, dtype=np.int64)
-            answers = np.repeat(np.arange(n), rows), asked.ravel(), once, answer
-        return Encoded(design, (first, second, count, net), answers)
+            person, once = np.repeat(np.arange(n), rows), np.ones(n * rows, dtype=np.int64)
+            pair = (first * m + second)[asked.ravel()]
+            parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
+        return Encoded(design, (first, second, count, net), parts)
 
 
 def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:

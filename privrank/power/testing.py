@@ -140,8 +140,10 @@ def _error_of_threshold(
     That of the level at the threshold, times the slope of the power in the level where statistics
     are normal: the ratio of the densities at the quantiles of the power and of the level.
     """
-    threshold = None if null is None or null.draws is None else null.threshold(alpha, noise)
-    if null is None or null.draws is None or threshold is None:
+    if null is None or null.draws is None:
+        return 0.0
+    threshold = null.threshold(alpha, noise)
+    if threshold is None:
         return 0.0
     tails = noise.tail(threshold - null.values)
     level = float(null.weights @ tails)
@@ -214,6 +216,8 @@ class UniformityPower(OneSamplePower):
     protocol: Protocol | None = None
     replicates: int = 400
 
+    caption = "Test of uniformity"
+
     def __post_init__(self) -> None:
         """Check what is fixed."""
         super().__post_init__()
@@ -249,10 +253,6 @@ class UniformityPower(OneSamplePower):
     @property
     def _searched(self) -> tuple[float, float]:
         return (2.0, Collection(self._protocol, 2).most) if self._local else super()._searched
-
-    @property
-    def _caption(self) -> str:
-        return "Test of uniformity"
 
 
 @dataclass(frozen=True)
@@ -296,6 +296,8 @@ class IdentityPower(OneSamplePower):
     alternative: Alternative = "two-sided"
     replicates: int = 400
 
+    caption = "Test of identity"
+
     def __post_init__(self) -> None:
         """Check what is fixed."""
         super().__post_init__()
@@ -325,10 +327,6 @@ class IdentityPower(OneSamplePower):
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         null, sided = self._against(sample.nobs).null, self.alternative
         return ask_identity(null, sample, self.method, xi=xi, alternative=sided)
-
-    @property
-    def _caption(self) -> str:
-        return "Test of identity"
 
 
 @dataclass(frozen=True)
@@ -381,6 +379,8 @@ class ClosenessPower(TestPower):
     method: ClosenessMethod = "auto"
     permutations: int = 999
     replicates: int = 100
+
+    caption = "Comparison of groups in shares {shares}"
 
     def __post_init__(self) -> None:
         """Check what is fixed."""
@@ -440,7 +440,7 @@ class ClosenessPower(TestPower):
             method=self.method,
             effect_epsilon=None,
             details_epsilon=None,
-            details_items=(),
+            details=False,
             alpha=at.alpha,
             permutations=min(self.permutations, _RELABELLINGS) if look else self.permutations,
         )
@@ -453,7 +453,3 @@ class ClosenessPower(TestPower):
         tabulated = self.kind == "choices" or len(item_names(self.items)) <= MOST_TABULATED
         least = math.ceil(3.0 * shares.sum() / shares.min())
         return float(least), float(_GROUPED if tabulated else LARGEST_GRAM)
-
-    @property
-    def _caption(self) -> str:
-        return f"Comparison of {len(self.shares)} groups"

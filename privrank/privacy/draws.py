@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray
+
+Words = NDArray[np.uint64]
 
 LARGEST_SHUFFLE = 2**16
 """Elements of the permutations that `draw_shuffles` can draw."""
@@ -33,40 +36,74 @@ def draw_uniforms(rows: int, columns: int, rng: np.random.Generator | None) -> F
     return np.asarray((words >> np.uint64(11)) * 2.0**-53)
 
 
+def draw_key(rng: np.random.Generator | None) -> Words:
+    """Return a fresh key of 128 bits, by which a fit draws rows (:func:`draw_rows`)."""
+    if rng is None:
+        return np.frombuffer(os.urandom(16), dtype=np.uint64)
+    return rng.integers(2**64, size=2, dtype=np.uint64)
+
+
 def draw_rows(
-    group: IntArray, size: IntArray, most: int, rng: np.random.Generator | None
+    group: IntArray, size: IntArray, most: int, names: Sequence[NDArray[Any]], key: Words
 ) -> IntArray:
     """Return how many of each kind of rows are kept where `most` rows of every group are drawn.
 
-    Given the group of each kind of rows, not negative, groups in one piece; and how many rows of a
-    kind there are. Of a group with no more than `most` rows all are kept.
+    Parameters
+    ----------
+    group : ndarray of int64
+        The group of each kind of rows, not negative, groups in one piece.
+    size : ndarray of int64
+        How many rows of each kind there are.
+    most : int
+        Of a group with no more rows than this all are kept.
+    names : sequence of ndarray of uint64 or int64
+        Numbers that name the group of each kind of rows, and say what is drawn.
+    key : ndarray of uint64, shape (2,)
+        What :func:`draw_key` has drawn.
 
     Notes
     -----
-    **Statistic.** Rows are numbered, kind after kind. Uniform numbers of a group are drawn until
-    the wanted number of them differ. Nothing but how many differ decides when that ends, so every
-    permutation of a group's rows leaves the distribution of the drawn set as it is: all sets of
-    that size are equally likely, and so are their complements. What is drawn is whichever is
-    smaller, the rows that are kept or those that are left out; memory is needed for no others.
-    Groups are independent.
+    **Privacy.** Number t of a group is the hash of its names and t under the key, and nothing else
+    is random. So for any key, and whatever the hash is, what is kept of a group is a function of
+    its own names and rows, in the order of their kinds: no other group, no place in a frame, no
+    part of one has a say. Groups whose names are equal draw alike and still apart.
+
+    **Statistic.** Rows are numbered, kind after kind. Numbers of a group are drawn until the wanted
+    number of them differ. Nothing but how many differ decides when that ends, so if they are
+    uniform every permutation of a group's rows leaves the distribution of the drawn set as it is:
+    all sets of that size are equally likely, and so are their complements. What is drawn is
+    whichever is smaller, the rows that are kept or those that are left out; memory is needed for no
+    others. SipHash-2-4 under 128 secret bits is taken for a random function: numbers are then
+    uniform to within one part in 2^64 / total, and groups with different names independent.
     """
+    from privrank.kernels.hashing import siphash
+
     # `ends` number the rows of all kinds; `total` are the rows of each group
     last = np.flatnonzero(np.diff(group, append=-1))
-    place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
     ends = np.cumsum(size)
     total = np.diff(ends[last], prepend=0)
     kept = np.minimum(total, min(most, 2**62))
     few = np.minimum(kept, total - kept)
-    drawn, missing = np.zeros(0, dtype=np.int64), few
+    # the groups of which some rows and not all are kept, and what names them
+    busy = np.flatnonzero(few)
+    words = np.column_stack([name[last[busy]].astype(np.uint64) for name in names])
+    start, rows, wanted = (ends[last] - total)[busy], total[busy], few[busy]
+    drawn, missing, tried = np.zeros(0, dtype=np.int64), wanted, np.zeros_like(wanted)
     while missing.any():
         # so many more numbers for each group as are missing; repeated ones are dropped
-        who = np.repeat(np.arange(len(last)), missing)
-        fresh = (ends[last] - total)[who] + draw_one_each(total[who], rng)
+        who = np.repeat(np.arange(len(busy)), missing)
+        turn = np.arange(len(who)) - (np.cumsum(missing) - missing - tried)[who]
+        texts = np.column_stack((words[who], turn.astype(np.uint64)))
+        stops = np.arange(len(texts) + 1) * (8 * texts.shape[1])
+        numbers = siphash(texts.ravel().view(np.uint8), stops, key)
+        fresh = start[who] + (numbers % rows[who].astype(np.uint64)).astype(np.int64)
+        tried = tried + missing
         drawn = np.sort(np.concatenate((drawn, fresh)))
         drawn = drawn[np.diff(drawn, prepend=-1) > 0]
-        found = np.searchsorted(ends[last], drawn, side="right")
-        missing = few - np.bincount(found, minlength=len(last))
+        found = np.searchsorted(start + rows, drawn, side="right")
+        missing = wanted - np.bincount(found, minlength=len(busy))
     taken = np.bincount(np.searchsorted(ends, drawn, side="right"), minlength=len(size))
+    place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
     return np.where((few == kept)[place], taken, size - taken)
 
 

@@ -62,14 +62,14 @@ ONLY_IMPORTER = {
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
-COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_sizes"}, {"_parts"}
-DRAWN, PAIRED = {"_rows", "_units"}, {"_partners"}
+COMPARISONS = {"_pairs", "_parts", "_units", "_loose"}
+SAMPLES, GROUPS, PAIRED = {"_rows", "_sizes"}, {"_parts"}, {"_partners"}
 HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
 OPENED = {
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.closeness": GROUPS | PAIRED | {"_rows"},
     "mechanisms.samples": SAMPLES | GROUPS | PAIRED,
-    "mechanisms.tallies": COMPARISONS | DRAWN,
+    "mechanisms.tallies": COMPARISONS,
 }
 
 LONGEST_FILE, LONGEST_FUNCTION = 600, 60
@@ -356,7 +356,7 @@ def test_only_mechanisms_open_encoded_data():
     assert "encode" not in {room_of(module) for module in OPENED}
     kinds = (Encoded, EncodedSample, EncodedGroups)
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
-    assert {name for name in fields if name.startswith("_")} == HELD | DRAWN
+    assert {name for name in fields if name.startswith("_")} == HELD
 
 
 def test_no_string_opens_encoded_data():

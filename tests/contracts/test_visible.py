@@ -152,7 +152,7 @@ def first_row(patch):
 
 def rows_as_respondents(patch):
     def change(frame, encoded):
-        encoded.design = replace(encoded.design, nobs=len(encoded._answers[0]))
+        encoded.design = replace(encoded.design, nobs=len(encoded._parts.held[0].person))
         return encoded
 
     wrap(patch, btl, "encode_comparisons", change)
@@ -254,8 +254,7 @@ def contents(found):
 def private(encoded):
     """The arrays of encoded data that hold answers."""
     if isinstance(encoded, Encoded):
-        rows = [] if encoded._rows is None else arrays(encoded._rows)
-        return [*rows, *encoded._pairs[2:], *(encoded._answers or ())]
+        return [*arrays(encoded._parts), *encoded._pairs[2:]]
     return [part._rows for part in getattr(encoded, "_parts", (encoded,))]
 
 

@@ -46,10 +46,10 @@ def test_one_respondent_moves_two_classes_by_one_each(distinct, bounds):
     counts = []
     for unit in units:
         encoded = encode([others[0], unit, *others[1:]], distinct)
-        found = tallies.activity(encoded._rows, 4, bounds, distinct=distinct)
+        found = tallies.activity(encoded._parts, bounds, distinct=distinct)
         answered = [row for row in unit if row is not SILENT]
         answers = len({row[:2] for row in answered}) if distinct else len(answered)
-        rest = tallies.activity(encode(others, distinct)._rows, 3, bounds, distinct=distinct)
+        rest = tallies.activity(encode(others, distinct)._parts, bounds, distinct=distinct)
         # the classes: none, up to each bound, beyond the last
         rest[sum(answers > bound for bound in (0, *bounds))] += 1
         assert found.tolist() == rest.tolist()

@@ -26,14 +26,14 @@ def plan_and_point(nobs, epsilon, contrast, **settings):
 
 def frame_of(encoded):
     """Return the answers of a simulated survey as a user has them."""
-    person, pair, _, answer = encoded._answers
-    first, second = np.triu_indices(4, 1)
+    (part,) = encoded._parts.held
+    first, second = np.divmod(part.pair, 4)
     return pd.DataFrame(
         {
-            "item1": np.array(NAMES)[first[pair]],
-            "item2": np.array(NAMES)[second[pair]],
-            "outcome": answer,
-            "respondent": person,
+            "item1": np.array(NAMES)[first],
+            "item2": np.array(NAMES)[second],
+            "outcome": part.sign,
+            "respondent": part.person,
         }
     )
 
@@ -83,11 +83,11 @@ def test_answers_follow_the_model_and_vary_as_the_design_effect_says(answers):
     plan, at = plan_and_point(4000, 1.0, 0.0, max_rows=6, answers=answers)
     assert plan._effect == pytest.approx(answers)
     encoded = plan._encoded(at, np.zeros(4), 1)
-    person, pair, _, answer = encoded._answers
-    first, second = np.triu_indices(4, 1)
+    (part,) = encoded._parts.held
+    first, second = np.divmod(part.pair, 4)
     net = np.zeros((4000, 4))
-    np.add.at(net, (person, first[pair]), answer)
-    np.subtract.at(net, (person, second[pair]), answer)
+    np.add.at(net, (part.person, first), part.sign)
+    np.subtract.at(net, (part.person, second), part.sign)
     # a difference of two nets has the variance 2 m for independent answers to all pairs
     assert np.var(net[:, 0] - net[:, 1]) / 8 == pytest.approx(answers, rel=0.08)
     worths = np.array([1.0, 0.0, 0.0, -1.0])

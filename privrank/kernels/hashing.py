@@ -1,0 +1,58 @@
+"""Hashes of byte strings under a key."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.kernels import compiled
+from privrank.util.arrays import IntArray
+
+Words = NDArray[np.uint64]
+
+# "somepseudorandomlygeneratedbytes"
+_INITIAL = np.array(
+    [0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573], np.uint64
+)
+
+
+@compiled
+def _rounds(v: Words, number: int) -> None:
+    """Mix the four words of the state so many times."""
+    a, b, c, d = v[0], v[1], v[2], v[3]
+    for _ in range(number):
+        a, c = a + b, c + d
+        b = (b << np.uint64(13) | b >> np.uint64(51)) ^ a
+        d = (d << np.uint64(16) | d >> np.uint64(48)) ^ c
+        a = a << np.uint64(32) | a >> np.uint64(32)
+        c, a = c + b, a + d
+        b = (b << np.uint64(17) | b >> np.uint64(47)) ^ c
+        d = (d << np.uint64(21) | d >> np.uint64(43)) ^ a
+        c = c << np.uint64(32) | c >> np.uint64(32)
+    v[0], v[1], v[2], v[3] = a, b, c, d
+
+
+@compiled
+def siphash(text: NDArray[np.uint8], ends: IntArray, key: Words) -> Words:
+    """Return the hash of each of some byte strings under a key of two words.
+
+    SipHash-2-4 (Aumasson and Bernstein 2012). Given the strings one after the other, and where the
+    first begins and each ends.
+    """
+    out, v = np.empty(len(ends) - 1, np.uint64), np.empty(4, np.uint64)
+    for i in range(len(out)):
+        for j in range(4):
+            v[j] = _INITIAL[j] ^ key[j % 2]
+        size = ends[i + 1] - ends[i]
+        for start in range(0, size + 1, 8):
+            # eight bytes, the lowest first; after the last comes the length modulo 256
+            word = np.uint64(size % 256) << np.uint64(56) if start + 8 > size else np.uint64(0)
+            for j in range(start, min(start + 8, size)):
+                word |= np.uint64(text[ends[i] + j]) << np.uint64(8 * (j - start))
+            v[3] ^= word
+            _rounds(v, 2)
+            v[0] ^= word
+        v[2] ^= np.uint64(255)
+        _rounds(v, 4)
+        out[i] = v[0] ^ v[1] ^ v[2] ^ v[3]
+    return out

@@ -1,0 +1,252 @@
+"""Whole respondents are the unit of work: neither parts nor engines change what is released."""
+
+import importlib.util
+import sys
+import warnings
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import privrank as pr
+from privrank.encode import frames
+from privrank.encode.comparisons import ComparisonColumns, Rules, count_parts
+from privrank.kernels.hashing import siphash
+from privrank.mechanisms import tallies
+
+ITEMS = list("abcde")
+
+
+def survey(people=400, seed=1, ties=False, groups=False):
+    """Rows of respondents who answer from 1 to 8 pairs, some of them twice; names are texts."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(people), rng.integers(1, 9, people))
+    pairs = np.array([rng.choice(5, 2, replace=False) for _ in who])
+    items = np.array(ITEMS, dtype=object)[pairs]
+    outcome = rng.choice([-1, 0, 1] if ties else [-1, 1], len(who)).astype(float)
+    outcome[rng.random(len(who)) < 0.05] = np.nan
+    names = np.array([f"n°{each:05d}" for each in who], dtype=object)
+    frame = pd.DataFrame(
+        {"who": names, "item1": items[:, 0], "item2": items[:, 1], "outcome": outcome}
+    )
+    return frame.assign(sex=np.where(who % 3, "f", "m")) if groups else frame
+
+
+def duck(frame):
+    return duckdb.from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
+
+
+def dask(frame):
+    import dask.dataframe as dd
+
+    return dd.from_pandas(frame, npartitions=3)
+
+
+ENGINES = {
+    "pandas": lambda frame: frame.sample(frac=1.0, random_state=3),
+    "polars": lambda frame: pl.from_pandas(frame).lazy(),
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame[::-1], preserve_index=False),
+    "duckdb": duck,
+    "dask": dask,
+}
+SAMPLED = {"max_rows": 3, "excess": "sample"}
+REFUSED = {"max_rows": 8, "distinct_pairs": False}
+FITS = {
+    "sampled": ({}, SAMPLED, 1.0),
+    "sampled with repeated pairs": ({}, SAMPLED | {"distinct_pairs": False}, 1.0),
+    "refused": ({}, REFUSED, 1.0),
+    "ties": ({"ties": True}, SAMPLED, 1.0),
+    "groups": ({"groups": True}, SAMPLED, 5.0),
+    "groups refused": ({"groups": True}, REFUSED, 5.0),
+    "public": ({}, REFUSED | {"design": "public"}, 1.0),
+    "non-private": ({}, SAMPLED, np.inf),
+}
+
+
+def fitted(frame, made, options, epsilon, dependence="worst"):
+    shared = {"items": ITEMS, "respondent": "who", "ties": made.get("ties", False)} | options
+    if made.get("groups"):
+        formula = "item1 + item2 + outcome ~ sex"
+        model = pr.PrivateBTL.from_formula(formula, frame, levels={"sex": ["f", "m"]}, **shared)
+    else:
+        model = pr.PrivateBTL(frame, **shared)
+    given = {} if epsilon == np.inf else {"dependence": dependence}
+    result = model.fit(epsilon, rng=np.random.default_rng(1), **given)
+    return result.release.to_json()
+
+
+def cut_into(patch, parts):
+    """Cut frames into so many parts, in batches of few rows; one part is none at all."""
+    patch.setattr(frames, "PARTS", parts)
+    patch.setattr(frames, "BATCH", 100 if parts > 1 else 10**9)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dependence", ["worst", "pairs"])
+@pytest.mark.parametrize("name", FITS)
+def test_parts_and_engines_release_the_same(name, dependence, monkeypatch):
+    made, options, epsilon = FITS[name]
+    if made.get("groups") and dependence == "pairs":
+        pytest.skip("pair moments are for models without covariates")
+    frame = survey(**made)
+    found = set()
+    for engine, parts in [("pandas", 1), *((each, 7) for each in ENGINES), ("duckdb", 64)]:
+        cut_into(monkeypatch, parts)
+        found.add(fitted(ENGINES[engine](frame), made, options, epsilon, dependence))
+    assert len(found) == 1
+
+
+def parts_of(frame):
+    columns = ComparisonColumns("item1", "item2", "outcome", "who")
+    rules = Rules(columns, tuple(ITEMS), 3, True, False, "private", True, None)
+    return count_parts(frames.open_frame(frame, "frame"), rules)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nobody_is_in_two_parts_or_lost(engine, monkeypatch):
+    cut_into(monkeypatch, 7)
+    frame = survey()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        counted, parts = parts_of(ENGINES[engine](frame))
+    names = np.concatenate(parts.map(lambda part: part.name))
+    expected = frames.numbers_of_names(frame["who"].unique())
+    assert sorted(names.tolist()) == sorted(expected.tolist()) and counted.nobs == len(names)
+    assert len(parts.map(len_of)) == (3 if engine == "dask" else 7)
+    assert sum(parts.map(len_of)) == frame["outcome"].notna().sum()
+
+
+def len_of(part):
+    return int(part.count.sum())
+
+
+def kept(frame, key, monkeypatch):
+    """The rows that are kept under a key, by respondent: pairs and answers."""
+    monkeypatch.setattr(tallies, "draw_key", lambda rng: np.array([key, 5], dtype=np.uint64))
+    model = pr.PrivateBTL(frame, items=ITEMS, respondent="who", **SAMPLED)
+    rows = []
+    for part in tallies.bounded(model._encoded, None)._parts.held:
+        columns = part.name[part.person], part.pair, part.sign, part.size
+        rows += zip(*(each.tolist() for each in columns), strict=True)
+    found = {}
+    for who, *row in sorted(rows):
+        found.setdefault(who, []).append(row)
+    return found
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+@pytest.mark.parametrize("key", [1, 2])
+def test_what_is_kept_of_one_does_not_depend_on_any_other(key, parts, monkeypatch):
+    cut_into(monkeypatch, parts)
+    frame = survey(60)
+    one = frame["who"] == "n°00031"
+    rows, rest = frame[one], frame[~one]
+    (name,) = frames.numbers_of_names(np.array(["n°00031"], dtype=object)).tolist()
+    before = kept(frame, key, monkeypatch)
+    del before[name]
+    # replaced by one who is called otherwise, and so in another part; who has one row, or many
+    # more; who comes first; whose rows are among those of others
+    others = [
+        rows.assign(who="somebody"),
+        rows[1:2],
+        pd.concat([rows, frame[:20].assign(who="n°00031")]),
+        frame[5:25].assign(who=""),
+    ]
+    for other in others:
+        (new,) = frames.numbers_of_names(other["who"].unique()).tolist()
+        for whole in (
+            pd.concat([other, rest]),
+            pd.concat([rest, other]),
+            pd.concat([rest, other]).sample(frac=1.0, random_state=1),
+        ):
+            after = kept(whole, key, monkeypatch)
+            own = after.pop(new)
+            assert after == before
+            assert sum(size for *_, size in own) <= 3
+
+
+def test_two_whose_numbers_are_equal_are_two(monkeypatch):
+    frame = survey(60)
+    cut_into(monkeypatch, 7)
+    original = frames.numbers_of_names
+    apart = pr.PrivateBTL(frame, items=ITEMS, respondent="who", **SAMPLED)._encoded
+    monkeypatch.setattr(frames, "numbers_of_names", lambda names: original(names) % 2)
+    monkeypatch.setattr(frames, "_numbers_by_row", lambda names: np.zeros(len(names), np.uint64))
+    same = pr.PrivateBTL(frame, items=ITEMS, respondent="who", **SAMPLED)._encoded
+    assert same.design.nobs == apart.design.nobs == 60
+    counts = [tallies.bounded(each, None)._pairs[2].sum() for each in (apart, same)]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
+def test_what_is_refused_is_refused_in_every_part(engine, monkeypatch):
+    cut_into(monkeypatch, 7)
+    frame = survey(100)
+    wrong = {
+        "max_rows=3 must bound": (frame, 3),
+        "must hold declared items": (frame.assign(item1=frame["item1"].replace("a", "z")), 8),
+        "must name the respondent of every row": (
+            frame.assign(who=frame["who"].where(frame.index != 30, None)), 99,
+        ),
+    }  # fmt: skip
+    for message, (each, most) in wrong.items():
+        with pytest.raises(ValueError, match=message) as caught:
+            pr.PrivateBTL(
+                ENGINES[engine](each), items=ITEMS, respondent="who", max_rows=most,
+                distinct_pairs=False,
+            )  # fmt: skip
+        assert "n°" not in str(caught.value)
+
+
+def test_names_have_the_same_number_in_every_engine():
+    whole = np.array([3, -1, 2**60])
+    for kind in (np.int64, np.float64, object):
+        found = frames.numbers_of_names(whole[:2].astype(kind))
+        assert found.tolist() == frames.numbers_of_names(whole)[:2].tolist()
+    texts = np.array(["", "a", "n°00031", "x" * 100], dtype=object)
+    column = frames.open_frame(pl.DataFrame({"who": texts.tolist()}), "frame")["who"]
+    assert frames._numbers_by_row(column).tolist() == frames.numbers_of_names(texts).tolist()
+    arrow = frames.open_frame(pa.table({"who": ["no", *texts, None]}), "frame")["who"][1:5]
+    assert frames._numbers_by_row(arrow).tolist() == frames.numbers_of_names(texts).tolist()
+
+
+def test_the_hash_is_siphash():
+    # the authors' test vectors: the key is 0, 1, ..., 15, and so begins each text
+    key = np.arange(16, dtype=np.uint8).view(np.uint64)
+    expected = {0: 0x726FDB47DD0E0E31, 8: 0x93F5F5799A932462, 15: 0xA129CA6149BE45E5}
+    for size, value in expected.items():
+        assert siphash(np.arange(size, dtype=np.uint8), np.array([0, size]), key)[0] == value
+
+
+SPARK = importlib.util.find_spec("pyspark") is not None
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(not SPARK, reason="pyspark is not installed: pip install privrank[spark]")
+def test_spark_releases_the_same(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONPATH", str(Path(pr.__file__).parents[1]))
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path))
+    spark = builder.config("spark.sql.shuffle.partitions", "3").getOrCreate()
+    try:
+        for name in ("sampled", "refused", "groups", "public"):
+            made, options, epsilon = FITS[name]
+            frame = survey(100, **made)
+            frame.to_parquet(tmp_path / "rows.parquet")
+            on_spark = spark.read.parquet(str(tmp_path / "rows.parquet"))
+            for dependence in ("worst",) if made.get("groups") else ("worst", "pairs"):
+                found = fitted(on_spark, made, options, epsilon, dependence)
+                assert found == fitted(frame, made, options, epsilon, dependence)
+        with pytest.raises(ValueError, match="must bound the rows of every respondent"):
+            pr.PrivateBTL(on_spark, items=ITEMS, respondent="who", max_rows=1)
+    finally:
+        spark.stop()
