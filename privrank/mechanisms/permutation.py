@@ -46,7 +46,7 @@ kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diam
   the rest, K2 = exp(tau - 1) - (1 + tau) / e, the projection on the span of 1,024 public uniform
   rankings z. K2 is a power series in tau without negative coefficients, so positive definite, and
   its space is orthogonal to that of degree one in their sum. The squared length of the projection
-  of sum c_i K2(x_i, .) is |L^-1 sum c_i K2(z, x_i)|^2 for L L' = K2(z, z) + 10^-9 I; the ridge
+  of sum c_i K2(x_i, .) is |R' sum c_i K2(z, x_i)|^2 for R R' = (K2(z, z) + 10^-9 I)^-1; the ridge
   only shortens it. A projection lengthens no difference: diameters and sensitivities stay bounds,
   whatever the z. Differences orthogonal to all of these are not seen.
 
@@ -82,13 +82,13 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
 from privrank.plans.closeness import RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.solvers import spectrum
 
 TableArray = NDArray[np.int32]
 
@@ -168,21 +168,21 @@ class Features:
         signs /= math.sqrt(len(first))
         if self.kernel == "kendall":
             return signs.reshape(count, groups - 1, -1)
-        rest = solve_triangular(root, rest.T, lower=True, check_finite=False).T
-        joined = np.concatenate((signs * math.exp(-0.5), rest), axis=1)
+        joined = np.concatenate((signs * math.exp(-0.5), rest @ root), axis=1)
         return joined.reshape(count, groups - 1, -1)
 
 
 @lru_cache(maxsize=4)
 def _landmarks(m: int) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return public rankings z, the Cholesky factor of K2(z, z), and K2 by Kendall distance."""
+    """Return public rankings z, an inverse root of K2(z, z), and K2 by Kendall distance."""
     pairs = m * (m - 1) // 2
     drawn = uniform_rankings(public_generator("landmarks of rankings", m), _LANDMARKS, m)
     ranks = np.unique(drawn, axis=0)
     tau = 1.0 - 2.0 * np.arange(pairs + 1) / pairs
     heights = np.asarray(np.exp(tau - 1.0) - (1.0 + tau) / math.e)
     matrix = heights[_discordances(ranks, ranks)] + _RIDGE * np.eye(len(ranks))
-    return ranks, np.asarray(np.linalg.cholesky(matrix)), heights
+    values, vectors = spectrum(matrix)
+    return ranks, vectors / np.sqrt(values), heights
 
 
 def _discordances(ranks: IntArray, others: IntArray) -> IntArray:
