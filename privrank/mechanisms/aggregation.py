@@ -42,7 +42,7 @@ def release_aggregation(
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. A unit
-    adds to the count of each pair some number of steps between 0 and L, so every count moves by at
+    adds to the count of each pair some number of steps between 0 and L. So every count moves by at
     most L, the l1 distance of the counts is at most L D, D = m (m - 1) / 2, and the score of any
     one order moves by at most L D. To the Borda totals, the sums of ranks, a unit adds L times a
     mean of rankings, a point of the permutohedron: they move by L times a point of K, twice the

@@ -257,7 +257,7 @@ def cell_noise(
     Notes
     -----
     **Privacy.** Discrete Laplace noise of scale l1 / epsilon is epsilon-private for a statistic
-    that one unit moves by l1 (:class:`privrank.privacy.noise.DiscreteLaplace`); Gaussian noise has
+    that one unit moves by l1 (:class:`privrank.privacy.noise.DiscreteLaplace`). Gaussian noise has
     the delta of :func:`privrank.privacy.gaussian.integer_delta` at the distance l2, in at most
     twice as many coordinates as a table has cells: a unit that moves to another group changes two.
     The distances are those of `sensitivity`.
