@@ -291,9 +291,8 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     A pair that nobody was asked about has its fraction from the surface that the others are shrunk
     to, which is unbiased only if the population lies on it. Where an item has a pairs that somebody
     was asked about, of m - 1, the surface gives the mean of their errors, to first order, to each
-    of the others, so that residuals of the item count (m - 1) / a times. Beside that the surface
-    may be wrong about the pair, for which it has the largest variance that a fraction can have,
-    1/4.
+    of the others. So residuals of the item count (m - 1) / a times. Beside that the surface may be
+    wrong about the pair, for which it has the largest variance that a fraction can have, 1/4.
     """
     m, counts = len(pairs.counts), pairs.counts
     unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)

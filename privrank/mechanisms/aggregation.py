@@ -2,9 +2,9 @@
 
 Each unit has one vote on every pair of items, in whole steps. With L = lcm(1..max_rows) a
 respondent with k rankings casts, for each of them, L / k steps for the item it places before the
-other; so all their rows are used, and nobody has more weight than another. Where partial rankings
-are allowed, L is twice as large, and a ranking in which two items are tied, or one of them is left
-out and nothing else is known, casts half of its steps for each.
+other. So all their rows are used, and nobody has more weight than another. Where partial rankings
+are allowed, L is twice as large. A ranking in which two items are tied, or one of them is left out
+and nothing else is known, casts half of its steps for each.
 """
 
 from __future__ import annotations

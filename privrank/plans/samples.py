@@ -109,8 +109,8 @@ def plan_sample(
     units, on which nothing depends. Statistics do not depend on it, and a bit that would gets the
     rows in an order that is drawn uniformly and kept secret. So a guarantee for one row, mixed over
     the coins, holds for the respondent. The order of the items is drawn without looking at the
-    data. A statistic is a whole number that one replaced row moves by at most its `sensitivity`,
-    and discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it
+    data. A statistic is a whole number that one replaced row moves by at most its `sensitivity`.
+    Discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it
     (epsilon, delta)-private (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
     :func:`privrank.privacy.budget.pure_epsilon`). A random bit carries its own proof. Observations
     that the null rules out are counted apart where nothing is protected, at infinite epsilon, and

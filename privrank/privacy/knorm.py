@@ -129,8 +129,8 @@ class CubeNoise:
     -----
     **Privacy.** The K-norm mechanism with B_k = {-k..k}^D, so that moving each
     coordinate by at most s is s steps: the loss is at most s (rate + 2^-26). It is pure. All D
-    pair counts of a sample change by at most 1 each when a ranking is replaced, all of them when
-    it is reversed; so s = 1, and s / rate is tight but for the 2^-26.
+    pair counts of a sample change by at most 1 each when a ranking is replaced, all of them when it
+    is reversed. So s = 1, and s / rate is tight but for the 2^-26.
 
     **Statistic.** Each coordinate has variance E R (R + 1) / 3, for small rates about
     (D + 1) (D + 2) / (3 rate^2), where independent discrete Laplace noise of the same privacy
@@ -235,7 +235,7 @@ class PermutohedronNoise:
 
         The unit moves the totals by `steps` times a point of K: one ranking by one. The fineness
         is the least multiple of the steps' denominator by a power of two that makes the rate at
-        most 1 / 16: drawing a whole radius then adds less than 1 / (16 m) of its mean.
+        most 1 / 16. Drawing a whole radius then adds less than 1 / (16 m) of its mean.
         """
         if math.isinf(epsilon):
             return cls(items, math.inf, 1)
@@ -307,10 +307,10 @@ def spanning_tree(word: IntArray, items: int) -> IntArray:
 def tree_point(parent: IntArray, steps: NDArray[Any], radius: int) -> NDArray[Any]:
     """Return the point of `radius` times K with these coordinates in the tile of a tree.
 
-    The last axis has the parents of the items 0..m - 2 in a tree whose root is item m - 1, or the
-    coordinate of the edge from each to its parent. Coordinates are whole numbers in
-    -radius..radius - 1 for a lattice point, else numbers between -radius and radius. The entries of
-    the point sum to 0.
+    The last axis of `parent` has the parents of the items 0..m - 2 in a tree whose root is item
+    m - 1, that of `steps` the coordinate of the edge from each to its parent. Coordinates are whole
+    numbers in -radius..radius - 1 for a lattice point, else numbers between -radius and radius. The
+    entries of the point sum to 0.
 
     Notes
     -----

@@ -6,7 +6,7 @@ be published: whoever holds the seed subtracts the noise.
 
 **Exactness.** Every random decision of secure noise is a coin: heads where U < p, with U uniform on
 [0, 1] and p known to any number of binary digits. The digits of U are random bits. They are taken
-until they differ from those of p, which settles the coin. They are 16 or 32 of them at first, in
+until they differ from those of p, which settles the coin. There are 16 or 32 of them at first, in
 vectors, and 64 more at a time for the few coins that these leave open. All probabilities are
 1 / (e^x + c) with a rational x >= 0 and c = 0 or 1. Their digits come from `digits`, whole numbers
 with a proved error, so each coin has the probability p exactly. What is drawn has no largest value:

@@ -218,7 +218,7 @@ class Buckets:
     **Privacy.** Unit and neighbours: replace one ranking, or one respondent with all their rows.
     No place in the data may decide the bucket: a respondent whose first row is moved takes another
     place and shifts all who come after. So couple the permutations of neighbours, which do not
-    depend on the data: every unit but the replaced one gets the same place in both, wherever it
+    depend on the data. Every unit but the replaced one gets the same place in both, wherever it
     stands in the two frames, and the replaced unit the place that is left. Both permutations are
     then uniform, and for every outcome the buckets differ in one ranking, which moves the share by
     at most 1 / count. The probability to reject is the mean over the outcomes: it also moves by at
