@@ -222,7 +222,7 @@ def loss_bounds(link: Link) -> LossBounds:
     """Return the constants of the loss that objective perturbation minimises under a link.
 
     The log-loss where A1 bounds its slope, else the matching loss, whose slope F - y lies in
-    [-1, 1] and moves by 1 with the answer, and whose curvature F' does not depend on it.
+    [-1, 1] and moves by 1 with the answer. Its curvature F' does not depend on the answer.
     """
     if link == LOGIT:
         return LOGISTIC

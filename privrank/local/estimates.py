@@ -273,8 +273,8 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     item. Given the assignments, a report adds A v to the scores, v its votes of mean mu. And
     reports are independent, so the scores have the covariance C, the sum over reports of
     A Cov(v) A'. Votes of one report are not independent. Two pairs of a sub-ranking that share an
-    item go together, and if all orders are equally likely, the variance of a score is (s + 1) / 3
-    times that of as many separate votes.
+    item go together. If all orders are equally likely, the variance of a score is (s + 1) / 3 times
+    that of as many separate votes.
 
     The estimate is the sum of r r' with r = A (v - u). Here u holds for each pair the sum of the
     votes of the other reports over their number plus 3 n^(1/2), as if half as many votes were cast

@@ -43,9 +43,9 @@ def release_aggregation(
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. A unit
     adds to the count of each pair some number of steps between 0 and L. So every count moves by at
-    most L, the l1 distance of the counts is at most L D, D = m (m - 1) / 2, and the score of any
+    most L, and the l1 distance of the counts is at most L D, D = m (m - 1) / 2. The score of any
     one order moves by at most L D. To the Borda totals, the sums of ranks, a unit adds L times a
-    mean of rankings, a point of the permutohedron: they move by L times a point of K, twice the
+    mean of rankings, a point of the permutohedron. They move by L times a point of K, twice the
     centred one (:class:`privrank.privacy.knorm.PermutohedronNoise`). These are the sensitivities of
     one ranking (:class:`privrank.privacy.sensitivity.RankingSensitivity`) times L, attained by a
     respondent whose rankings are all reversed; the plan's distributions are calibrated to them.

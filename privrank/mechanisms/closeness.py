@@ -4,9 +4,8 @@ Beside it, what differs: the totals of every item by group. The p-value is that 
 statistic; what may be released of it, and at what noise, is proved here.
 
 T_0 is the statistic of the data, T_1, ..., T_B those of B random re-labellings drawn independently
-of the data, and Delta bounds, at every re-labelling, the change of the statistic when one unit is
-replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings
-stay secret.
+of the data. Delta bounds, at every re-labelling, the change of the statistic when one unit is
+replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings stay secret.
 
 **What is released.** Only the smoothed p-value p = H(M_0), rounded up, with
 

@@ -339,8 +339,8 @@ def chi_square(tables: TableArray) -> FloatArray:
     sum (rho mu - nu / rho)^2 / (mu + nu) over the kinds that occur, mu and nu the counts of samples
     of n1 and n2, rho^2 = n2 / n1: Pearson's statistic. For samples of equal sizes it is the
     statistic sum ((mu - nu)^2 - mu - nu) / (mu + nu) of Chan, Diakonikolas, Valiant and Valiant,
-    and of Acharya, Sun and Zhang, plus the number of kinds that occur. No permutation changes that
-    number, so the permutation tests are one.
+    and of Acharya, Sun and Zhang. To it the number of kinds that occur is added. No permutation
+    changes that number, so the permutation tests are one.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     largest = np.zeros(len(tables))

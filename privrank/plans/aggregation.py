@@ -275,9 +275,9 @@ def plan_aggregation(
 ) -> Plan:
     """Fix what is released from public numbers, or say why it cannot be had with these.
 
-    `share` is that of the Kemeny score, ``releases="pairs"`` keeps `auto` to releases that say
-    something about single pairs, and `partial` rankings may have ties and missing items;
-    `declared` is what was declared of these, for the record.
+    `share` is that of the Kemeny score. ``releases="pairs"`` keeps `auto` to releases that say
+    something about single pairs. `partial` rankings may have ties and missing items; `declared` is
+    what was declared of these, for the record.
 
     Notes
     -----

@@ -205,10 +205,10 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
 
     Net wins under every distribution, with the pair counts where these are not public; the win
     matrix, which holds them, under the two distributions it has; and objective perturbation. Left
-    out are those that the caller does, objective perturbation under a public design unless it is
-    asked for, and where the caller's ridge is too small for it or the distribution is one of
-    counts. Models with covariates release net wins, and the maximum likelihood of other links than
-    the logit takes more than these: only the non-private run has it.
+    out are those that the caller leaves out, and objective perturbation under a public design
+    unless it is asked for. It is left out, too, where the caller's ridge is too small for it or the
+    distribution is one of counts. Models with covariates release net wins, and the maximum
+    likelihood of other links than the logit takes more than these: only the non-private run has it.
     """
     design, method = request.design, request.method
     plain, plans = design.covariates is None, []

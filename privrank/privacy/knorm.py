@@ -308,9 +308,9 @@ def tree_point(parent: IntArray, steps: NDArray[Any], radius: int) -> NDArray[An
     """Return the point of `radius` times K with these coordinates in the tile of a tree.
 
     The last axis of `parent` has the parents of the items 0..m - 2 in a tree whose root is item
-    m - 1, that of `steps` the coordinate of the edge from each to its parent. Coordinates are whole
-    numbers in -radius..radius - 1 for a lattice point, else numbers between -radius and radius. The
-    entries of the point sum to 0.
+    m - 1. That of `steps` has the coordinate of the edge from each to its parent. Coordinates are
+    whole numbers in -radius..radius - 1 for a lattice point, else numbers between -radius and
+    radius. The entries of the point sum to 0.
 
     Notes
     -----

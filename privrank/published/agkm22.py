@@ -102,8 +102,8 @@ def noisy_kwiksort(
 def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntArray:
     """Return one draw of an order with probability proportional to exp(-rate score).
 
-    Given a pair matrix of at most about 20 items (memory and time grow like 2^m), a rate of at
-    least 0, and independent uniform numbers in [0, 1) from the caller's source of noise: one per
+    Given are a pair matrix of at most about 20 items (memory and time grow like 2^m) and a rate of
+    at least 0. Independent uniform numbers in [0, 1) are from the caller's source of noise: one per
     place, the last place first.
 
     Notes
