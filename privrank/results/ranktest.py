@@ -236,7 +236,7 @@ class RankTestResult(Result):
         return self._row(f"{self.test}, {self.method}", names, lower=low, upper=high)
 
     def summary(self, details: bool = False) -> Table:
-        """Return the table a paper can print: design, noise, statistic, p-value, decision, power.
+        """Return the table a paper can print: design, noise, statistic, p-value, decision.
 
         With `details` it has the scale of the noise.
         """
