@@ -82,8 +82,8 @@ def draw_rows(
     last = np.flatnonzero(np.diff(group, append=-1))
     ends = np.cumsum(size)
     total = np.diff(ends[last], prepend=0)
-    kept = np.minimum(total, min(most, 2**62))
-    few = np.minimum(kept, total - kept)
+    number = np.minimum(total, min(most, 2**62))
+    few = np.minimum(number, total - number)
     # the groups of which some rows and not all are kept, and what names them
     busy = np.flatnonzero(few)
     words = np.column_stack([name[last[busy]].astype(np.uint64) for name in names])
@@ -100,11 +100,11 @@ def draw_rows(
         tried = tried + missing
         drawn = np.sort(np.concatenate((drawn, fresh)))
         drawn = drawn[np.diff(drawn, prepend=-1) > 0]
-        found = np.searchsorted(start + rows, drawn, side="right")
-        missing = wanted - np.bincount(found, minlength=len(busy))
+        owner = np.searchsorted(start + rows, drawn, side="right")
+        missing = wanted - np.bincount(owner, minlength=len(busy))
     taken = np.bincount(np.searchsorted(ends, drawn, side="right"), minlength=len(size))
     place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
-    return np.where((few == kept)[place], taken, size - taken)
+    return np.where((few == number)[place], taken, size - taken)
 
 
 def draw_orders(rows: int, columns: int, rng: np.random.Generator | None) -> IntArray:
