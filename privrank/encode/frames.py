@@ -140,7 +140,7 @@ def declared_categories(
 
     **Privacy.** A polars ``Enum`` is a list that somebody wrote, and holds no other value. All else
     that lists categories may have got them from the values met (``astype("category")`` in pandas
-    and Dask, the ENUM that DuckDB makes of such a column), and nothing tells: these are taken where
+    and Dask, the ENUM that DuckDB makes of such a column), and nothing tells. These are taken where
     it is `public` who has which value, and the values met are no secret.
     """
     if isinstance(frame, pd.DataFrame):

@@ -168,7 +168,7 @@ def _with_dependence(
     **Privacy.** Contrasts and expected answers are computed from what is released already and from
     public facts, and the statistics have their sensitivity whatever these are
     (:func:`privrank.mechanisms.tallies.largest_design_effect`,
-    :func:`privrank.mechanisms.tallies.pair_moments`); their noise and share of epsilon were
+    :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so that both stages compose.
     """
     part, findings = release.plan.parts[DEPENDENCE], dict(release.found)

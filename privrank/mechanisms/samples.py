@@ -147,13 +147,13 @@ def completed(codes: IntArray, null: NullModel, rng: np.random.Generator | None)
     **Statistic.** Let an order x have probability P(x) under the null, and let the part o of it
     that is reported depend on x through o alone: P(o | x) is the same for all x that agree with o
     (coarsening at random). Then given o the order has the probabilities P(x), divided by their sum
-    over those that agree, which is what is drawn here; so the completed rankings have the null
+    over those that agree, which is what is drawn here. So the completed rankings have the null
     distribution exactly, and are independent if respondents are.
 
     Ties are an ordered partition into buckets. The Kendall distance of an order that agrees is that
     of the pairs between buckets, which is fixed, plus those of the orders within. Under a Mallows
     model these are therefore independent, each a Mallows model of the bucket's items, drawn by
-    repeated insertion: in the order of the centre, item j is put before c of the items of its
+    repeated insertion. In the order of the centre, item j is put before c of the items of its
     bucket that came earlier, P(c) proportional to phi^c. With those of worse buckets this is the
     insertion code of the whole ranking. Items whose place is not known do not factor so, and are
     drawn from the probabilities of all m! orders. If none that agrees has a positive one, all are
@@ -174,7 +174,7 @@ def completed_groups(encoded: EncodedGroups, rng: np.random.Generator | None) ->
     Notes
     -----
     **Statistic.** If both the rankings and what is left out of them have the same distribution in
-    all groups, the completed rankings have, whatever the draw, and units stay exchangeable: they
+    all groups, the completed rankings have, whatever the draw, and units stay exchangeable. They
     are completed once, before any permutation. Uniform orders pull the groups towards each other.
     """
     if not encoded.sample.completed:

@@ -163,16 +163,16 @@ def bounded(encoded: Encoded, rng: np.random.Generator | None) -> Encoded:
     M be a mechanism with a guarantee for respondents who keep both bounds, at most `max_rows` rows
     and, where declared, distinct pairs; that is what every plan is calibrated to. Let k be the key
     of this fit. Whatever it is, and whatever its hash does, the kept rows of a respondent are a
-    function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`): not of
-    other respondents, the order of rows, the part that they are in or the number of parts. So where
-    one is replaced, also by one of another name or part, the rows kept under k are neighbours that
-    keep the bounds, and P(M in S | k) <= exp(epsilon) P(M' in S | k) + delta. The mean over k,
-    which no data decide, has the same bound: the guarantee is unchanged. So is zero-concentrated
-    privacy, because the Renyi divergence of two mixtures with equal weights is at most the largest
-    of their parts'. A second stage that measures the same kept rows is part of M. The draw is
-    secret: were it known which rows are kept, that would be an output of its own. The number of
-    respondents does not change. None of this needs names without collisions: respondents are told
-    apart by the names themselves, and two whose numbers are equal are two.
+    function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`). They
+    are no function of other respondents, the order of rows, the part that they are in or the number
+    of parts. So where one is replaced, also by one of another name or part, the rows kept under k
+    are neighbours that keep the bounds. Hence P(M in S | k) <= exp(epsilon) P(M' in S | k) + delta.
+    The mean over k, which no data decide, has the same bound: the guarantee is unchanged. So is
+    zero-concentrated privacy, because the Renyi divergence of two mixtures with equal weights is at
+    most the largest of their parts'. A second stage that measures the same kept rows is part of M.
+    The draw is secret: were it known which rows are kept, that would be an output of its own. The
+    number of respondents does not change. None of this needs names without collisions: respondents
+    are told apart by the names themselves, and two whose numbers are equal are two.
 
     **Statistic.** Nobody weighs more than `max_rows` answers; those of a respondent are weighed
     alike, or, where pairs are distinct, their pairs are.
@@ -334,8 +334,8 @@ def round_directions(design: Design, directions: Directions, expected: Expected)
     """Bring contrasts to whole numbers and bound what one respondent can add to each.
 
     One respondent answers at most `rows` pairs, and an answer adds its contrast's difference of the
-    two items, either way, times how far it can be from what is expected of it: no more than the
-    `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
+    two items, either way, times how far it can be from what is expected of it. That is no more than
+    the `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
     """
     # as fine as sums of squares over all respondents keep to 60 bits
     rows = design.sensitivity.effective_rows
@@ -431,10 +431,10 @@ def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray
     -----
     **Privacy.** :attr:`privrank.privacy.sensitivity.UnitSensitivity.second_moments_l1`. With
     expected answers taken off, which do not depend on the respondents but through what was released
-    before, an answer is at most c = `farthest` either way, so that sums of squares move by at most
-    c^2 times :attr:`privrank.privacy.sensitivity.UnitSensitivity.convex_moments_l1` in l1.
-    Multiplied by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for each
-    pair, and the sum is whole.
+    before, an answer is at most c = `farthest` either way. So sums of squares move by at most c^2
+    times :attr:`privrank.privacy.sensitivity.UnitSensitivity.convex_moments_l1` in l1. Multiplied
+    by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for each pair, and the
+    sum is whole.
     """
     moments = _moments(encoded, expected).sum(axis=0)[:-1, :-1]
     first, second = np.triu_indices(len(moments), 1)

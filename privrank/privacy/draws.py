@@ -65,11 +65,11 @@ def draw_rows(
     -----
     **Privacy.** Number t of a group is the hash of its names and t under the key, and nothing else
     is random. So for any key, and whatever the hash is, what is kept of a group is a function of
-    its own names and rows, in the order of their kinds: no other group, no place in a frame, no
+    its own names and rows, in the order of their kinds. No other group, no place in a frame, no
     part of one has a say. Groups whose names are equal draw alike and still apart.
 
     **Statistic.** Rows are numbered, kind after kind. Numbers of a group are drawn until the wanted
-    number of them differ. Nothing but how many differ decides when that ends, so if they are
+    number of them differ. Nothing but how many differ decides when that ends. So if they are
     uniform every permutation of a group's rows leaves the distribution of the drawn set as it is:
     all sets of that size are equally likely, and so are their complements. What is drawn is
     whichever is smaller, the rows that are kept or those that are left out; memory is needed for no
