@@ -265,7 +265,7 @@ def storing(box, exact, watch):
         watch.boxes += 1
         for name in box.__slots__:
             if name.startswith("_"):
-                setattr(self, name, holding(getattr(self, name)))
+                object.__setattr__(self, name, holding(getattr(self, name)))
 
     return __init__
 
