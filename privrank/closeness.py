@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, Self, cast
 
@@ -19,7 +19,7 @@ from privrank.plans.closeness import (
     Method,
     check_scale,
     chi_square_of,
-    detail_items,
+    details_wanted,
     distance_of,
     of_pairs,
     plan_comparison,
@@ -101,14 +101,18 @@ class ClosenessTest:
     **What differs.** With `details_epsilon` the totals by group are released, too, from a second
     part of the budget (:mod:`privrank.mechanisms.closeness`). The intervals for all items and
     comparisons hold at once, whether or not the test rejects, so that their clear differences may
-    be named. A few items chosen beforehand (`details_items`) have much less noise. With
-    ``paired=True`` the null hypothesis is that the two answers of a respondent are exchangeable,
-    re-labellings swap them, and a respondent with both is the unit
+    be named. With ``paired=True`` the null hypothesis is that the two answers of a respondent are
+    exchangeable, re-labellings swap them, and a respondent with both is the unit
     (:mod:`privrank.mechanisms.permutation`).
 
     **Validity.** If the groups have the same distribution, the p-value is uniform but for its
     rounding up to the next multiple of 1e-4: exactly, for all sizes and numbers of permutations,
     with ties.
+
+    **Many rankings.** Of more than 5,000 rankings of more than six items the kernel is projected on
+    public rankings (:mod:`privrank.mechanisms.permutation`), which leaves validity and privacy as
+    they are: time grows with the number of rankings, and differences that no pair of items shows
+    are seen as far as these see them.
 
     References
     ----------
@@ -240,7 +244,6 @@ class ClosenessTest:
         permutations: int = 999,
         effect_epsilon: float | None = None,
         details_epsilon: float | None = None,
-        details_items: Sequence[str] | None = None,
         alpha: float = 0.05,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
@@ -270,9 +273,6 @@ class ClosenessTest:
         details_epsilon : float, optional
             Budget of what differs: totals by group, from which simultaneous intervals for all
             differences follow, on top of `epsilon`; all is reserved at once.
-        details_items : sequence of str, optional
-            The items, or categories, that `details_epsilon` is for, chosen beforehand; by default
-            all.
         alpha : float, default 0.05
             Significance level.
         budget : Budget, optional
@@ -298,7 +298,7 @@ class ClosenessTest:
         sample = self._encoded.sample
         asked = compare(method, sample)
         effect_epsilon = _check_effect(effect_epsilon, epsilon, asked, sample)
-        items = detail_items(details_epsilon, details_items, epsilon, sample)
+        details = details_wanted(details_epsilon, epsilon, sample)
         if asked.decision is not None:
             check_noisy(method, epsilon, "auto")
         plan = plan_comparison(
@@ -309,7 +309,7 @@ class ClosenessTest:
             method=method,
             effect_epsilon=effect_epsilon,
             details_epsilon=None if details_epsilon is None else float(details_epsilon),
-            details_items=items,
+            details=details,
             alpha=alpha,
             permutations=permutations,
         )

@@ -279,7 +279,7 @@ class UniformityTest:
         check_tolerance(tolerance)
         effect_epsilon = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
         sample = self._encoded.sample
-        draws = wanted_draws(draws, sample)
+        draws = wanted_draws(draws, sample, uniform=True)
         # what is asked, its noise and its null distribution are public, and known before spending
         xi = shares_of(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         # a bit is drawn at the level, a statistic is compared with any
@@ -413,7 +413,7 @@ def infer(
         method=plan.method,
         alpha=plan.number("level") if isinstance(asked, RandomBit) else alpha,
         hypotheses=hypotheses_of_uniformity(sample),
-        draws=wanted_draws(draws, sample),
+        draws=wanted_draws(draws, sample, uniform=True),
         found=found,
         notes=against_uniformity(plan.method, sample),
         asked=asked,

@@ -349,7 +349,6 @@ def closenesses():
     picked = surveys.in_groups(surveys.choices(), (20, 20))
     eaters = surveys.in_groups(surveys.choices(people=20), (9, 11), True)
     effect, details = {"effect_epsilon": 0.5}, {"details_epsilon": 0.5}
-    chosen = details | {"details_items": CATEGORIES[:2]}
     pairs, waves = surveys.paired(), surveys.paired(chosen=True)
     paired = {"respondent": "respondent", "paired": True}
     samples = {
@@ -404,7 +403,7 @@ def closenesses():
             test,
             eaters,
             levels | listed | person,
-            by("tv", **chosen),
+            by("tv", **details),
             **choice,
         ),
         *fits("groups of rankers", test, crowd, levels | person, by("mmd", **details), **ranking),

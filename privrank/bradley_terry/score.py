@@ -44,7 +44,7 @@ from privrank.release.names import (
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, Design, PairCounts, parts_of
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import FloatArray, IntArray, own
 
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
@@ -131,6 +131,13 @@ class ScoreEquations:
     random_pairs: bool = False
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies of what is no other object's."""
+        for name in ("score", "surplus", "response", "group_answers"):
+            object.__setattr__(self, name, own(getattr(self, name), np.float64))
+        if self.known is not None:
+            object.__setattr__(self, "known", own(self.known, np.float64))
 
     @property
     def fitted(self) -> ScoreFunction:

@@ -224,9 +224,8 @@ class EncodedGroups:
 
 
 def narrow(values: IntArray) -> IntArray:
-    """Return whole numbers in half the memory, if they are small."""
-    small = np.abs(values).max(initial=0) < 2**31
-    return values.astype(np.int32) if small else values
+    """Return whole numbers in as few bytes as hold them and the next lower negative."""
+    return values.astype(np.min_scalar_type(-1 - int(np.abs(values).max(initial=0))))
 
 
 def sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:

@@ -43,6 +43,9 @@ FORM = 2
 _LIGHT, _HEAVY = 2**25, 2**27
 """Work of a draw up to which a table is full, and up to which it has 1,999 draws."""
 
+_MANY = 1_000
+"""Rankings for each item from which on norms of uniform ones are drawn at their limit."""
+
 BLOCK = 64
 """Draws that share a generator."""
 
@@ -71,14 +74,32 @@ def usual_draws(kind: str, n: int, m: int) -> int:
     9,999, but 1,999 and then 999 where one draw of n rankings of m items takes long: its work is
     n m (m + 200) or, of choices among m categories, 200 m.
     """
-    work = 200 * m if kind == "choices" else n * m * (m + 200)
+    work = 200 * m if kind == "choices" else _work(n, m)
     return FULL if work <= _LIGHT else 1_999 if work <= _HEAVY else 999
 
 
-def wanted_draws(draws: int | None, sample: Sample) -> int:
-    """Return how many draws a fit takes: those asked for, else what public sizes say."""
+def _work(n: int, m: int) -> int:
+    return n * m * (m + 200)
+
+
+def are_many(n: int, m: int) -> bool:
+    """Return whether norms of n uniform rankings of m items are drawn without drawing rankings.
+
+    They are where rankings would take long and there are at least 1,000 for each item
+    (:class:`privrank.mechanisms.ranknorms.Limit`).
+    """
+    return _work(n, m) > _LIGHT and n >= _MANY * m
+
+
+def wanted_draws(draws: int | None, sample: Sample, *, uniform: bool = False) -> int:
+    """Return how many draws a fit takes: those asked for, else what public sizes say.
+
+    Of norms of `uniform` rankings the table is full where they are many.
+    """
+    n, m = sample.nobs, len(sample.items)
     if draws is None:
-        return usual_draws(sample.kind, sample.nobs, len(sample.items))
+        many = uniform and sample.kind == "rankings" and are_many(n, m)
+        return FULL if many else usual_draws(sample.kind, n, m)
     check_count("draws", draws, low=19)
     return draws
 

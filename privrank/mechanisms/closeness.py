@@ -86,6 +86,7 @@ from privrank.mechanisms.permutation import (
     TableArray,
     chi_square,
     gram_blocks,
+    gram_of,
     kernel_distance,
     permuted_statistics,
     total_variation,
@@ -101,7 +102,6 @@ from privrank.plans.closeness import (
 )
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
-from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import DiscreteLaplace, draw_cells
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import Plan
@@ -126,8 +126,8 @@ class _Data:
     ----------
     counts : ndarray of int64, shape (G, k)
         Units by sample and kind.
-    gram : list or None
-        The kernel matrix of kinds of rankings, by blocks.
+    gram : list, Features or None
+        The kernel matrix of kinds of rankings, by blocks, or features of many.
     pairs : ndarray of int64, shape (2, n), or None
         The kinds of each respondent's answers in two samples of the same respondents.
     """
@@ -302,7 +302,7 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
         counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
         pairs = _pairs_of(blocks, encoded._partners)
         return _Data(counts, gram=list(gram_blocks(orders, _kernel(asked))), pairs=pairs)
-    gram = list(gram_blocks(ranks, _kernel(asked)))
+    gram = gram_of(ranks, _kernel(asked))
     own = np.split(np.arange(sum(people)), np.cumsum(people)[:-1])
     pairs = _pairs_of(own, encoded._partners)
     counts = np.repeat(np.eye(len(people), dtype=np.int64), people, axis=1)
@@ -325,18 +325,13 @@ def draw_details(
 
     Units have one row each (:func:`privrank.mechanisms.samples.one_row_each`).
     """
-    if DETAILS not in plan.settings:
-        return {}
-    items = [int(place) for place in str(plan.settings[DETAILS]).split()]
     found = {}
     for number, part in enumerate(encoded._parts):
         name = f"{DETAILS} {number}"
-        rows = tabulated(part)
-        totals = rows if part.sample.kind == "choices" else (rows - 1).sum(axis=0)
-        chosen = plan.parts[name]
-        if not isinstance(chosen.noise, PermutohedronNoise):
-            totals = totals[items]
-        found[name] = draw(chosen, totals, rng)
+        if name in plan.parts:
+            rows = tabulated(part)
+            totals = rows if part.sample.kind == "choices" else (rows - 1).sum(axis=0)
+            found[name] = draw(plan.parts[name], totals, rng)
     return found
 
 

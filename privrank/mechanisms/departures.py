@@ -47,13 +47,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from privrank.hypotheses.nulls import noisy_quantile, public_generator, uniform_rankings
-from privrank.mechanisms.permutation import (
-    FLOOR,
-    Gram,
-    TableArray,
-    gram_blocks,
-    kernel_products,
-)
+from privrank.mechanisms.permutation import FLOOR, Gram, TableArray, gram_of, kernel_products
 from privrank.plans.closeness import DIAMETER, MOST_TABULATED, RankKernel
 from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, own
 
@@ -255,9 +249,8 @@ def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
 def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatArray:
     """Return draws of the departures of groups that rank m items uniformly."""
     ranks, drawn = ranking_tables(sizes, m, m <= MOST_TABULATED)
-    gram = gram_blocks(ranks, kernel)
-    held = gram if len(drawn) == 1 else list(gram)
-    apart = np.concatenate([kernel_departures(tables(), held) for tables in drawn])
+    gram = gram_of(ranks, kernel)
+    apart = np.concatenate([kernel_departures(tables(), gram) for tables in drawn])
     return own(parts_of_departures(apart, np.array(sizes), DIAMETER[kernel]), np.float64)
 
 

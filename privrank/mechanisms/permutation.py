@@ -37,6 +37,19 @@ The features of two rankings lie sqrt(k(x, x) + k(y, y) - 2 k(x, y)) apart. Both
 kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diameter is 2 for
 ``"kendall"`` and sqrt(2 (1 - e^-2)) = 1.31504 for ``"mallows"``.
 
+**Many rankings.** A kernel matrix grows with the square of their number. Of more than
+`MOST_MATRIX` rankings of more than six items the features are explicit (:class:`Features`):
+
+- of ``"kendall"`` the C = m (m - 1) / 2 signs of the pairs, divided by sqrt(C), so that nothing
+  changes but rounding;
+- of ``"mallows"`` the part of degree one of exp(tau - 1), (1 + tau) / e, in the same way, and of
+  the rest, K2 = exp(tau - 1) - (1 + tau) / e, the projection on the span of 1,024 public uniform
+  rankings z. K2 is a power series in tau without negative coefficients, so positive definite, and
+  its space is orthogonal to that of degree one in their sum. The squared length of the projection
+  of sum c_i K2(x_i, .) is |R' sum c_i K2(z, x_i)|^2 for R R' = (K2(z, z) + 10^-9 I)^-1; the ridge
+  only shortens it. A projection lengthens no difference: diameters and sensitivities stay bounds,
+  whatever the z. Differences orthogonal to all of these are not seen.
+
 **Samples of the same respondents.** Re-labellings swap what a respondent said in the two, or not.
 
 If the two answers of a respondent are exchangeable, so are the observed tables and those
@@ -61,19 +74,32 @@ https://doi.org/10.1109/TPAMI.2017.2719680; Mania, Ramdas, Wainwright, Jordan an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.hypotheses.nulls import public_generator, uniform_rankings
 from privrank.plans.closeness import RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.solvers import spectrum
 
 TableArray = NDArray[np.int32]
-Gram = Iterable[tuple[int, FloatArray]]
+
+MOST_MATRIX = 5_000
+"""Rankings of which a kernel matrix is computed; of more, features."""
+
+_LANDMARKS = 1_024
+"""Public rankings on which features are projected."""
+
+_RIDGE = 1e-9
+"""Added to their kernel matrix."""
 
 _FEW = 2**22
 """Up to this many elements are always shuffled, and so many at a time."""
@@ -90,6 +116,9 @@ FLOOR = 1e-12
 _ROWS = 256
 """Rows of a kernel matrix held at a time."""
 
+_FEATURED = 4_096
+"""Rankings whose features are held at a time."""
+
 _WORDS = 128
 """Words of pair orders compared at a time: those of some thousand rankings stay in the cache."""
 
@@ -98,6 +127,78 @@ _BITS = 2**33
 
 _COINS = 2**22
 """Coins that are tossed at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """Features of many rankings under a kernel, computed some rows at a time (see the module).
+
+    Parameters
+    ----------
+    ranks : ndarray of int64, shape (r, m)
+        Rankings as ranks 1..m without ties.
+    kernel : {"kendall", "mallows"}
+        The kernel.
+    """
+
+    ranks: IntArray
+    kernel: RankKernel
+
+    def means(self, tables: TableArray) -> FloatArray:
+        """Return the features of d_g = p_g - p_G, as :func:`kernel_products` has them, by table.
+
+        Returns
+        -------
+        ndarray of float64, shape (t, G - 1, d)
+        """
+        count, groups, _ = tables.shape
+        m = self.ranks.shape[1]
+        first, second = np.triu_indices(m, 1)
+        sizes = tables[0].sum(axis=1, dtype=np.int64)
+        landmarks, root, heights = _landmarks(m)
+        signs = np.zeros((count * (groups - 1), len(first)))
+        rest = np.zeros((count * (groups - 1), len(landmarks)))
+        for start in range(0, len(self.ranks), _FEATURED):
+            rows = slice(start, start + _FEATURED)
+            shares = tables[:, :-1, rows] / sizes[:-1, None] - tables[:, -1:, rows] / sizes[-1]
+            flat, ranks = shares.reshape(len(signs), -1), self.ranks[rows]
+            signs += flat @ np.where(ranks[:, first] < ranks[:, second], 1.0, -1.0)
+            if self.kernel == "mallows":
+                rest += flat @ heights[_discordances(ranks, landmarks)]
+        signs /= math.sqrt(len(first))
+        if self.kernel == "kendall":
+            return signs.reshape(count, groups - 1, -1)
+        joined = np.concatenate((signs * math.exp(-0.5), rest @ root), axis=1)
+        return joined.reshape(count, groups - 1, -1)
+
+
+@lru_cache(maxsize=4)
+def _landmarks(m: int) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return public rankings z, an inverse root of K2(z, z), and K2 by Kendall distance."""
+    pairs = m * (m - 1) // 2
+    drawn = uniform_rankings(public_generator("landmarks of rankings", m), _LANDMARKS, m)
+    ranks = np.unique(drawn, axis=0)
+    tau = 1.0 - 2.0 * np.arange(pairs + 1) / pairs
+    heights = np.asarray(np.exp(tau - 1.0) - (1.0 + tau) / math.e)
+    matrix = heights[_discordances(ranks, ranks)] + _RIDGE * np.eye(len(ranks))
+    values, vectors = spectrum(matrix)
+    return ranks, vectors / np.sqrt(values), heights
+
+
+def _discordances(ranks: IntArray, others: IntArray) -> IntArray:
+    """Return the Kendall distances of rankings from others, shape (rows, others)."""
+    from privrank.kernels import rankings as kernels
+
+    parts = zip(*(_words(kernels.packed_pairs(some)) for some in (ranks, others)), strict=True)
+    return np.asarray(sum(kernels.differing_bits(own, other) for own, other in parts))
+
+
+def _words(bits: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
+    """Return the words of pair orders, so many at a time as stay in the cache."""
+    return [np.ascontiguousarray(bits[:, k : k + _WORDS]) for k in range(0, bits.shape[1], _WORDS)]
+
+
+Gram = Iterable[tuple[int, FloatArray]] | Features
 
 
 def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -> TableArray:
@@ -128,7 +229,7 @@ def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -
     samples, kinds = counts.shape
     total = int(counts.sum())
     small = total * permutations <= _FEW or total <= _PER_KIND * kinds
-    if total <= LARGEST_SHUFFLE and small:
+    if (total <= LARGEST_SHUFFLE and small) or total <= _PER_KIND * kinds:
         return _shuffled_tables(counts, permutations, rng)
     generator = secret_generator() if rng is None else rng
     # all tables at once, kind after kind: `room` is what each sample still takes
@@ -155,11 +256,17 @@ def _shuffled_tables(
     samples, kinds = counts.shape
     kind = np.repeat(np.arange(kinds), counts.sum(axis=0))
     offset = kinds * np.repeat(np.arange(samples), counts.sum(axis=1))
+    # beyond what can be shuffled exactly, as secret as other draws that are no noise
+    generator = secret_generator() if rng is None and len(kind) > LARGEST_SHUFFLE else rng
     # the cell of a respondent: the table's number, the sample dealt to, the kind
     parts = []
     for rows in blocks(permutations, len(kind), _FEW):
         number = rows.stop - rows.start
-        cell = kind[draw_shuffles(number, len(kind), rng)] + offset
+        if len(kind) > LARGEST_SHUFFLE:
+            assert generator is not None
+            cell = generator.permuted(np.tile(kind, (number, 1)), axis=1) + offset
+        else:
+            cell = kind[draw_shuffles(number, len(kind), rng)] + offset
         cell += counts.size * np.arange(number)[:, None]
         table = np.bincount(cell.ravel(), minlength=number * counts.size).astype(np.int32)
         parts.append(table.reshape(number, samples, kinds))
@@ -275,9 +382,9 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
     ----------
     tables : ndarray of int32, shape (t, G, k)
         Counts by sample and kind; no sample is empty.
-    gram : iterable of (int, ndarray of float64)
+    gram : iterable of (int, ndarray of float64), or Features
         Upper part of the (k, k) kernel matrix K of the kinds by blocks of rows, as
-        `gram.gram_blocks` yields it; ``[(0, matrix)]`` for a whole one.
+        :func:`gram_blocks` yields it; ``[(0, matrix)]`` for a whole one. Or features of the kinds.
 
     Returns
     -------
@@ -287,8 +394,12 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
     Notes
     -----
     Matrix products over all tables. Only the upper part of K is used: with half its diagonal block
-    it is U, and K = U + U'.
+    it is U, and K = U + U'. Of features the products are those of their means.
     """
+    if isinstance(gram, Features):
+        means = gram.means(tables)
+        among = means @ means.transpose(0, 2, 1)
+        return np.pad(among, ((0, 0), (0, 1), (0, 1)))
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     shares = np.ascontiguousarray(tables[:, :-1] / sizes[:-1, None])
     shares -= tables[:, -1:] / sizes[-1]
@@ -305,6 +416,11 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
     products = np.zeros((count, others + 1, others + 1))
     products[:, :others, :others] = halves + halves.transpose(0, 2, 1)
     return products
+
+
+def gram_of(ranks: IntArray, kernel: RankKernel) -> Gram:
+    """Return the kernel matrix of rankings, or the features of many, as their number decides."""
+    return Features(ranks, kernel) if len(ranks) > MOST_MATRIX else list(gram_blocks(ranks, kernel))
 
 
 def gram_blocks(ranks: IntArray, kernel: RankKernel) -> Iterator[tuple[int, FloatArray]]:
@@ -326,13 +442,7 @@ def gram_blocks(ranks: IntArray, kernel: RankKernel) -> Iterator[tuple[int, Floa
 
     rows, m = ranks.shape
     pairs = m * (m - 1) // 2
-    parts = []
-    if rows * pairs <= _BITS:
-        bits = kernels.packed_pairs(ranks)
-        parts = [
-            np.ascontiguousarray(part)
-            for part in np.split(bits, range(_WORDS, bits.shape[1], _WORDS), axis=1)
-        ]
+    parts = _words(kernels.packed_pairs(ranks)) if rows * pairs <= _BITS else []
     for first in range(0, rows, _ROWS):
         own = slice(first, first + _ROWS)
         if parts:

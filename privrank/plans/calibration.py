@@ -82,7 +82,7 @@ def perturbation(
     bounds = loss_bounds(link)
     spent = epsilons[WORTHS] + epsilons[OUTPUT]
     if math.isinf(spent):
-        return Perturbation(gamma, 0.0, 0.0, 0.0, 0, DiscreteLaplace(0.0), spent, OUTPUT_STEP)
+        return Perturbation(gamma, 0.0, 0.0, 0.0, PartPlan(QUIET, 0, spent, OUTPUT_STEP))
     m = len(design.items)
     scale = objective_scale(design.sensitivity, gamma, epsilons[WORTHS], bounds)
     if math.isinf(scale):
@@ -105,23 +105,24 @@ def perturbation(
     beta = tolerance + 0.5 * math.sqrt(m) * cell
     sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
     distribution = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
-    return Perturbation(
-        gamma, scale, cell, tolerance, sensitivity, distribution, spent, OUTPUT_STEP
-    )
+    part = PartPlan(distribution, sensitivity, spent, OUTPUT_STEP)
+    return Perturbation(gamma, scale, cell, tolerance, part)
 
 
 def check_perturbation(release: Release) -> None:
     """Refuse an archived release whose numbers are not those of its objective."""
     found = Perturbation.of(release.plan)
-    if math.isinf(found.epsilon):
+    part = found.part
+    if math.isinf(part.epsilon):
         return
-    output = found.sensitivity / found.distribution.scale
-    shares = {WORTHS: found.epsilon - output, OUTPUT: output}
+    assert isinstance(part.noise, DiscreteLaplace)
+    output = part.sensitivity / part.noise.scale
+    shares = {WORTHS: part.epsilon - output, OUTPUT: output}
     asked = perturbation(release.design, found.gamma, shares, release.link)
-    names = ("scale", "cell", "tolerance", "sensitivity")
-    if release.plan.parts[WORTHS].step != OUTPUT_STEP or not all(
-        math.isclose(getattr(found, name), getattr(asked, name), rel_tol=1e-6) for name in names
-    ):
+    numbers, again = (
+        (each.scale, each.cell, each.tolerance, each.part.sensitivity) for each in (found, asked)
+    )
+    if part.step != OUTPUT_STEP or not np.allclose(numbers, again, rtol=1e-6, atol=0.0):
         raise ValueError("release must have the noise of its objective.")
 
 

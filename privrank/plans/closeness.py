@@ -7,7 +7,6 @@ how many, by how many groups of which sizes, and whether these are protected.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Literal
@@ -187,9 +186,6 @@ SLACK = 1 + 2.0**-16
 """Noise scales are larger by this factor, for rounding errors: a kernel distance is computed to
 some 1e-9, a hundred-thousandth of the sensitivity of the largest samples."""
 
-LARGEST_GRAM = 20_000
-"""Rankings up to which a kernel matrix is computed; time and memory grow with the square."""
-
 MOST_TABULATED = 6
 """Items up to which rankings are counted one by one."""
 
@@ -206,44 +202,25 @@ FEWEST, MOST = 19, 100_000
 """Re-labellings that a test may have."""
 
 
-def detail_items(
-    details_epsilon: object, chosen: object, epsilon: float, sample: Sample
-) -> tuple[int, ...]:
-    """Return the places of the items whose totals are released; none if they are not wanted."""
+def details_wanted(details_epsilon: object, epsilon: float, sample: Sample) -> bool:
+    """Return whether totals by group are released; refuses them where they cannot be."""
     alone = sample.private_labels or sample.paired
-    if details_epsilon is None and (epsilon < np.inf or alone):
-        if chosen is not None:
-            raise ValueError("details_items= says what details_epsilon= is for: give it, too.")
-        return ()
-    if details_epsilon is not None:
-        check_extra("details_epsilon", "the table of what differs", details_epsilon, epsilon)
+    if details_epsilon is None:
+        return math.isinf(epsilon) and not alone
+    check_extra("details_epsilon", "the table of what differs", details_epsilon, epsilon)
     if alone:
         raise ValueError(
             "details_epsilon= is for groups of different respondents whose sizes are public: leave "
             "it out with labels='private' and with paired=True."
         )
-    if chosen is None:
-        return tuple(range(len(sample.items)))
-    noun = "items" if sample.kind == "rankings" else "categories"
-    if isinstance(chosen, str) or not isinstance(chosen, Iterable):
-        raise TypeError(
-            f"details_items must be a sequence of names, got {type(chosen).__name__}: list the "
-            f"{noun}."
-        )
-    names = [str(name) for name in chosen]
-    if not names or len(set(names)) < len(names) or not set(names) <= set(sample.items):
-        raise ValueError(
-            f"details_items must name at least one of the {noun}, none of them twice: leave it out "
-            f"for all."
-        )
-    return tuple(sorted(sample.items.index(name) for name in names))
+    return True
 
 
-def plan_details(sample: Sample, epsilon: float, items: Sequence[int]) -> dict[str, PartPlan]:
+def plan_details(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
     """Calibrate the noise of the totals by group, from public numbers.
 
-    Given what may be spent, and the places of the items that are wanted. Of the distributions that
-    apply it takes the one with the least variance.
+    Given what may be spent. Of the distributions that apply it takes the one with the least
+    variance.
 
     Notes
     -----
@@ -256,18 +233,15 @@ def plan_details(sample: Sample, epsilon: float, items: Sequence[int]) -> dict[s
     all of them together, and epsilon is spent once for all groups (parallel composition).
 
     Within the group: a choice that is replaced lowers one count and raises another, by 1 each, l1
-    norm 2 (1 where a single category is wanted); a replaced ranking adds the difference of two
-    permutations (:class:`privrank.privacy.sensitivity.RankingSensitivity`), one step of K-norm
-    noise. Where all items are released the totals sum to a public number, n_g, or n_g m (m - 1) /
-    2, and differences of neighbours to 0, so that noise that sums to zero applies. Totals of
-    rankings with K-norm noise need all items; those that were not asked for are left out of what is
-    inferred.
+    norm 2; a replaced ranking adds the difference of two permutations
+    (:class:`privrank.privacy.sensitivity.RankingSensitivity`), one step of K-norm noise. The totals
+    sum to a public number, n_g, or n_g m (m - 1) / 2, and differences of neighbours to 0, so that
+    noise that sums to zero applies.
     """
-    m, some = len(sample.items), len(items) < len(sample.items)
-    moved = _l1(sample, len(items))
+    m, moved = len(sample.items), _l1(sample)
     parts = [PartPlan(DiscreteLaplace.calibrate(moved, epsilon), moved, epsilon)]
     if m <= _LARGEST_ZERO_SUM and epsilon < np.inf:
-        if not some and epsilon <= moved:
+        if epsilon <= moved:
             parts.append(PartPlan(ZeroSumLaplace.calibrate(m, moved, epsilon), moved, epsilon))
         if sample.kind == "rankings":
             body = PermutohedronNoise.calibrate(m, epsilon)
@@ -277,11 +251,9 @@ def plan_details(sample: Sample, epsilon: float, items: Sequence[int]) -> dict[s
     return {f"{DETAILS} {number}": least for number in range(len(sample.groups))}
 
 
-def _l1(sample: Sample, items: int) -> int:
-    """Return how far one unit moves the totals of so many items of its group."""
-    if sample.kind == "rankings":
-        return RankingSensitivity(len(sample.items)).some_borda_l1(items)
-    return min(items, 2)
+def _l1(sample: Sample) -> int:
+    """Return how far one unit moves the totals of its group."""
+    return RankingSensitivity(len(sample.items)).borda_l1 if sample.kind == "rankings" else 2
 
 
 def _variance(part: PartPlan) -> float:
@@ -304,15 +276,6 @@ def smoothing_scale(sensitivity: float, epsilon: float) -> float:
     return scale
 
 
-def check_gram(rankings: int) -> None:
-    """Refuse, given a public number of rankings, a kernel matrix that would be too large."""
-    if rankings > LARGEST_GRAM:
-        raise ValueError(
-            f"kernel tests compare all pairs of rankings, of at most {LARGEST_GRAM:,} in all, and "
-            f"these are {rankings:,}: test a random sample of the respondents."
-        )
-
-
 def check_deal(total: int) -> None:
     """Refuse more respondents than can be permuted; their number is public."""
     if total >= LARGEST_DEAL:
@@ -331,7 +294,7 @@ def plan_comparison(
     method: str,
     effect_epsilon: float | None,
     details_epsilon: float | None,
-    details_items: Sequence[int],
+    details: bool,
     alpha: float,
     permutations: int,
 ) -> Plan:
@@ -351,8 +314,8 @@ def plan_comparison(
         What an effect size may spend on top.
     details_epsilon : float or None
         What totals by group may spend on top.
-    details_items : sequence of int
-        Places of the items whose totals are released; empty for none.
+    details : bool
+        Whether totals by group are released.
     alpha : float
         Level of a decision.
     permutations : int
@@ -393,11 +356,8 @@ def plan_comparison(
         parts[STATISTIC] = _effect_plan(asked, shares.get(STATISTIC, math.inf))
         if _second(asked) == "threshold":
             settings[THRESHOLD_LEVEL] = alpha
-    if details_items:
-        parts |= plan_details(sample, shares.get(DETAILS, math.inf), details_items)
-        settings[DETAILS] = " ".join(map(str, details_items))
-    if sample.kind == "rankings" and len(sample.items) > MOST_TABULATED:
-        check_gram((1 + sample.paired) * sample.nobs)
+    if details:
+        parts |= plan_details(sample, shares.get(DETAILS, math.inf))
     check_deal(sample.nobs)
     return Plan("ClosenessTest", asked.name, method, total, delta, parts, settings)
 

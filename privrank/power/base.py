@@ -154,6 +154,8 @@ class Power(ABC):
     """Whether it grows with the number of units, epsilon and the effect; else it falls."""
     probability: ClassVar[bool] = True
     """Whether it is a probability; else it is positive."""
+    caption: ClassVar[str]
+    """What a figure is of, with the names of fields in braces."""
 
     def __post_init__(self) -> None:
         """Refuse what is none of the words of an argument, and no number of replicates."""
@@ -181,11 +183,6 @@ class Power(ABC):
     @abstractmethod
     def _effects(self) -> tuple[str, ...]:
         """Names by which an effect may be stated; answers are in terms of the first."""
-
-    @property
-    @abstractmethod
-    def _caption(self) -> str:
-        """What a figure is of."""
 
     def _read(self, name: str, value: Any) -> float:
         """Return an effect, stated by one of its names, on the engine's scale."""
@@ -226,7 +223,7 @@ class Power(ABC):
     @property
     def _title(self) -> str:
         """The title of a figure: what is drawn, and what was assumed."""
-        return ", ".join(filter(None, (self._caption, self._assumes)))
+        return ", ".join(filter(None, (self.caption.format_map(vars(self)), self._assumes)))
 
     def power(
         self,

@@ -91,6 +91,7 @@ class BTLPower(ComparisonPower):
     simultaneous: bool = False
 
     _effects = "contrast", "win_probability"
+    caption = "Two items separated by their worths"
 
     def __post_init__(self) -> None:
         """Refuse what is no plan, before anything is asked."""
@@ -150,10 +151,6 @@ class BTLPower(ComparisonPower):
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         return 0.5, 1e-3, MOST_CONTRAST
-
-    @property
-    def _caption(self) -> str:
-        return "Two items separated by their worths"
 
     def standard_error(
         self, nobs: int, epsilon: float, contrast: float = 0.0, *, delta: float = 0.0
@@ -221,6 +218,7 @@ class TopKPower(ComparisonPower):
     aim: Aim = "separated"
 
     _effects = ("gap",)
+    caption = "Top {k} {aim}"
 
     def __post_init__(self) -> None:
         """Refuse what is no plan, before anything is asked."""
@@ -261,11 +259,6 @@ class TopKPower(ComparisonPower):
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         return 0.3, 1e-3, MOST_GAP
-
-    @property
-    def _caption(self) -> str:
-        verb = "separated" if self.aim == "separated" else "selected"
-        return f"Top {self.k} {verb}"
 
 
 def _first_two(items: int) -> FloatArray:

@@ -100,6 +100,8 @@ class AggregationPower(Power):
     mode: Mode = "central"
     protocol: Protocol | None = None
 
+    _effects = ("phi",)
+    caption = "Consensus order"
     rising = False
     probability = False
 
@@ -198,14 +200,6 @@ class AggregationPower(Power):
 
     def _shown(self, effect: float) -> float:
         return math.exp(-effect)
-
-    @property
-    def _caption(self) -> str:
-        return "Consensus order"
-
-    @property
-    def _effects(self) -> tuple[str, ...]:
-        return ("phi",)
 
 
 def _ahead(model: Mallows) -> FloatArray:

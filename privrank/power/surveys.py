@@ -69,11 +69,6 @@ class ComparisonPower(Power):
                 f"{other[0]} is a setting of the central model: leave it out in the local one, "
                 f"where each respondent gives one report."
             )
-        if self.unit == "row" and self.dependence not in ("auto", "none"):
-            raise ValueError(
-                "dependence is that of the answers of a respondent: leave it out where a row is "
-                "the unit."
-            )
         if self.max_rows > 1 and (self._local or self.unit == "row"):
             raise ValueError(
                 "max_rows must be 1 in the local model and where a row is the unit: leave it out."

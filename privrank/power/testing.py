@@ -28,7 +28,7 @@ from privrank.local.protocols_orders import PairBits
 from privrank.local.uniformpower import Collection
 from privrank.local.uniformtest import check_reported
 from privrank.mechanisms.categories import Alternative
-from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
+from privrank.plans.closeness import FEWEST, MOST, MOST_TABULATED, plan_comparison
 from privrank.plans.nullmodel import read_null
 from privrank.power.base import Mode, Point, Power, item_names
 from privrank.privacy.budget import pure_epsilon
@@ -45,8 +45,9 @@ _LOOK, _DRAWS = 256, 1_999
 _RELABELLINGS = 99
 """Re-labellings at a first look."""
 
-_WORK, _CHOICES, _GROUPED = 2**31, 10**8, 10**6
-"""Largest n m (m + 200) of rankings, n of choices, and n of groups, that is looked for."""
+_WORK, _CHOICES, _GROUPED, _RANKED = 2**31, 10**8, 10**6, 20_000
+"""Largest n m (m + 200) of rankings, n of choices, and n of groups, that is looked for; of groups
+that rank more items than are tabulated, too."""
 
 
 class TestPower(Power):
@@ -140,8 +141,10 @@ def _error_of_threshold(
     That of the level at the threshold, times the slope of the power in the level where statistics
     are normal: the ratio of the densities at the quantiles of the power and of the level.
     """
-    threshold = None if null is None or null.draws is None else null.threshold(alpha, noise)
-    if null is None or null.draws is None or threshold is None:
+    if null is None or null.draws is None:
+        return 0.0
+    threshold = null.threshold(alpha, noise)
+    if threshold is None:
         return 0.0
     tails = noise.tail(threshold - null.values)
     level = float(null.weights @ tails)
@@ -214,6 +217,8 @@ class UniformityPower(OneSamplePower):
     protocol: Protocol | None = None
     replicates: int = 400
 
+    caption = "Test of uniformity"
+
     def __post_init__(self) -> None:
         """Check what is fixed."""
         super().__post_init__()
@@ -249,10 +254,6 @@ class UniformityPower(OneSamplePower):
     @property
     def _searched(self) -> tuple[float, float]:
         return (2.0, Collection(self._protocol, 2).most) if self._local else super()._searched
-
-    @property
-    def _caption(self) -> str:
-        return "Test of uniformity"
 
 
 @dataclass(frozen=True)
@@ -296,6 +297,8 @@ class IdentityPower(OneSamplePower):
     alternative: Alternative = "two-sided"
     replicates: int = 400
 
+    caption = "Test of identity"
+
     def __post_init__(self) -> None:
         """Check what is fixed."""
         super().__post_init__()
@@ -325,10 +328,6 @@ class IdentityPower(OneSamplePower):
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         null, sided = self._against(sample.nobs).null, self.alternative
         return ask_identity(null, sample, self.method, xi=xi, alternative=sided)
-
-    @property
-    def _caption(self) -> str:
-        return "Test of identity"
 
 
 @dataclass(frozen=True)
@@ -381,6 +380,8 @@ class ClosenessPower(TestPower):
     method: ClosenessMethod = "auto"
     permutations: int = 999
     replicates: int = 100
+
+    caption = "Comparison of groups in shares {shares}"
 
     def __post_init__(self) -> None:
         """Check what is fixed."""
@@ -440,7 +441,7 @@ class ClosenessPower(TestPower):
             method=self.method,
             effect_epsilon=None,
             details_epsilon=None,
-            details_items=(),
+            details=False,
             alpha=at.alpha,
             permutations=min(self.permutations, _RELABELLINGS) if look else self.permutations,
         )
@@ -452,8 +453,4 @@ class ClosenessPower(TestPower):
         shares = np.asarray(self.shares, dtype=np.float64)
         tabulated = self.kind == "choices" or len(item_names(self.items)) <= MOST_TABULATED
         least = math.ceil(3.0 * shares.sum() / shares.min())
-        return float(least), float(_GROUPED if tabulated else LARGEST_GRAM)
-
-    @property
-    def _caption(self) -> str:
-        return f"Comparison of {len(self.shares)} groups"
+        return float(least), float(_GROUPED if tabulated else _RANKED)

@@ -316,14 +316,15 @@ class RankingSensitivity:
         """Maximum-norm sensitivity of the Borda totals."""
         return self.items - 1
 
-    def some_borda_l1(self, some: int) -> int:
-        """l1 sensitivity of the Borda totals of `some` items, which were named beforehand.
+    @property
+    def borda_l1(self) -> int:
+        """l1 sensitivity of the Borda totals.
 
-        Two rankings place them at so many ranks each, and |r - r'| <= |r - c| + |r' - c| with
-        c = (m + 1) / 2: at most twice the sum of the largest `some` of |k - c|. A ranking with
-        these items at the ranks farthest from c, and its reversal, attain it.
+        Two rankings place the items at ranks r and r', and |r - r'| <= |r - c| + |r' - c| with
+        c = (m + 1) / 2: at most twice the sum of |k - c| over all ranks k, floor(m^2 / 2). A
+        ranking and its reversal attain it.
         """
-        return sum(sorted(abs(self.items + 1 - 2 * k) for k in range(1, self.items + 1))[-some:])
+        return self.items**2 // 2
 
 
 def _row_loss(lam: float, gamma: float, items: int) -> float:

@@ -102,15 +102,8 @@ class Perturbation:
     scale: float
     cell: float
     tolerance: float
-    sensitivity: int
-    distribution: DiscreteLaplace
-    epsilon: float
-    step: float
-
-    @property
-    def part(self) -> PartPlan:
-        """The worths that are published, with the noise of the output."""
-        return PartPlan(self.distribution, self.sensitivity, self.epsilon, self.step)
+    part: PartPlan
+    """The worths that are published, with the noise of the output."""
 
     @property
     def settings(self) -> dict[str, Setting]:
@@ -126,8 +119,6 @@ class Perturbation:
     def of(cls, plan: Plan) -> Perturbation:
         """Read the numbers back from a plan."""
         # the settings hold the objective, the part the noise of the output
-        names, part = ("gamma", "lambda", "cell", "tolerance"), plan.parts[WORTHS]
-        assert isinstance(part.noise, DiscreteLaplace)
+        names = ("gamma", "lambda", "cell", "tolerance")
         gamma, scale, cell, tolerance = (plan.number(name) for name in names)
-        noise, moved = part.noise, part.sensitivity
-        return cls(gamma, scale, cell, tolerance, moved, noise, part.epsilon, part.step)
+        return cls(gamma, scale, cell, tolerance, plan.parts[WORTHS])

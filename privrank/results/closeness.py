@@ -397,15 +397,13 @@ def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     Differences of shares for choices, of mean ranks for rankings.
     """
     sample = release.sample
-    items = [int(place) for place in str(release.plan.settings[DETAILS]).split()]
+    items = list(sample.items)
     # scores lie between 0 and 1: mean ranks are (m - 1) times the mean of theirs, plus 1
     largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
     parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
     distribution, step = parts[0].distribution, parts[0].step / largest
     assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
     totals = np.array([part.values for part in parts]) * step
-    if totals.shape[1] > len(items):
-        totals = totals[:, items]
     sizes = np.array(sample.sizes, dtype=np.float64)
     compared = contrasts(len(sizes))
     difference = np.array([contrast.weights(sizes) @ totals for contrast in compared])
@@ -416,7 +414,7 @@ def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     others = [names[c.second[0]] if len(c.second) == 1 else _REST for c in compared]
     return pd.DataFrame(
         {
-            "item": [sample.items[place] for place in items] * len(compared),
+            "item": items * len(compared),
             "group": np.repeat([names[contrast.first[0]] for contrast in compared], len(items)),
             "other": np.repeat(others, len(items)),
             "difference": largest * np.clip(difference, -1.0, 1.0).ravel(),

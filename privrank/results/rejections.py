@@ -20,7 +20,7 @@ from privrank.mechanisms.closeness import (
     smoothed_pvalue,
 )
 from privrank.plans.closeness import RELEASED_STEPS
-from privrank.release.names import DECISION, DETAILS, PVALUE
+from privrank.release.names import DECISION, PVALUE
 from privrank.release.plan import Plan
 from privrank.release.survey import Sample
 from privrank.util.arrays import FloatArray, IntArray
@@ -64,8 +64,7 @@ def comparison_rejects(
     or ranks with one row per unit, come with the generator of all that is random in it.
     """
     test = {name: part for name, part in plan.parts.items() if name in (DECISION, PVALUE)}
-    settings = {name: value for name, value in plan.settings.items() if name != DETAILS}
-    alone = replace(plan, parts=test, settings=settings)
+    alone = replace(plan, parts=test)
     public = public_quantiles(asked, sample, plan.number("scale"))
     return partial(_rejects, asked=asked, plan=alone, sample=sample, alpha=alpha, public=public)
 

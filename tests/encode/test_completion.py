@@ -14,7 +14,7 @@ MODEL = pr.Mallows(ITEMS, phi=0.6)
 FLAT = pr.Mallows(ITEMS, phi=1.0)
 ORDERS = np.array(list(permutations(range(1, 5))))
 TABLE = pd.DataFrame(ORDERS, columns=ITEMS).assign(probability=MODEL.pmf(ORDERS))
-REPLICATES, LEVEL = 200, 0.05
+REPLICATES, LEVEL = 100, 0.05
 MOST = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / REPLICATES)
 
 

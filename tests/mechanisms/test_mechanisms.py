@@ -500,7 +500,7 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         other = Encoded(one.design, (first, second, count, net), None)
         noise = calibration.perturbation(one.design, 4.0, public, LOGIT)
         silent = replace(noise, distribution=DiscreteLaplace(0.0))
-        assert noise.sensitivity <= Fraction(noise.distribution.scale) * Fraction(0.01)
+        assert noise.part.sensitivity <= Fraction(noise.part.noise.scale) * Fraction(0.01)
         w = rng.laplace(0, noise.scale, items)
         theta = fit_ridge(0.5 * tallies.net_wins(one) - w, tallies.met(one), 4.0).point
         edges = tallies.met(other)
@@ -512,7 +512,7 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
             monkeypatch.setattr(objective, "draw_cells", lambda *_, value=middle: value)
             steps.append(objective.draw_worths(data, silent, LOGIT, "newton", None))
         most = max(most, np.abs(steps[0] - steps[1]).sum())
-    assert most <= noise.sensitivity
+    assert most <= noise.part.sensitivity
 
 
 @pytest.mark.parametrize("items", [6, 10_000])
@@ -525,7 +525,7 @@ def test_output_sensitivity_counts_the_rounding(items):
     noise = calibration.perturbation(design, 4.0, {"worths": 0.99, "output": 0.01}, LOGIT)
     gap = noise.tolerance + 0.5 * math.sqrt(items) * noise.cell
     before_rounding = 2 * math.sqrt(items) * gap / (4.0 * calibration.OUTPUT_STEP)
-    assert noise.sensitivity >= before_rounding + items
+    assert noise.part.sensitivity >= before_rounding + items
     # why it matters: a tolerance of 1e-9 alone would spend far more than .01 on 10,000 items
     alone = 2 * math.sqrt(10_000) * 1e-9 / 4.0 / 0.01
     assert 10_000 * calibration.OUTPUT_STEP / alone > 1.8

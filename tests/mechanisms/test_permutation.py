@@ -21,9 +21,7 @@ from privrank.mechanisms.permutation import (
 from privrank.plans.closeness import (
     DIAMETER,
     LARGEST_DEAL,
-    LARGEST_GRAM,
     check_deal,
-    check_gram,
     chi_square_sensitivity,
     mean_sensitivity,
 )
@@ -332,9 +330,3 @@ def test_chi_square_is_that_of_pearson():
         table = np.array([rng.multinomial(n, [0.2, 0.3, 0.5]) for n in sizes])
         expected = chi2_contingency(table, correction=False).statistic
         assert chi_square(table[None].astype(np.int32))[0] == pytest.approx(expected)
-
-
-def test_too_many_rankings_for_a_matrix():
-    check_gram(LARGEST_GRAM)
-    with pytest.raises(ValueError, match="at most 20,000 in all, and these are 20,001"):
-        check_gram(LARGEST_GRAM + 1)

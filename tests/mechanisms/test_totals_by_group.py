@@ -22,23 +22,16 @@ def sample(kind, k, sizes=(30, 20)):
     return Sample(kind, tuple(f"i{x}" for x in range(k)), sum(sizes), "row", 1, groups)
 
 
-def moves(kind, k, items):
+def moves(kind, k):
     """All changes of one group's totals when a unit is replaced."""
     if kind == "choices":
         units = np.eye(k, dtype=int)
     else:
         units = np.array(list(itertools.permutations(range(k))))
-    units = units[:, items]
-    return (units[:, None] - units[None]).reshape(-1, len(items))
+    return (units[:, None] - units[None]).reshape(-1, k)
 
 
-CASES = [("choices", k, items) for k in (2, 3, 5) for items in ([0], [0, 1], list(range(k)))]
-CASES += [
-    ("rankings", m, list(items))
-    for m in (2, 3, 4, 5)
-    for size in range(1, m + 1)
-    for items in itertools.islice(itertools.combinations(range(m), size), 3)
-]
+CASES = [("choices", k) for k in (2, 3, 5)] + [("rankings", m) for m in (2, 3, 4, 5)]
 
 
 def loss(part, changes):
@@ -56,53 +49,39 @@ def loss(part, changes):
     return np.abs(changes).sum(axis=1).max() / distribution.scale
 
 
-@pytest.mark.parametrize(("kind", "k", "items"), CASES)
-@pytest.mark.parametrize("epsilon", [0.3, 2.0])
-def test_the_noise_is_private_for_all_neighbours(kind, k, items, epsilon):
-    plans = plan_details(sample(kind, k), epsilon, items)
+@pytest.mark.parametrize(("kind", "k"), CASES)
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 8.0])
+def test_the_noise_is_private_for_all_neighbours(kind, k, epsilon):
+    plans = plan_details(sample(kind, k), epsilon)
     assert list(plans) == ["details 0", "details 1"]
     for part in plans.values():
         assert part.epsilon == epsilon
-        whole = isinstance(part.noise, PermutohedronNoise)
-        changes = moves(kind, k, list(range(k)) if whole else items)
-        found = loss(part, changes)
+        found = loss(part, moves(kind, k))
         # the noise of K-norms is rounded up to a lattice; others are tight
         assert found <= epsilon
-        assert whole or found == pytest.approx(epsilon)
+        assert isinstance(part.noise, PermutohedronNoise) or found == pytest.approx(epsilon)
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
-def test_totals_of_some_items_are_tight(m):
-    for size in range(1, m + 1):
-        changes = moves("rankings", m, list(range(size)))
-        assert RankingSensitivity(m).some_borda_l1(size) == np.abs(changes).sum(axis=1).max()
-    assert RankingSensitivity(m).some_borda_l1(m) == m * m // 2
+def test_totals_are_tight(m):
+    changes = moves("rankings", m)
+    assert RankingSensitivity(m).borda_l1 == np.abs(changes).sum(axis=1).max()
 
 
 def test_half_the_noise_is_found(monkeypatch):
-    monkeypatch.setattr(module, "_l1", lambda sample, items: 1)
-    part = plan_details(sample("choices", 3), 1.0, [0, 1, 2])["details 0"]
-    assert loss(part, moves("choices", 3, [0, 1, 2])) > 1.9
+    monkeypatch.setattr(module, "_l1", lambda sample: 1)
+    part = plan_details(sample("choices", 3), 1.0)["details 0"]
+    assert loss(part, moves("choices", 3)) > 1.9
 
 
 def test_which_noise_is_taken():
-    def distribution(kind, k, items, epsilon=1.0):
-        return type(plan_details(sample(kind, k), epsilon, items)["details 0"].noise)
+    def distribution(kind, k, epsilon=1.0):
+        return type(plan_details(sample(kind, k), epsilon)["details 0"].noise)
 
-    assert (
-        distribution("choices", 2, [0, 1])
-        is distribution("choices", 100, range(100))
-        is ZeroSumLaplace
-    )
-    assert (
-        distribution("choices", 500, range(500))
-        is distribution("choices", 5, [1, 2])
-        is DiscreteLaplace
-    )
-    assert distribution("rankings", 6, range(6)) is PermutohedronNoise
-    assert distribution("rankings", 6, [2]) is DiscreteLaplace
-    assert distribution("rankings", 6, [0, 1, 2, 3, 4]) is PermutohedronNoise
-    assert distribution("rankings", 6, range(6), np.inf) is DiscreteLaplace
+    assert distribution("choices", 2) is distribution("choices", 100) is ZeroSumLaplace
+    assert distribution("choices", 500) is distribution("choices", 5, 3.0) is DiscreteLaplace
+    assert distribution("rankings", 6) is PermutohedronNoise
+    assert distribution("rankings", 6, np.inf) is DiscreteLaplace
 
 
 ITEMS = ["a", "b", "c"]

@@ -540,12 +540,6 @@ REFUSED = {
         ),
         ["counts must be of declared categories"],
     ),
-    "too many rankings to compare": (
-        lambda: pr.ClosenessTest(
-            np.tile(np.arange(1, 8), (15_000, 1)), np.tile(np.arange(1, 8), (15_000, 1))
-        ).fit(1.0),
-        ["20,000", "random sample"],
-    ),
 }
 
 

@@ -116,7 +116,7 @@ BAD = {
     "a method": (lambda: UNIFORM(4, method="borda", mode="local"), "kind and method must be left"),
     "no mode": (lambda: UNIFORM(4, mode="lokal"), "mode must be one of"),
     "delta": (lambda: LOCAL.power(nobs=99, phi=0.5, epsilon=1.0, delta=1e-6), "delta must be 0"),
-    "no noise": (lambda: LOCAL.power(nobs=99, phi=0.5, epsilon=np.inf), "epsilon must be finite"),
+    "no noise": (lambda: LOCAL.power(nobs=99, phi=0.5, epsilon=np.inf), "epsilon must lie between"),
     "no phi": (lambda: LOCAL.power(nobs=99, epsilon=1.0), "phi must be given"),
     "other items": (lambda: UNIFORM(4, protocol=PairBits(NAMES, 1.0)), "must be of the 4 items"),
     "ties": (

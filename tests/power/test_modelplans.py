@@ -83,10 +83,10 @@ def test_a_consensus_loses_what_is_predicted():
 
 
 PLANS = [
-    (pr.power.BTLPower(items=4, max_rows=6, replicates=60), "contrast", 0.8, 0.8),
-    (pr.power.BTLPower(items=4, mode="local", replicates=60), "contrast", 1.0, 0.8),
-    (pr.power.TopKPower(items=4, k=2, design="public", replicates=60), "gap", 1.0, 0.8),
-    (pr.power.AggregationPower(items=4, replicates=60), "phi", 0.8, 0.01),
+    (pr.power.BTLPower(items=4, max_rows=6, replicates=40), "contrast", 0.8, 0.8),
+    (pr.power.BTLPower(items=4, mode="local", replicates=40), "contrast", 1.0, 0.8),
+    (pr.power.TopKPower(items=4, k=2, design="public", replicates=40), "gap", 1.0, 0.8),
+    (pr.power.AggregationPower(items=4, replicates=40), "phi", 0.8, 0.01),
 ]
 
 
@@ -288,8 +288,8 @@ def test_figures_have_a_line_for_each_number():
         (lambda: pr.power.BTLPower(items=4, mode="local", unit="row"), "unit is a setting"),
         (lambda: pr.power.BTLPower(items=4, mode="local", method="counts"), "method is a setting"),
         (
-            lambda: pr.power.BTLPower(items=4, unit="row", dependence="pairs"),
-            "dependence is that of the answers of a respondent",
+            lambda: pr.power.BTLPower(items=4, unit="row", dependence="pairs").power(9, 1.0, 0.5),
+            "dependence='pairs' is about the answers of one respondent",
         ),
         (lambda: pr.power.TopKPower(items=4, k=2).power(100, 1.0, -0.5), "gap must not be"),
         (lambda: pr.power.TopKPower(items=4, k=4), "k must"),

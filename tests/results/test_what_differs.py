@@ -108,25 +108,9 @@ def test_nothing_clear_is_said():
     assert result.to_frame()["clear"].item() == 0
 
 
-def test_items_chosen_beforehand():
-    rng = np.random.default_rng(1)
-    test = pr.ClosenessTest(ranked(300, 0, rng), ranked(200, 1, rng), items=ITEMS)
-    options = {"details_epsilon": 1.0, "permutations": 19}
-    some = test.fit(1.0, **options, details_items=["b"], rng=np.random.default_rng(2))
-    assert list(some.details()["item"]) == ["b"]
-    every = test.fit(1.0, **options, rng=np.random.default_rng(2)).details()
-    width = every["upper"] - every["lower"]
-    assert (some.details()["upper"] - some.details()["lower"]).item() < width[1]
-    pd.testing.assert_frame_equal(pr.from_json(some.to_json()).details(), some.details())
-
-
 REFUSED = [
     ({"details_epsilon": 0.0}, ValueError, "details_epsilon must be positive"),
     ({"details_epsilon": "all"}, TypeError, "details_epsilon must be a positive number"),
-    ({"details_items": ["a"]}, ValueError, "details_items= says what details_epsilon="),
-    ({"details_epsilon": 1.0, "details_items": []}, ValueError, "name at least one"),
-    ({"details_epsilon": 1.0, "details_items": ["z"]}, ValueError, "at least one of the items"),
-    ({"details_epsilon": 1.0, "details_items": "abc"}, TypeError, "sequence of names"),
     ({"epsilon": np.inf, "details_epsilon": 1.0}, ValueError, "leave it out"),
 ]
 
