@@ -97,5 +97,5 @@ def _same(value: Any, other: Any) -> bool:
 
 def _pooled(members: Any, settings: Any, link: Link | None) -> PooledResult:
     """Rebuild a pooled result from the archives of what was pooled."""
-    results: list[Any] = [from_json(json.dumps(each), link=link) for each in members]
+    results: list[Any] = [from_json(json.dumps(member), link=link) for member in members]
     return pooling.pool(results, **settings)

@@ -104,10 +104,10 @@ class PrivateBTL:
     -----
     **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose sensitivities are
     proved in :class:`privrank.privacy.sensitivity.UnitSensitivity`; the guarantee is proved in
-    :func:`privrank.mechanisms.release_comparisons`. Everything in the result is computed from that
-    release and public facts. Method ``"counts"`` releases the same counts under every link; method
-    ``"objective"`` perturbs the log-likelihood of links whose log-loss has bounded slopes (A1), and
-    the matching loss for the probit, which has none
+    :func:`privrank.mechanisms.comparisons.release_comparisons`. Everything in the result is
+    computed from that release and public facts. Method ``"counts"`` releases the same counts under
+    every link; method ``"objective"`` perturbs the log-likelihood of links whose log-loss has
+    bounded slopes (A1), and the matching loss for the probit, which has none
     (:func:`privrank.bradley_terry.losses.loss_bounds`).
 
     References

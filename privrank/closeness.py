@@ -296,14 +296,14 @@ class ClosenessTest:
         check_count("permutations", permutations, low=FEWEST, high=MOST)
         warn_few("permutations", permutations, alpha)
         sample = self._encoded.sample
-        asked = compare(method, sample)
-        effect_epsilon = _check_effect(effect_epsilon, epsilon, asked, sample)
+        comparison = compare(method, sample)
+        effect_epsilon = _check_effect(effect_epsilon, epsilon, comparison, sample)
         details = details_wanted(details_epsilon, epsilon, sample)
-        if asked.decision is not None:
+        if comparison.decision is not None:
             check_noisy(method, epsilon, "auto")
         plan = plan_comparison(
             sample,
-            asked,
+            comparison,
             epsilon,
             delta,
             method=method,
@@ -314,9 +314,9 @@ class ClosenessTest:
             permutations=permutations,
         )
         # quantiles of the statistic's noise, simulated before anything is spent
-        public = public_quantiles(asked, sample, plan.number("scale"))
+        public = public_quantiles(comparison, sample, plan.number("scale"))
         release = release_comparison(
-            self._encoded, asked, plan, public=public, budget=budget, rng=rng
+            self._encoded, comparison, plan, public=public, budget=budget, rng=rng
         )
         with kept(release, "ClosenessTest.from_release(error.release)"):
             return self.from_release(release, alpha=alpha)
@@ -341,13 +341,13 @@ class ClosenessTest:
         level = float(release.plan.settings.get("level", check_alpha(alpha)))
         sample, method = release.sample, release.plan.method
         known = sample.groups and method in _known(sample)
-        asked = compare(method, sample) if known else None
-        if asked is None or asked.name != release.mechanism:
+        comparison = compare(method, sample) if known else None
+        if comparison is None or comparison.name != release.mechanism:
             raise ValueError(
                 "release must be of a ClosenessTest, and this one is of another model."
             )
-        check_scale(release, asked)
-        return ClosenessResult(release=release, alpha=level, asked=asked)
+        check_scale(release, comparison)
+        return ClosenessResult(release=release, alpha=level, asked=comparison)
 
 
 def compare(method: str, sample: Sample) -> Comparison:
@@ -363,16 +363,16 @@ def compare(method: str, sample: Sample) -> Comparison:
 
 
 def _chi_square(method: str, sample: Sample) -> Comparison:
-    found, sizes = of_pairs(chi_square_of(sample), sample), sample.sizes
+    comparison, sizes = of_pairs(chi_square_of(sample), sample), sample.sizes
     if method == "chi-square":
-        return found
+        return comparison
     if len(sizes) != 2 or sizes[0] != sizes[1]:
         raise ValueError(
             "method='sigmoid' compares two samples of the same size: use method='auto'."
         )
     # one bit, drawn with a probability that the statistic moves: it has no p-value and no level
-    decision = asz18.closeness_bit(sizes[0], len(sample.items), found.sensitivity)
-    return replace(found, name="sigmoid bit of chi-square", effect=None, decision=decision)
+    decision = asz18.closeness_bit(sizes[0], len(sample.items), comparison.sensitivity)
+    return replace(comparison, name="sigmoid bit of chi-square", effect=None, decision=decision)
 
 
 def _known(sample: Sample) -> tuple[str, ...]:
@@ -383,7 +383,7 @@ def _known(sample: Sample) -> tuple[str, ...]:
 
 
 def _check_effect(
-    effect_epsilon: object, epsilon: float, asked: Comparison, sample: Sample
+    effect_epsilon: object, epsilon: float, comparison: Comparison, sample: Sample
 ) -> float | None:
     """Return what an effect may spend; refuse it where there is no single distance to release."""
     if effect_epsilon is None:
@@ -396,6 +396,6 @@ def _check_effect(
             "sizes are public: leave it out with paired=True, with labels='private' and for more "
             "groups, of which two may be compared."
         )
-    if asked.effect is None:
+    if comparison.effect is None:
         raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")
     return extra

@@ -338,16 +338,16 @@ class IdentityTest:
         effect_epsilon = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
         # what is asked, its noise and its null distribution are public, and known before spending
         xi = shares_of(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
-        asked = ask(null, sample, method, xi=xi, **settings)
+        query = ask(null, sample, method, xi=xi, **settings)
         distance = partial(total_variation, sample.nobs, null.probabilities)
-        effect = effect_beside(asked, sample, distance, epsilon, effect_epsilon)
-        distribution = null_for(asked, draws, alpha)
-        plan = plan_sample(asked, epsilon, delta, effect, "IdentityTest", method, settings)
+        effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
+        distribution = null_for(query, draws, alpha)
+        plan = plan_sample(query, epsilon, delta, effect, "IdentityTest", method, settings)
         how = {"null": null.tabulated() if self._encoded.missing == "half" else null}
         if method == "goldreich":
             how["reduction"] = partial(asz18.random_reduction, null.probabilities)
         release = release_sample(
-            self._encoded, asked, plan, **how, effect=effect, budget=budget, rng=rng
+            self._encoded, query, plan, **how, effect=effect, budget=budget, rng=rng
         )
         with kept(release, "IdentityTest.from_release(error.release, null)"):
             record = null.to_record()
@@ -431,10 +431,10 @@ def ask(
         return statistic_or_bit(method, sample, xi, {})
     # without noise an observation that H0 rules out rejects by itself; with noise it is counted in
     # the omnibus statistic
-    found, rankings = _of_counts(method, n, null, sample, xi), sample.kind == "rankings"
+    query, rankings = _of_counts(method, n, null, sample, xi), sample.kind == "rankings"
     if null.rules_out and math.isinf(xi):
-        found = replace(found, impossible=partial(count_impossible, p=p))
-    return categories.of_ranks(found) if rankings else found
+        query = replace(query, impossible=partial(count_impossible, p=p))
+    return categories.of_ranks(query) if rankings else query
 
 
 def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:
@@ -492,8 +492,8 @@ def infer(
     model, plan, sample = NullModel.from_record(null), release.plan, release.sample
     xi, settings = share_of_test(plan), dict[str, Any](plan.settings)
     known = plan.method in _methods(model, sample)
-    asked = ask(model, sample, plan.method, xi=xi, **settings) if known else None
-    if asked is None or asked.name != plan.mechanism:
+    query = ask(model, sample, plan.method, xi=xi, **settings) if known else None
+    if query is None or query.name != plan.mechanism:
         raise ValueError("release must be of an IdentityTest, and this one is of another model.")
     return read_test(
         distribution,
@@ -503,9 +503,9 @@ def infer(
         alpha=check_alpha(alpha),
         hypotheses=(model.words, _against(model, str(settings.get("alternative", "two-sided")))),
         draws=wanted_draws(draws, sample),
-        found=found,
+        simulation=found,
         notes=against_null(plan.method, model, release),
-        asked=asked,
+        query=query,
         null_model=model,
         settings={"null": model.to_record()},
     )

@@ -174,7 +174,7 @@ def _check_worths(results: Sequence[Any], survey: Survey) -> None:
     equations = [result._inference().equations for result in results]
     if survey == "same":
         rule = "have the same score equations if survey='same': fit all with one method="
-        _check_equal([each.function for each in equations], rule)
+        _check_equal([equation.function for equation in equations], rule)
     for result, facts in zip(results, equations, strict=True):
         # weights are taken from the counts, so that these must be more than their noise
         design, noise = result.release.design, math.sqrt(facts.count_variance)
@@ -205,7 +205,7 @@ def _check_votes(results: Sequence[Any], survey: Survey) -> None:
     _check_equal(targets, "have one target: fit all with target='population'")
     settings = [result.release.plan.settings for result in results]
     readings = [
-        {name for name in each if name.startswith(("ties", "missing"))} for each in settings
+        {name for name in setting if name.startswith(("ties", "missing"))} for setting in settings
     ]
     _check_equal(readings, "read ties and missing items alike: fit with one missing=")
     if survey == "different" and results[0].target == "sample":
@@ -223,7 +223,7 @@ def _check_one_survey(releases: Sequence[Release]) -> None:
             "does not apply: use survey='different' for different respondents."
         )
     surveys = [release.survey for release in releases]
-    if any(isinstance(each, Design) and each.excess == "sample" for each in surveys):
+    if any(isinstance(survey, Design) and survey.excess == "sample" for survey in surveys):
         raise ValueError(
             "results of one survey must be of the same rows, and with excess='sample' every fit "
             "draws its own: fit once, with the whole epsilon."
@@ -232,7 +232,7 @@ def _check_one_survey(releases: Sequence[Release]) -> None:
         "have the same public facts (number of units, design, max_rows, ...) if survey='same': use "
         "survey='different' if respondents are others"
     )
-    _check_equal([record_of(each) for each in surveys], rule)
+    _check_equal([record_of(survey) for survey in surveys], rule)
 
 
 def _warn_of_one_survey(results: Sequence[Poolable], names: Sequence[str]) -> None:

@@ -283,14 +283,14 @@ class UniformityTest:
         # what is asked, its noise and its null distribution are public, and known before spending
         xi = shares_of(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         # a bit is drawn at the level, a statistic is compared with any
-        asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
+        query, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
         null = null_of(sample)
         distance = partial(total_variation, sample.nobs, null.probabilities)
-        effect = effect_beside(asked, sample, distance, epsilon, effect_epsilon)
-        distribution = null_for(asked, draws, alpha)
-        plan = plan_sample(asked, epsilon, delta, effect, "UniformityTest", method, constants)
+        effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
+        distribution = null_for(query, draws, alpha)
+        plan = plan_sample(query, epsilon, delta, effect, "UniformityTest", method, constants)
         given: dict[str, Any] = {"null": null, "effect": effect}
-        release = release_sample(self._encoded, asked, plan, **given, budget=budget, rng=rng)
+        release = release_sample(self._encoded, query, plan, **given, budget=budget, rng=rng)
         with kept(release, "UniformityTest.from_release(error.release)"):
             return infer(release, alpha=alpha, draws=draws, distribution=distribution)
 
@@ -398,25 +398,25 @@ def infer(
     check_release(release)
     alpha = check_alpha(alpha)
     if release.local:
-        return uniformresult.infer(release, alpha=alpha, found=found)
+        return uniformresult.infer(release, alpha=alpha, simulation=found)
     sample, plan = release.sample, release.plan
     # the same public numbers give the same statistic; another name means another model
     xi = share_of_test(plan)
     known = xi and plan.method in _known(sample)
-    asked = statistic_or_bit(plan.method, sample, xi, plan.settings) if known else None
-    if asked is None or asked.name != release.mechanism:
+    query = statistic_or_bit(plan.method, sample, xi, plan.settings) if known else None
+    if query is None or query.name != release.mechanism:
         raise ValueError("release must be of a UniformityTest, and this one is of another model.")
     return read_test(
         distribution,
         release=release,
         test="UniformityTest",
         method=plan.method,
-        alpha=plan.number("level") if isinstance(asked, RandomBit) else alpha,
+        alpha=plan.number("level") if isinstance(query, RandomBit) else alpha,
         hypotheses=hypotheses_of_uniformity(sample),
         draws=wanted_draws(draws, sample, uniform=True),
-        found=found,
+        simulation=found,
         notes=against_uniformity(plan.method, sample),
-        asked=asked,
+        query=query,
         null_model=null_of(sample),
     )
 

@@ -64,16 +64,16 @@ def pvalues(inference: Inference, contrasts: FloatArray) -> FloatArray:
 
     Missing where the release does not identify them.
     """
-    known, found = _identified(inference, contrasts), np.full(len(contrasts), np.nan)
+    known, probabilities = _identified(inference, contrasts), np.full(len(contrasts), np.nan)
     if (errors := inference.score_errors()) is None:
         rows = contrasts[known]
         value = rows @ inference.fitted.coefficients
-        found[known] = inference.noisy_errors().pvalues(rows, value)
-        return found
+        probabilities[known] = inference.noisy_errors().pvalues(rows, value)
+        return probabilities
     for block in blocks(len(known), 1, _BLOCK):
         here = known[block]
-        found[here] = _ScoreTests(inference, errors, contrasts[here]).zero
-    return found
+        probabilities[here] = _ScoreTests(inference, errors, contrasts[here]).zero
+    return probabilities
 
 
 def intervals(
@@ -105,15 +105,15 @@ def _identified(inference: Inference, contrasts: FloatArray) -> IntArray:
 
 
 def beside_zero(
-    low: FloatArray, high: FloatArray, kept: NDArray[np.bool_], positive: NDArray[np.bool_]
+    low: FloatArray, high: FloatArray, holds_zero: NDArray[np.bool_], positive: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return limits between which zero is where it is kept, given the side of the estimates.
+    """Return limits that have zero between them where they are to, given the side of the estimates.
 
     Searches end close to the level, and which side of it zero is on is to be exact.
     """
     apart = np.where(positive, np.maximum(low, _EDGE), low), np.minimum(high, -_EDGE)
-    lower = np.where(kept, np.minimum(low, -_EDGE), apart[0])
-    upper = np.where(kept, np.maximum(high, _EDGE), np.where(positive, high, apart[1]))
+    lower = np.where(holds_zero, np.minimum(low, -_EDGE), apart[0])
+    upper = np.where(holds_zero, np.maximum(high, _EDGE), np.where(positive, high, apart[1]))
     return lower, upper
 
 

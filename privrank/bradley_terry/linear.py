@@ -368,8 +368,8 @@ def display(design: Design) -> FloatArray:
     if covariates is None:
         return np.eye(m)
     lengths = np.linalg.norm(covariates.item_matrix, axis=0)
-    each = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, m)
-    table = np.asarray(np.kron(np.eye(len(covariates.columns)), each))
+    block = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, m)
+    table = np.asarray(np.kron(np.eye(len(covariates.columns)), block))
     return bordered(table, 1.0) if covariates.ordered else table
 
 

@@ -144,7 +144,7 @@ def declare(
 
 def _check_order_effect(right: str, labels: Sequence[Any]) -> None:
     """Refuse an order effect that is not a number by itself, or that an item is named like."""
-    named = [term for term in terms_of(right) if any(each.column == FIRST for each in term)]
+    named = [term for term in terms_of(right) if any(factor.column == FIRST for factor in term)]
     if any(term != (Factor(FIRST),) for term in named):
         raise ValueError(
             f"formula must have {FIRST!r} by itself, not in C() or an interaction, got "

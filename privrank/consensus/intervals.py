@@ -272,7 +272,7 @@ def _noise_ranges(distribution: BordaDistribution, items: int, pairs: bool) -> F
     rng = public_generator(f"ranges of {name}", items)
     draws, block = min(max(_CELLS // cells, _FEWEST), _MOST), max(1, _BLOCK // cells)
     first, second = np.triu_indices(items, 1)
-    found = []
+    widths = []
     for start in range(0, draws, block):
         size = min(block, draws - start)
         if normal:
@@ -281,7 +281,7 @@ def _noise_ranges(distribution: BordaDistribution, items: int, pairs: bool) -> F
             table = np.zeros((size, items, items))
             table[:, first, second] = simulated(distribution, (size, len(first)), rng)
             sums = table.sum(axis=2) - table.sum(axis=1)
-        found.append(np.ptp(sums, axis=1))
+        widths.append(np.ptp(sums, axis=1))
     # centred, the row sums of independent normal noise are m^(1/2) times independent numbers
     scale = math.sqrt(distribution.variance * (items if pairs else 1)) if normal else 1.0
-    return np.concatenate(found) * scale
+    return np.concatenate(widths) * scale

@@ -32,10 +32,10 @@ class Contrast:
 
     def weights(self, sizes: FloatArray) -> FloatArray:
         """Return what each group's total counts for."""
-        found = np.zeros(len(sizes))
+        weights = np.zeros(len(sizes))
         for groups, sign in ((self.first, 1.0), (self.second, -1.0)):
-            found[list(groups)] = sign / sizes[list(groups)].sum()
-        return found
+            weights[list(groups)] = sign / sizes[list(groups)].sum()
+        return weights
 
 
 def contrasts(groups: int) -> tuple[Contrast, ...]:
@@ -90,8 +90,8 @@ def half_widths(
     which a group of ten in which nobody chose a category would have no error at all. Given the
     sizes, the mean over several groups has the variance sum n_g^2 (v_g / n_g) / (sum n_g)^2.
     """
-    asked = contrasts(len(sizes))
-    level = alpha / (len(asked) * totals.shape[1])
+    differences = contrasts(len(sizes))
+    level = alpha / (len(differences) * totals.shape[1])
     z = -float(ndtri(0.5 * level))
     unsure = 2.0 * step * math.sqrt(distribution.variance)
     ends = [
@@ -100,11 +100,11 @@ def half_widths(
     ]
     middle = np.clip(0.5, ends[0], ends[1])
     variances = sizes[:, None] * middle * (1.0 - middle)
-    found = []
-    for contrast in asked:
+    widths = []
+    for contrast in differences:
         weights = contrast.weights(sizes)
         sds = np.sqrt(weights**2 @ variances)
-        found.append(
+        widths.append(
             noisy_quantiles(sds, step * np.abs(weights[weights != 0]), distribution, level)
         )
-    return np.array(found)
+    return np.array(widths)

@@ -207,7 +207,7 @@ def _raised(p: Probabilities, order: IntArray) -> NDArray[np.bool_]:
 
 
 def curve_of(
-    asked: Statistic | RandomBit,
+    query: Statistic | RandomBit,
     reject: RejectionProbability,
     against: Alternatives,
     n_jobs: int = 1,
@@ -217,12 +217,12 @@ def curve_of(
     Of two categories it is exact.
     """
     sample, items = against.sample, len(against.sample.items)
-    if isinstance(asked, Statistic) and asked.sampler is not None:
-        return Curve(reject, asked.sampler, items, asked.name, n_jobs)
+    if isinstance(query, Statistic) and query.sampler is not None:
+        return Curve(reject, query.sampler, items, query.name, n_jobs)
     two = sample.kind == "choices" and items == 2 and sample.nobs <= MOST_ENUMERATED
-    if isinstance(asked, Statistic) and two:
+    if isinstance(query, Statistic) and two:
         return Enumerated(reject, partial(_first, against), sample.nobs)
-    return Curve(reject, against.simulate, items, asked.name, n_jobs)
+    return Curve(reject, against.simulate, items, query.name, n_jobs)
 
 
 def _first(against: Alternatives, distance: float) -> tuple[float, ...]:

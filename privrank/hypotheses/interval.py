@@ -245,14 +245,14 @@ def _of_two(
         1.0 - distribution.tail(noisy + 2 - values),
     )
 
-    def kept(tau: float, tail: FloatArray) -> bool:
+    def compatible(tau: float, tail: FloatArray) -> bool:
         cells = {first + tau, first - tau}
         inside = (min(max(q, 0.0), 1.0) for q in cells if -1e-12 <= q <= 1 + 1e-12)
         weights = (binomial_weights(n, q) for q in inside)
-        return max(float(each @ tail) for each in weights) > alpha / 2
+        return max(float(weight @ tail) for weight in weights) > alpha / 2
 
-    low, _ = _boundary(lambda tau: not kept(tau, above), 0.0, most)
-    _, high = _boundary(lambda tau: kept(tau, below), 0.0, most)
+    low, _ = _boundary(lambda tau: not compatible(tau, above), 0.0, most)
+    _, high = _boundary(lambda tau: compatible(tau, below), 0.0, most)
     return low, max(low, high)
 
 

@@ -175,9 +175,9 @@ def uniform_excess(n: int, k: int) -> Null | None:
     for b, weight in zip(big.tolist(), probability.tolist(), strict=True):
         s = np.arange(max(b * (cut + 1), n - (k - b) * cut), (n if b else 0) + 1)
         joint = weight * irfft(many**b, points)[s] * irfft(few ** (k - b), points)[n - s]
-        kept = joint > _ROUNDOFF
-        values.append((k * s - n * b)[kept])
-        weights.append(joint[kept])
+        mask = joint > _ROUNDOFF
+        values.append((k * s - n * b)[mask])
+        weights.append(joint[mask])
     support, place = np.unique(np.concatenate(values), return_inverse=True)
     total = np.bincount(place, np.concatenate(weights))
     return Null(support, total / total.sum())
@@ -214,8 +214,8 @@ def largest_count(n: int, k: int) -> Null | None:
         transform = transform + cell[c] * turned(c)
         below.append(float((transform**k * back).real.sum()))
     steps = np.maximum(np.diff(below, prepend=0.0), 0.0)
-    kept = np.flatnonzero(steps > 2**-52 * steps.max())
-    return Null(least + kept, steps[kept] / steps[kept].sum())
+    support = np.flatnonzero(steps > 2**-52 * steps.max())
+    return Null(least + support, steps[support] / steps[support].sum())
 
 
 def binomial_weights(n: int, p: float) -> FloatArray:
@@ -272,9 +272,11 @@ def pair_squares(n: int, d: int) -> Null | None:
 
     points = next_fast_len(high - low + 1, real=True)
     lattice = np.bincount((squares - odd) // unit % points, weights, minlength=points)
-    found = np.roll(irfft(rfft(lattice) ** d, points), -(low % points))[: high - low + 1]
-    kept = np.flatnonzero(found > 2**-52 * found.max())  # the rest is nothing, or roundoff
-    return Null((low + kept) * unit + d * odd, found[kept] / found[kept].sum())
+    probabilities = np.roll(irfft(rfft(lattice) ** d, points), -(low % points))[: high - low + 1]
+    # the rest is nothing, or roundoff
+    support = np.flatnonzero(probabilities > 2**-52 * probabilities.max())
+    mass = probabilities[support]
+    return Null((low + support) * unit + d * odd, mass / mass.sum())
 
 
 def pair_squares_null(n: int, d: int, draws: int) -> Null:

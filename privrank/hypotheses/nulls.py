@@ -142,16 +142,16 @@ def null_draws(
     if not draws:
         return np.empty(0, dtype=np.int64)
     label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
-    kept = _MEMORY.get(label)
-    if kept is None:
-        kept = _read(label)
-    if kept is None or len(kept) < draws:
-        done = 0 if kept is None else len(kept) // BLOCK
+    stored = _MEMORY.get(label)
+    if stored is None:
+        stored = _read(label)
+    if stored is None or len(stored) < draws:
+        done = 0 if stored is None else len(stored) // BLOCK
         fresh = _draw_blocks(name, sizes, draw, range(done, -(-draws // BLOCK)))
-        kept = fresh if kept is None else np.concatenate((kept[: done * BLOCK], fresh))
-        _write(label, kept)
-    _MEMORY[label] = kept
-    return kept[:draws]
+        stored = fresh if stored is None else np.concatenate((stored[: done * BLOCK], fresh))
+        _write(label, stored)
+    _MEMORY[label] = stored
+    return stored[:draws]
 
 
 def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArray:
@@ -173,10 +173,10 @@ def _folder() -> Path:
 def _read(label: str) -> IntArray | None:
     """Return the draws kept on disk; None when there are none, or the file is damaged."""
     try:
-        kept = np.load(_folder() / f"{label}.npy", allow_pickle=False)
+        stored = np.load(_folder() / f"{label}.npy", allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-    return kept if kept.dtype == np.int64 and len(kept) % BLOCK == 0 and len(kept) else None
+    return stored if stored.dtype == np.int64 and len(stored) % BLOCK == 0 and len(stored) else None
 
 
 def _write(label: str, draws: IntArray) -> None:
@@ -306,9 +306,9 @@ def null_of(
     exact : callable, optional
         Returns the exact distribution, or None where it would take too long.
     """
-    found = exact()
-    if found is not None:
-        return found
+    null = exact()
+    if null is not None:
+        return null
     return Null.of_draws(
         null_draws(name, sizes, partial(_drawn, value=value, sample=sample), draws)
     )

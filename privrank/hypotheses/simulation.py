@@ -27,7 +27,7 @@ Sampler = Callable[[float, np.random.Generator], Any]
 
 
 def rejection_of(
-    asked: Statistic | RandomBit,
+    query: Statistic | RandomBit,
     noise: DiscreteLaplace,
     threshold: int | None,
     boundary: float = 0.0,
@@ -37,9 +37,9 @@ def rejection_of(
     Given the threshold in lattice steps, None when no value is rejected, and the probability with
     which the value one step below it is rejected as well.
     """
-    if isinstance(asked, RandomBit):
-        return asked.probability
-    value = asked.simulated or asked.value
+    if isinstance(query, RandomBit):
+        return query.probability
+    value = query.simulated or query.value
 
     def reject(data: IntArray, order: Order) -> float:
         if threshold is None:
@@ -52,19 +52,19 @@ def rejection_of(
 
 
 def rejection_at_level(
-    asked: Statistic | RandomBit, noise: DiscreteLaplace, null: Null | None, alpha: float
+    query: Statistic | RandomBit, noise: DiscreteLaplace, null: Null | None, alpha: float
 ) -> RejectionProbability:
     """Return the same for a test at level `alpha`, given the null distribution of its statistic.
 
     Where a public random number decides at the boundary it is averaged over, too.
     """
-    if null is None or isinstance(asked, RandomBit):
-        return rejection_of(asked, noise, None)
+    if null is None or isinstance(query, RandomBit):
+        return rejection_of(query, noise, None)
     threshold, boundary = null.threshold(alpha, noise), 0.0
-    if asked.randomised and noise.scale > 0 and threshold is not None:
+    if query.randomised and noise.scale > 0 and threshold is not None:
         at, below = null.pvalue(threshold, noise), null.pvalue(threshold - 1, noise)
         boundary = (alpha - at) / (below - at)
-    return rejection_of(asked, noise, threshold, boundary)
+    return rejection_of(query, noise, threshold, boundary)
 
 
 def all_of(one: Callable[[int], T], replicates: int, n_jobs: int, label: str) -> list[T]:

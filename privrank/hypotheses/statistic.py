@@ -94,14 +94,14 @@ class RandomBit:
     dealt: bool = False
 
 
-def null_for(asked: Statistic | RandomBit, draws: int, alpha: float) -> Null | None:
+def null_for(query: Statistic | RandomBit, draws: int, alpha: float) -> Null | None:
     """Return the null distribution of a statistic, None for a bit.
 
     Warns the caller's caller of Monte Carlo draws too few for the level.
     """
-    if isinstance(asked, RandomBit):
+    if isinstance(query, RandomBit):
         return None
-    null = asked.null(draws)
+    null = query.null(draws)
     if null.draws is not None:
         warn_few("draws", draws, alpha, stacklevel=4)
     return null

@@ -121,13 +121,13 @@ def half_width(
     if isinstance(distribution, CubeNoise):
         return cube_half_width(distribution, alpha, coordinates)
     # coordinates are independent: each may miss with 1 - (1 - alpha)^(1 / coordinates)
-    each = -math.expm1(math.log1p(-alpha) / coordinates)
+    miss = -math.expm1(math.log1p(-alpha) / coordinates)
     if isinstance(distribution, DiscreteGaussian):
-        return float(max(math.ceil(-distribution.scale * ndtri(0.5 * each) - 0.5), 0))
+        return float(max(math.ceil(-distribution.scale * ndtri(0.5 * miss) - 0.5), 0))
     if distribution.scale == 0:
         return 0.0
     # P(|noise| > h) = 2 q^(h + 1) / (1 + q)
-    outside = math.log(0.5 * each * (1.0 + math.exp(-1.0 / distribution.scale)))
+    outside = math.log(0.5 * miss * (1.0 + math.exp(-1.0 / distribution.scale)))
     return float(max(math.ceil(-distribution.scale * outside - 1.0), 0))
 
 
@@ -352,7 +352,7 @@ def noisy_tail(
     gap, error, a = (np.ravel(part) for part in (x, sd, first))
     ratio = np.zeros(x.size) if second is None else np.broadcast_to(second, x.shape).ravel() / a
     known, which = _separated(ratio)
-    tables = [_sizes(distribution, float(each)) for each in known]
+    tables = [_sizes(distribution, float(size)) for size in known]
     sizes, widths = (np.array(part) for part in zip(*tables, strict=True))
     share = -np.diff(_beyond(), append=0.0)
     out = np.empty(x.size)

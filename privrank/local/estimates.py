@@ -104,7 +104,7 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         by="PrivateRankAggregation",
         method=rule,
         settings={"gain": protocol.gain, "square": square},
-        found=gaps,
+        findings=gaps,
     )
 
 

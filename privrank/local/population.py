@@ -54,9 +54,9 @@ class Population:
 
     def _reports(self, start: int, queries: Sequence[Mapping[str, Any]]) -> Reports:
         people = self._ranks[start : start + len(queries)]
-        asked = np.array([query["assignment"] for query in queries], dtype=np.int64)
+        assignments = np.array([query["assignment"] for query in queries], dtype=np.int64)
         ids = np.array([query["report_id"] for query in queries], dtype="U32")
-        return {**self.protocol.simulate(people, self.rng, asked), "report_id": ids}
+        return {**self.protocol.simulate(people, self.rng, assignments), "report_id": ids}
 
     def answer(self, queries: Sequence[Mapping[str, Any]]) -> Reports:
         """Return the reports that arrive when the next people are asked these queries, in columns.

@@ -296,7 +296,7 @@ def release_of(
     method: str,
     settings: Mapping[str, Setting],
     survey: Design | None = None,
-    found: Mapping[str, float] | None = None,
+    findings: Mapping[str, float] | None = None,
 ) -> Release:
     """Return the release that holds these numbers, computed from a tally.
 
@@ -312,7 +312,7 @@ def release_of(
         Public constants beside the protocol and the numbers of rejected reports.
     survey : Design, optional
         Public facts of comparisons; by default rankings of the items, one of each respondent.
-    found : mapping of str to float, optional
+    findings : mapping of str to float, optional
         Numbers found in the values.
 
     Returns
@@ -343,7 +343,7 @@ def release_of(
         source="respondents",
         values={name: numbers for name, (numbers, _) in values.items()},
         tie_break=public_order(len(protocol.items)),
-        found=found or {},
+        found=findings or {},
     )
 
 

@@ -81,9 +81,9 @@ class Collection:
         takes the mean over a few surveys.
         """
         surveys = min(_SURVEYS, self.protocol.assignments)
-        each = -(-draws // surveys)
+        share = -(-draws // surveys)
         drawn = [
-            self.survey(0.0, public_generator("planned reports", k)).draws(each)
+            self.survey(0.0, public_generator("planned reports", k)).draws(share)
             for k in range(surveys)
         ]
         return Null.of_draws(np.concatenate(drawn))
@@ -103,15 +103,15 @@ class Collection:
         assert isinstance(protocol, Asking)
         if pairs <= self.nobs:
             number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
-            asked, count = np.flatnonzero(number), number[number > 0]
+            questions, count = np.flatnonzero(number), number[number > 0]
         else:
-            asked, count = np.unique(protocol.assign(self.nobs, rng), return_counts=True)
-        first, second = protocol.asked(asked)[:, 0].T
+            questions, count = np.unique(protocol.assign(self.nobs, rng), return_counts=True)
+        first, second = protocol.asked(questions)[:, 0].T
         gap = place[second] - place[first]
         lead = np.sign(gap) * _leads(m, theta)[np.abs(gap)]
         more = 2 * rng.binomial(count, 0.5 + 0.5 * protocol.gain * lead) - count
         net = np.bincount(first, more, m) - np.bincount(second, more, m)
-        return Asked(protocol, asked, count.astype(np.int64), net.astype(np.float64))
+        return Asked(protocol, questions, count.astype(np.int64), net.astype(np.float64))
 
     def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
         """Simulate respondents one by one."""

@@ -20,7 +20,7 @@ from privrank.results.testnotes import hypotheses_of_uniformity
 
 
 def infer(
-    release: Release, *, alpha: float = 0.05, found: Mapping[str, Any] | None = None
+    release: Release, *, alpha: float = 0.05, simulation: Mapping[str, Any] | None = None
 ) -> RankTestResult:
     """Return the test from a release of a tally's statistic: post-processing."""
     if NULL not in release.values:
@@ -36,9 +36,9 @@ def infer(
         alpha=alpha,
         hypotheses=hypotheses_of_uniformity(release.sample),
         draws=len(release.values[NULL]),
-        found=found,
+        simulation=simulation,
         notes=_notes(release, protocol),
-        asked=replace(collected, null=partial(_kept, null)),
+        query=replace(collected, null=partial(_kept, null)),
         null_model=NullModel(),
     )
 

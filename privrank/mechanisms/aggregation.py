@@ -85,8 +85,8 @@ def release_votes(
     def drawn() -> Drawn:
         tie_break = draw_permutation(len(sample.items), rng)
         steps = int(plan.number("steps"))
-        values, found = find(plan, _votes(encoded, steps), sample.nobs * steps, tie_break, rng)
-        return Drawn(values, tie_break, found)
+        values, findings = find(plan, _votes(encoded, steps), sample.nobs * steps, tie_break, rng)
+        return Drawn(values, tie_break, findings)
 
     return released(plan, sample, drawn, budget=budget, rng=rng)
 
@@ -134,7 +134,7 @@ def consensus_in(
     rng: np.random.Generator | None,
 ) -> Found:
     """Return noisy pair counts or Borda totals, the order found in them, and its score."""
-    values, found = {}, {}
+    values, findings = {}, {}
     if PAIRS in plan.parts:
         part = plan.parts[PAIRS]
         assert part.noise is not None
@@ -143,7 +143,7 @@ def consensus_in(
         best = consensus_of(cast(Rule, plan.method), fractions, variance, tie_break)
         values[ORDER] = best.order
         if plan.method in ("Kemeny", "EB-Kemeny"):
-            found["gap"] = best.gap
+            findings["gap"] = best.gap
     else:
         # an item's rank is one more than the number of items before it
         values[TOTALS] = draw(plan.parts[TOTALS], counts.sum(axis=0) + weight, rng)
@@ -152,4 +152,4 @@ def consensus_in(
         # the votes for every item before those that the order has ahead of it
         against = np.tril(counts[np.ix_(values[ORDER], values[ORDER])], -1)
         values[SCORE] = draw(plan.parts[SCORE], np.array([against.sum()]), rng)
-    return values, found
+    return values, findings

@@ -175,12 +175,12 @@ class CappedNorm:
         gap = self._vector_gap(x, w[:, 0], weights)
         if gap <= GAP * self.sensitivity:
             return value, w, gap
-        found = None
+        factors = None
         if x.shape[1] > len(x):  # the maximum lies in the span of the records
-            found = attempt(lambda: qr(x.T, mode="economic", check_finite=False), lambda: None)
-        if found is None:
+            factors = attempt(lambda: qr(x.T, mode="economic", check_finite=False), lambda: None)
+        if factors is None:
             return self._maximise(x, w)
-        basis, triangle = found
+        basis, triangle = factors
         value, w, gap = self._maximise(triangle.T, basis.T @ w)
         return value, basis @ w, gap
 
@@ -294,12 +294,12 @@ class CappedNorm:
             return -float(height.sum()), -slope.ravel() / size
 
         options = {"maxiter": 200, "maxcor": 20, "ftol": 1e-13, "gtol": 1e-9}
-        found = attempt(
+        peak = attempt(
             lambda: minimize(loss, w.ravel(), jac=True, method="L-BFGS-B", options=options).x,
             w.ravel,
         )
-        found = found.reshape(w.shape) / max(1e-300, float(np.linalg.norm(found)))
-        return max(w, found, key=lambda point: self._evaluate(x, point)[0])
+        peak = peak.reshape(w.shape) / max(1e-300, float(np.linalg.norm(peak)))
+        return max(w, peak, key=lambda point: self._evaluate(x, point)[0])
 
 
 @lru_cache(maxsize=256)

@@ -134,8 +134,8 @@ def _ranges(cells: _Expected) -> tuple[IntArray, IntArray]:
 
     positive = np.asarray(cells.p) > 0
     p, level = np.asarray(cells.p)[positive] / math.fsum(cells.p), 0.25 / len(cells.p)
-    each, place = np.unique(p, return_inverse=True)
-    low, high = binom.ppf(level, cells.n, each), binom.isf(level, cells.n, each)
+    probability, place = np.unique(p, return_inverse=True)
+    low, high = binom.ppf(level, cells.n, probability), binom.isf(level, cells.n, probability)
     low, high = (side[place].astype(np.int64) << cells.bits for side in (low, high))
     expected = _expected(cells)[positive]
     return np.minimum(low, expected), np.maximum(high, expected)
@@ -341,9 +341,9 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     if counted:
         label += " and of impossible ones"
         parts.append(Part(cells.impossible_value, _COUNT_LEVEL))
-    found = omnibus(name, label, sizes, tuple(parts), sample, sensitivity, xi, QUANTILE_DRAWS)
+    statistic = omnibus(name, label, sizes, tuple(parts), sample, sensitivity, xi, QUANTILE_DRAWS)
     apart = ruled_out and not counted
-    return replace(found, impossible=partial(impossible, p=p)) if apart else found
+    return replace(statistic, impossible=partial(impossible, p=p)) if apart else statistic
 
 
 def of_ranks(counted: Statistic) -> Statistic:

@@ -139,7 +139,7 @@ class _Data:
 
 def release_comparison(
     encoded: EncodedGroups,
-    asked: Comparison,
+    comparison: Comparison,
     plan: Plan,
     *,
     public: FloatArray,
@@ -152,7 +152,7 @@ def release_comparison(
     ----------
     encoded : EncodedGroups
         The sensitive samples.
-    asked : Comparison
+    comparison : Comparison
         Statistic and form of release.
     plan : Plan
         Its noise (:func:`plan_comparison`).
@@ -173,11 +173,11 @@ def release_comparison(
     def drawn() -> Drawn:
         parts = [one_row_each(part, rng) for part in encoded._parts]
         data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
-        found = permuted(data, asked, plan, public, rng)
-        name = PVALUE if asked.decision is None else DECISION
-        values = {name: np.array([_outcome(asked, plan, found[:, 0], rng)])}
+        statistics = permuted(data, comparison, plan, public, rng)
+        name = PVALUE if comparison.decision is None else DECISION
+        values = {name: np.array([_outcome(comparison, plan, statistics[:, 0], rng)])}
         if STATISTIC in plan.parts:
-            values[STATISTIC] = _effect(plan, found[:, -1], rng)
+            values[STATISTIC] = _effect(plan, statistics[:, -1], rng)
         values |= draw_details(data, plan, rng)
         return Drawn(values, draw_permutation(len(sample.items), rng))
 
@@ -196,7 +196,7 @@ def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroup
 
 def permuted(
     encoded: EncodedGroups,
-    asked: Comparison,
+    comparison: Comparison,
     plan: Plan,
     public: FloatArray,
     rng: np.random.Generator | None,
@@ -206,10 +206,10 @@ def permuted(
     In rows, the data's first; the distance of two groups is a second column where it is wanted
     beside another statistic. `public` is from :func:`public_quantiles`.
     """
-    data = _data(encoded, asked)
-    measures = [_measure(data, asked, encoded.sample, public)]
-    if STATISTIC in plan.parts and asked.form != "pairs":
-        measures.append(_pairs(data, asked))
+    data = _data(encoded, comparison)
+    measures = [_measure(data, comparison, encoded.sample, public)]
+    if STATISTIC in plan.parts and comparison.form != "pairs":
+        measures.append(_pairs(data, comparison))
     count = int(plan.number("permutations"))
 
     def columns(tables: TableArray) -> FloatArray:
@@ -219,11 +219,11 @@ def permuted(
 
 
 def _outcome(
-    asked: Comparison, plan: Plan, statistics: FloatArray, rng: np.random.Generator | None
+    comparison: Comparison, plan: Plan, statistics: FloatArray, rng: np.random.Generator | None
 ) -> int:
     """Return the smoothed p-value in its steps, or the decision; `statistics` are sensitive."""
-    if asked.decision is not None:
-        return asked.decision(statistics, plan, rng)
+    if comparison.decision is not None:
+        return comparison.decision(statistics, plan, rng)
     # M_0 = T_0 + sigma L, and of it only H(M_0) leaves this function
     scale, noisy = plan.number("scale"), statistics[0]
     if scale > 0:
@@ -244,44 +244,44 @@ def _effect(plan: Plan, distances: FloatArray, rng: np.random.Generator | None) 
     return draw(part, np.array([math.floor(number / part.step) for number in numbers]), rng)
 
 
-def public_quantiles(asked: Comparison, sample: Sample, scale: float) -> FloatArray:
+def public_quantiles(comparison: Comparison, sample: Sample, scale: float) -> FloatArray:
     """Return the quantiles by which an omnibus compares its parts; none for other statistics."""
-    if asked.form not in ("groups", "cells"):
+    if comparison.form not in ("groups", "cells"):
         return np.empty(0)
     sizes, items = sample.sizes, len(sample.items)
-    if asked.statistic in ("mallows", "kendall"):
-        drawn = departures.ranking_parts(sizes, items, asked.statistic)
+    if comparison.statistic in ("mallows", "kendall"):
+        drawn = departures.ranking_parts(sizes, items, comparison.statistic)
     else:
-        drawn = departures.choice_parts(sizes, items, cells=asked.form == "cells")
+        drawn = departures.choice_parts(sizes, items, cells=comparison.form == "cells")
     return departures.quantiles(drawn, len(sizes), scale)
 
 
-def _measure(data: _Data, asked: Comparison, sample: Sample, public: FloatArray) -> Measure:
+def _measure(data: _Data, comparison: Comparison, sample: Sample, public: FloatArray) -> Measure:
     """Return the statistic of the test, as a function of tables."""
-    if asked.form == "pairs":
-        return _pairs(data, asked)
+    if comparison.form == "pairs":
+        return _pairs(data, comparison)
     apart: Measure = departures.share_departures
     if data.gram is not None:
         apart = partial(departures.kernel_departures, gram=data.gram)
-    if asked.form == "sum":
+    if comparison.form == "sum":
         return lambda tables: apart(tables).sum(axis=1)
-    if asked.form == "cells":
+    if comparison.form == "cells":
         return lambda tables: departures.omnibus_values(departures.cell_parts(tables), public)
-    ranked = asked.statistic in ("mallows", "kendall")
-    diameter = DIAMETER[_kernel(asked)] if ranked else 1.0
+    ranked = comparison.statistic in ("mallows", "kendall")
+    diameter = DIAMETER[_kernel(comparison)] if ranked else 1.0
     sizes = np.array(sample.sizes)
     parts = partial(departures.parts_of_departures, sizes=sizes, diameter=diameter)
     return lambda tables: departures.omnibus_values(parts(apart(tables)), public)
 
 
-def _pairs(data: _Data, asked: Comparison) -> Measure:
+def _pairs(data: _Data, comparison: Comparison) -> Measure:
     """Return the largest distance of two groups, as a function of tables."""
     if data.gram is not None:
         return partial(kernel_distance, gram=data.gram)
-    return chi_square if asked.statistic == "chi-square" else total_variation
+    return chi_square if comparison.statistic == "chi-square" else total_variation
 
 
-def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
+def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
     """Return counts by sample and kind of units with one row each; sensitive.
 
     Groups without units, if any, are left out.
@@ -301,16 +301,16 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
         blocks = np.split(places_of(ranks), np.cumsum(people)[:-1])
         counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
         pairs = _pairs_of(blocks, encoded._partners)
-        return _Data(counts, gram=list(gram_blocks(orders, _kernel(asked))), pairs=pairs)
-    gram = gram_of(ranks, _kernel(asked))
+        return _Data(counts, gram=list(gram_blocks(orders, _kernel(comparison))), pairs=pairs)
+    gram = gram_of(ranks, _kernel(comparison))
     own = np.split(np.arange(sum(people)), np.cumsum(people)[:-1])
     pairs = _pairs_of(own, encoded._partners)
     counts = np.repeat(np.eye(len(people), dtype=np.int64), people, axis=1)
     return _Data(counts, gram=gram, pairs=pairs)
 
 
-def _kernel(asked: Comparison) -> RankKernel:
-    return "kendall" if asked.statistic == "kendall" else "mallows"
+def _kernel(comparison: Comparison) -> RankKernel:
+    return "kendall" if comparison.statistic == "kendall" else "mallows"
 
 
 def _pairs_of(kinds: list[IntArray], partners: IntArray | None) -> IntArray | None:
@@ -325,14 +325,14 @@ def draw_details(
 
     Units have one row each (:func:`privrank.mechanisms.samples.one_row_each`).
     """
-    found = {}
+    details = {}
     for number, part in enumerate(encoded._parts):
         name = f"{DETAILS} {number}"
         if name in plan.parts:
             rows = tabulated(part)
             totals = rows if part.sample.kind == "choices" else (rows - 1).sum(axis=0)
-            found[name] = draw(plan.parts[name], totals, rng)
-    return found
+            details[name] = draw(plan.parts[name], totals, rng)
+    return details
 
 
 def noise_cell(scale: float) -> float:

@@ -85,13 +85,13 @@ def share_departures(tables: TableArray) -> FloatArray:
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     total = int(sizes.sum())
-    found = np.empty(tables.shape[:2])
+    departures = np.empty(tables.shape[:2])
     for rows in blocks(len(tables), tables[0].size, _CELLS):
         pooled = _pooled(tables[rows])
         for g, size in enumerate(sizes):
             deviation = np.abs(total * tables[rows, g].astype(np.int64) - size * pooled)
-            found[rows, g] = deviation.sum(axis=1) / (2.0 * total**2)
-    return found
+            departures[rows, g] = deviation.sum(axis=1) / (2.0 * total**2)
+    return departures
 
 
 def kernel_departures(tables: TableArray, gram: Gram) -> FloatArray:
@@ -122,9 +122,9 @@ def parts_of_departures(departures: FloatArray, sizes: IntArray, diameter: float
     """Return T and all D_g in units of their sensitivities, shape (t, 1 + G)."""
     total = int(np.sum(sizes))
     share = np.asarray(sizes) / total
-    each = np.maximum(share, 1.0 - share) * diameter / total
+    steps = np.maximum(share, 1.0 - share) * diameter / total
     whole = departures.sum(axis=1) / (2.0 * (1.0 - share.min()) * diameter / total)
-    return np.concatenate((whole[:, None], departures / each), axis=1)
+    return np.concatenate((whole[:, None], departures / steps), axis=1)
 
 
 def cell_parts(tables: TableArray) -> FloatArray:
@@ -175,11 +175,11 @@ def cell_parts(tables: TableArray) -> FloatArray:
             expected = _expected(pooled, int(sizes[g]), total).sum(axis=1)
             sums[rows, g] = deviation.sum(axis=1) / total - expected
             largest[rows, g] = (deviation / total - _spread(pooled, share[g])).max(axis=1)
-    each, cells = sums / (2.0 * most + both), largest / (9.0 / 8.0 * most)
+    groups, cells = sums / (2.0 * most + both), largest / (9.0 / 8.0 * most)
     if two:
-        return np.stack((each[:, 0], cells[:, 0]), axis=1)
+        return np.stack((groups[:, 0], cells[:, 0]), axis=1)
     whole = sums.sum(axis=1) / (4.0 * (1.0 - share.min()) + both.sum())
-    return np.concatenate((whole[:, None], each, cells), axis=1)
+    return np.concatenate((whole[:, None], groups, cells), axis=1)
 
 
 def _pooled(tables: TableArray) -> IntArray:
@@ -269,8 +269,8 @@ def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
     q_j is what part j with its noise exceeds with the probability that `levels` has for it, under
     a reference distribution.
     """
-    each = levels(groups, reference.shape[1])
-    pairs = zip(reference.T, each, strict=True)
+    probabilities = levels(groups, reference.shape[1])
+    pairs = zip(reference.T, probabilities, strict=True)
     return np.array([noisy_quantile(draws, level, scale) for draws, level in pairs])
 
 

@@ -85,8 +85,8 @@ def _distance(model: _Model, ranks: IntArray, order: Order) -> int:
     from privrank.kernels import rankings as kernels
 
     low, high, mean = _window(model.m, model.theta)
-    found = kernels.kendall_to_center(ranks, np.array(model.center))
-    total = int(np.clip(found, low, high).sum())
+    distances = kernels.kendall_to_center(ranks, np.array(model.center))
+    total = int(np.clip(distances, low, high).sum())
     return abs(GRID * total - round(GRID * model.n * mean)) // (high - low)
 
 

@@ -480,7 +480,7 @@ def swapped(
         Independent tables.
     """
     n = pairs.shape[1]
-    found = np.empty((patterns, 2, kinds), dtype=np.int32)
+    tables = np.empty((patterns, 2, kinds), dtype=np.int32)
     for rows in blocks(patterns, n, _COINS):
         number = rows.stop - rows.start
         # where the coin is 1 the answers of a respondent change places
@@ -488,5 +488,5 @@ def swapped(
         offset = 2 * kinds * np.arange(number)[:, None]
         cells = [pairs[side] + offset + kinds * (coins ^ side) for side in (0, 1)]
         counted = np.bincount(np.concatenate(cells).ravel(), minlength=2 * kinds * number)
-        found[rows] = counted.reshape(number, 2, kinds)
-    return found
+        tables[rows] = counted.reshape(number, 2, kinds)
+    return tables

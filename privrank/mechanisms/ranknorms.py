@@ -303,14 +303,14 @@ def _residual_of(
     ends = 3 * squares - n * (m * m - 1)
     # n^2 mean tau = n^2 - 2 D / C, D the sum of the distances of all ordered pairs
     cyclic = (n * n * pairs - 2 * discordant) * m - _sum_of_squares(sums)
-    found = _sum_of_squares(ends) / square
-    found += cyclic / (m * pairs) * (3 * m / (m - 2))
+    residual = _sum_of_squares(ends) / square
+    residual += cyclic / (m * pairs) * (3 * m / (m - 2))
     if third:
         # each distance that occurs, as often as it does, less the mean under uniformity
         tau = 1 - 2 * apart / pairs
         rest = math.fsum((times * (np.expm1(tau) - tau)).tolist()) - n * n * mean
-        found += 2 * rest / (math.e - 2)
-    return _in_steps(found, n, delta)
+        residual += 2 * rest / (math.e - 2)
+    return _in_steps(residual, n, delta)
 
 
 def _in_steps(square: float, n: int, delta: float) -> int:
@@ -391,13 +391,13 @@ def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int
         return np.append(apart, 0), np.append(2 * times, n), 2 * int(apart @ times)
     elif third:
         words = np.ascontiguousarray(kernels.packed_pairs(ranks).T)
-        found = kernels.discordance_counts(words, np.ones(n, dtype=np.int64), most)
+        counts = kernels.discordance_counts(words, np.ones(n, dtype=np.int64), most)
     else:
         # the sum alone, by items: a pair of rankings disagrees on (i, j) if one has i ahead
         ahead = kernels.pair_counts(ranks)
         none = np.empty(0, dtype=np.int64)
         return none, none, sum((ahead * ahead.T).sum(axis=1).tolist())
-    return _as_pairs(found, n)
+    return _as_pairs(counts, n)
 
 
 def _distances_of_orders(counted: IntArray, m: int) -> tuple[IntArray, IntArray, int]:
@@ -406,15 +406,15 @@ def _distances_of_orders(counted: IntArray, m: int) -> tuple[IntArray, IntArray,
 
     # orders that occur, each compared once with every other: words of at most 15 bits
     met = np.flatnonzero(counted)
-    found = kernels.discordance_counts(_words(m)[:, met], counted[met], m * (m - 1) // 2)
-    found[0] += int(counted @ (counted - 1)) // 2
-    return _as_pairs(found, int(counted.sum()))
+    counts = kernels.discordance_counts(_words(m)[:, met], counted[met], m * (m - 1) // 2)
+    counts[0] += int(counted @ (counted - 1)) // 2
+    return _as_pairs(counts, int(counted.sum()))
 
 
-def _as_pairs(found: IntArray, n: int) -> tuple[IntArray, IntArray, int]:
+def _as_pairs(counts: IntArray, n: int) -> tuple[IntArray, IntArray, int]:
     """Return distances, ordered pairs of n rankings at each, and their sum, from unordered ones."""
-    apart = np.flatnonzero(found)
-    times = 2 * found[apart]
+    apart = np.flatnonzero(counts)
+    times = 2 * counts[apart]
     return np.append(apart, 0), np.append(times, n), int(apart @ times)
 
 

@@ -84,17 +84,17 @@ def released(
     facts and what is computed from the values.
     """
     spend(budget, plan, survey, rng)
-    found = drawn()
+    outcome = drawn()
     release = Release(
         plan=plan,
         survey=survey,
         source=source_of(rng, plan.epsilon),
-        values=found.values,
-        tie_break=found.tie_break,
-        found=found.found,
+        values=outcome.values,
+        tie_break=outcome.tie_break,
+        found=outcome.found,
         link=link,
     )
-    return release if found.then is None else found.then(release)
+    return release if outcome.then is None else outcome.then(release)
 
 
 _ADVISED = Lock()

@@ -222,9 +222,9 @@ def plan_sort(
     settings["cap"] = q = min(_sort_cap(m), pairs)
     shares = {} if q == pairs else {FALLBACK: FALLBACK_SHARE}
     epsilons = split(xi, shares, QUERIES)
-    for name, asked in ((QUERIES, q), (FALLBACK, pairs)):
+    for name, queries in ((QUERIES, q), (FALLBACK, pairs)):
         if name in epsilons:
-            noise = DiscreteLaplace.calibrate(asked * steps, epsilons[name])
+            noise = DiscreteLaplace.calibrate(queries * steps, epsilons[name])
             parts[name] = PartPlan(noise, steps, epsilons[name])
     return plan_of("KwikSort", epsilon, delta, parts, settings)
 
@@ -396,8 +396,8 @@ def predicted_excess(release: Release) -> float | None:
     if release.local:
         if COVARIANCE not in release.parts:  # an adaptive protocol's
             return None
-        found, m = release.parts[COVARIANCE], len(sample.items)
-        covariance = found.step * found.values.reshape(m, m)
+        errors, m = release.parts[COVARIANCE], len(sample.items)
+        covariance = errors.step * errors.values.reshape(m, m)
         differences = 2.0 * (m * np.trace(covariance) - covariance.sum()) / (m * (m - 1))
         return excess_of(sample.nobs**2 * float(differences), sample)
     for name in (PAIRS, TOTALS):
@@ -426,18 +426,18 @@ def cautions(release: Release) -> tuple[str, ...]:
     m, n, epsilon = len(release.sample.items), release.sample.nobs, release.epsilon
     if math.isinf(epsilon):
         return ()
-    found = []
+    notes = []
     if release.delta == 0.0 and epsilon * n < math.lgamma(m + 1):
-        found.append(
+        notes.append(
             f"Too few {release.sample.unit}s: epsilon times their number is {epsilon * n:.3g}, and "
             f"below {math.lgamma(m + 1):.3g} (the logarithm of {m}!) no pure epsilon-private "
             f"method can find the order of {m} items."
         )
     excess = predicted_excess(release)
     if excess is not None and excess > LARGEST_EXCESS:
-        found.append(
+        notes.append(
             f"Low accuracy: the order may disagree with the rankings on {min(excess, 0.5):.1%} "
             f"more of all pairs than the best order does; more {release.sample.unit}s or a larger "
             f"epsilon would help."
         )
-    return tuple(found)
+    return tuple(notes)

@@ -111,16 +111,17 @@ def perturbation(
 
 def check_perturbation(release: Release) -> None:
     """Refuse an archived release whose numbers are not those of its objective."""
-    found = Perturbation.of(release.plan)
-    part = found.part
+    objective = Perturbation.of(release.plan)
+    part = objective.part
     if math.isinf(part.epsilon):
         return
     assert isinstance(part.noise, DiscreteLaplace)
     output = part.sensitivity / part.noise.scale
     shares = {WORTHS: part.epsilon - output, OUTPUT: output}
-    asked = perturbation(release.design, found.gamma, shares, release.link)
+    reference = perturbation(release.design, objective.gamma, shares, release.link)
     numbers, again = (
-        (each.scale, each.cell, each.tolerance, each.part.sensitivity) for each in (found, asked)
+        (solution.scale, solution.cell, solution.tolerance, solution.part.sensitivity)
+        for solution in (objective, reference)
     )
     if part.step != OUTPUT_STEP or not np.allclose(numbers, again, rtol=1e-6, atol=0.0):
         raise ValueError("release must have the noise of its objective.")

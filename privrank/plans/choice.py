@@ -144,7 +144,7 @@ def choose_form(
     least = deviation(
         noise_choices(design.sensitivity, epsilon, delta)[0], design.sensitivity.items
     )
-    costs = [_cost(design, epsilon, least, taken, *each) for each in candidates]
+    costs = [_cost(design, epsilon, least, taken, *candidate) for candidate in candidates]
     return min(zip(costs, candidates, strict=True))[1]
 
 
@@ -258,7 +258,7 @@ def noise_choices(
 
     Given the guarantee of a fit and the share of epsilon that goes to the net wins.
     """
-    found = []
+    noises = []
     for name in get_args(NoiseName):
         if sensitivity.items > MOST_ITEMS.get(name, sensitivity.items) or (
             name == "gaussian" and delta == 0
@@ -266,12 +266,12 @@ def noise_choices(
             continue
         whole = epsilon if name == "gaussian" else pure_epsilon(epsilon, delta)
         try:
-            found.append(net_noise(sensitivity, name, share * whole, delta))
+            noises.append(net_noise(sensitivity, name, share * whole, delta))
         except ValueError:
             # an epsilon so small that this distribution would not fit its integers
             if name == "laplace":
                 raise
-    return tuple(sorted(found, key=lambda noise: deviation(noise, sensitivity.items)))
+    return tuple(sorted(noises, key=lambda noise: deviation(noise, sensitivity.items)))
 
 
 def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:

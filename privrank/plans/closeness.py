@@ -161,15 +161,15 @@ def chi_square_of(sample: Sample) -> Comparison:
     return Comparison("chi-square", "chi-square", "pairs", sensitivity, effect)
 
 
-def of_pairs(found: Comparison, sample: Sample) -> Comparison:
+def of_pairs(comparison: Comparison, sample: Sample) -> Comparison:
     """Return a comparison as it is for these samples: of pairs, it moves twice as far.
 
     **Privacy.** Proof: `privrank.mechanisms.permutation`. Of pairs no effect is released.
     """
     if not sample.paired:
-        return found
-    sensitivity = PAIR_FACTOR * found.sensitivity
-    return replace(found, sensitivity=sensitivity, effect=None, distance=None)
+        return comparison
+    sensitivity = PAIR_FACTOR * comparison.sensitivity
+    return replace(comparison, sensitivity=sensitivity, effect=None, distance=None)
 
 
 _LARGEST_ZERO_SUM = 100
@@ -287,7 +287,7 @@ def check_deal(total: int) -> None:
 
 def plan_comparison(
     sample: Sample,
-    asked: Comparison,
+    comparison: Comparison,
     epsilon: float,
     delta: float,
     *,
@@ -304,7 +304,7 @@ def plan_comparison(
     ----------
     sample : Sample
         Public facts of the samples.
-    asked : Comparison
+    comparison : Comparison
         Statistic and form of release.
     epsilon, delta : float
         The guarantee of the test.
@@ -324,9 +324,9 @@ def plan_comparison(
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
-    their sample; who is in which sample is public, unless the sensitivity of `asked` is that of
-    secret labels. Of a respondent's rows one is drawn by an independent secret coin, so that what
-    is private for one row each is private for respondents
+    their sample; who is in which sample is public, unless the sensitivity of `comparison` is
+    that of secret labels. Of a respondent's rows one is drawn by an independent secret coin, so
+    that what is private for one row each is private for respondents
     (:func:`privrank.plans.samples.plan_sample`). The statistic moves by at most its
     sensitivity at every re-labelling (:mod:`privrank.mechanisms.permutation`), the
     re-labellings are secret and drawn without looking at the data, and the smoothed p-value is
@@ -343,55 +343,57 @@ def plan_comparison(
     """
     beside = {STATISTIC: effect_epsilon, DETAILS: details_epsilon}
     total, shares = shares_of(epsilon, delta, beside)
-    wanted = asked.effect is not None and (effect_epsilon is not None or math.isinf(epsilon))
-    if asked.decision is None:
+    wanted = comparison.effect is not None and (effect_epsilon is not None or math.isinf(epsilon))
+    if comparison.decision is None:
         parts = {PVALUE: PartPlan(QUIET, 1, shares[TEST], 1.0 / RELEASED_STEPS)}
     else:
         parts = {DECISION: PartPlan(QUIET, 1, shares[TEST])}
-    scale = _scale(asked, shares[TEST])
+    scale = _scale(comparison, shares[TEST])
     settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
-    if asked.decision is not None:
+    if comparison.decision is not None:
         settings["level"] = alpha
     if wanted:
-        parts[STATISTIC] = _effect_plan(asked, shares.get(STATISTIC, math.inf))
-        if _second(asked) == "threshold":
+        parts[STATISTIC] = _effect_plan(comparison, shares.get(STATISTIC, math.inf))
+        if _second(comparison) == "threshold":
             settings[THRESHOLD_LEVEL] = alpha
     if details:
         parts |= plan_details(sample, shares.get(DETAILS, math.inf))
     check_deal(sample.nobs)
-    return Plan("ClosenessTest", asked.name, method, total, delta, parts, settings)
+    return Plan("ClosenessTest", comparison.name, method, total, delta, parts, settings)
 
 
-def _scale(asked: Comparison, epsilon: float) -> float:
+def _scale(comparison: Comparison, epsilon: float) -> float:
     """Return the scale of the noise that is smoothed over; a bit is drawn without."""
-    return 0.0 if asked.decision is not None else smoothing_scale(asked.sensitivity, epsilon)
+    if comparison.decision is not None:
+        return 0.0
+    return smoothing_scale(comparison.sensitivity, epsilon)
 
 
-def check_scale(release: Release, asked: Comparison) -> None:
+def check_scale(release: Release, comparison: Comparison) -> None:
     """Refuse an archived release whose noise is not that of its statistic."""
     plan = release.plan
-    epsilon = plan.parts[PVALUE if asked.decision is None else DECISION].epsilon
+    epsilon = plan.parts[PVALUE if comparison.decision is None else DECISION].epsilon
     if not (
-        math.isclose(plan.number("scale"), _scale(asked, epsilon), rel_tol=1e-6)
+        math.isclose(plan.number("scale"), _scale(comparison, epsilon), rel_tol=1e-6)
         and FEWEST <= plan.number("permutations") <= MOST
         and plan.number("permutations").is_integer()
     ):
         raise ValueError("release must have the noise of its statistic.")
     effect = plan.parts.get(STATISTIC)
-    if effect is not None and _effect_plan(asked, effect.epsilon).step != effect.step:
+    if effect is not None and _effect_plan(comparison, effect.epsilon).step != effect.step:
         raise ValueError("release must have the noise of its statistic.")
 
 
-def _second(asked: Comparison) -> str | None:
+def _second(comparison: Comparison) -> str | None:
     """Name the number that is released beside a distance: a mean, a threshold, or none."""
-    if asked.distance is None or not asked.distance.exact:
+    if comparison.distance is None or not comparison.distance.exact:
         return None
-    return "threshold" if asked.distance.categories is None else "mean"
+    return "threshold" if comparison.distance.categories is None else "mean"
 
 
-def _effect_plan(asked: Comparison, epsilon: float) -> PartPlan:
-    assert asked.effect is not None
-    numbers = 1 if _second(asked) is None else 2
+def _effect_plan(comparison: Comparison, epsilon: float) -> PartPlan:
+    assert comparison.effect is not None
+    numbers = 1 if _second(comparison) is None else 2
     sensitivity = numbers * ONE_NUMBER
     noise = DiscreteLaplace.calibrate(sensitivity, epsilon)
-    return PartPlan(noise, sensitivity, epsilon, asked.effect / EFFECT_GRID)
+    return PartPlan(noise, sensitivity, epsilon, comparison.effect / EFFECT_GRID)

@@ -180,7 +180,7 @@ def noises_left(
         )
     if mechanism == "win matrix":
         both: tuple[NoiseName, ...] = ("laplace", "gaussian") if request.delta else ("laplace",)
-        return tuple(each for each in both if noise in ("auto", each))
+        return tuple(name for name in both if noise in ("auto", name))
     sensitivity, share = request.design.sensitivity, 1.0 - sum(shares.values())
     if noise == "auto":
         choices = noise_choices(sensitivity, request.epsilon, request.delta, share)

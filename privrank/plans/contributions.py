@@ -63,9 +63,9 @@ class Activity:
         upper = np.array([0, *bounds, most], dtype=np.float64)
         answers = np.array([0.0, *(upper[:-1] + 1.0 + upper[1:]) / 2.0])
         some = answers <= most  # beyond it there is nobody but noise
-        answers, found = answers[some], np.maximum(noisy[some], 0).astype(np.float64)
-        found = found if found.any() else np.ones(len(found))
-        return cls(answers, found * (nobs / found.sum()), variance)
+        answers, counts = answers[some], np.maximum(noisy[some], 0).astype(np.float64)
+        counts = counts if counts.any() else np.ones(len(counts))
+        return cls(answers, counts * (nobs / counts.sum()), variance)
 
     def kept(self, bound: int) -> tuple[float, float]:
         """Return the rows that a bound keeps, and their standard error."""

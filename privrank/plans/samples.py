@@ -24,7 +24,7 @@ _FINE = 2.0**-53
 
 
 def effect_beside(
-    asked: Statistic | RandomBit,
+    query: Statistic | RandomBit,
     sample: Sample,
     distance: Callable[[], Statistic],
     epsilon: float,
@@ -35,8 +35,8 @@ def effect_beside(
     `distance` makes the statistic that is the distance from the null hypothesis. Without noise an
     effect is free. Refuses, in one sentence, an effect that cannot be had or is released already.
     """
-    able = sample.kind == "choices" and isinstance(asked, Statistic)
-    known = isinstance(asked, Statistic) and asked.distance
+    able = sample.kind == "choices" and isinstance(query, Statistic)
+    known = isinstance(query, Statistic) and query.distance
     if effect_epsilon is None:
         free = math.isinf(epsilon) and able and not known
         return (distance(), epsilon) if free else None
@@ -61,9 +61,9 @@ def shares_of(
 
     Given what each part beside the test may spend on top of its epsilon, None for nothing.
     """
-    extra = {name: each for name, each in beside.items() if each is not None}
+    extra = {name: amount for name, amount in beside.items() if amount is not None}
     total = sum(extra.values(), epsilon)
-    parts = {name: 0.5 if math.isinf(total) else each / total for name, each in extra.items()}
+    parts = {name: 0.5 if math.isinf(total) else amount / total for name, amount in extra.items()}
     return total, split(pure_epsilon(total, delta), parts, TEST)
 
 
@@ -74,7 +74,7 @@ def share_of_test(plan: Plan) -> float:
 
 
 def plan_sample(
-    asked: Statistic | RandomBit,
+    query: Statistic | RandomBit,
     epsilon: float,
     delta: float,
     effect: Effect | None,
@@ -86,7 +86,7 @@ def plan_sample(
 
     Parameters
     ----------
-    asked : Statistic or RandomBit
+    query : Statistic or RandomBit
         What to release.
     epsilon, delta : float
         The guarantee of the test.
@@ -120,23 +120,23 @@ def plan_sample(
     looking at the data.
     """
     total, shares = shares_of(epsilon, delta, {EFFECT: None if effect is None else effect[1]})
-    name, xi = asked.name, shares[TEST]
+    name, xi = query.name, shares[TEST]
     parts = {DECISION: PartPlan(QUIET, 1, xi)}
-    if isinstance(asked, Statistic):
-        parts = {STATISTIC: _noisy(asked, xi)}
-        if asked.impossible is not None and math.isinf(xi):
+    if isinstance(query, Statistic):
+        parts = {STATISTIC: _noisy(query, xi)}
+        if query.impossible is not None and math.isinf(xi):
             parts[IMPOSSIBLE] = PartPlan(QUIET, 1, xi)
-        if asked.randomised and not math.isinf(xi):
+        if query.randomised and not math.isinf(xi):
             parts[BOUNDARY] = PartPlan(None, 0, 0.0, _FINE)
     if effect is not None:
         parts[EFFECT] = _noisy(effect[0], shares[EFFECT])
     return Plan(by, name, method, total, delta, parts, settings)
 
 
-def _noisy(asked: Statistic, xi: float) -> PartPlan:
+def _noisy(statistic: Statistic, xi: float) -> PartPlan:
     """Return a statistic with its noise at a pure budget."""
-    noise = DiscreteLaplace.calibrate(asked.sensitivity, xi)
-    return PartPlan(noise, asked.sensitivity, xi, asked.step)
+    noise = DiscreteLaplace.calibrate(statistic.sensitivity, xi)
+    return PartPlan(noise, statistic.sensitivity, xi, statistic.step)
 
 
 def least_bias(
@@ -177,14 +177,14 @@ def least_bias(
     )
     least = math.sqrt(16 * s * (1 + 1e-12) / (n - 1))
     if tolerance is None:
-        mu, asked = least, "and biases end below 1"
+        mu, reason = least, "and biases end below 1"
     else:
         mu = math.tanh(m * tolerance_to_theta(m, tolerance) / 16)
-        asked = f"and tolerance {tolerance:g} gives {mu:.3g}"
+        reason = f"and tolerance {tolerance:g} gives {mu:.3g}"
     if not least <= mu < 1:
         raise ValueError(
             f"the truncated test is {epsilon:g}-private with level {alpha:g} only for a bias "
-            f"of at least {least:.3g} with {n} rankings of {m} items, {asked}: use "
+            f"of at least {least:.3g} with {n} rankings of {m} items, {reason}: use "
             "method='auto' or more rankings."
         )
     return mu

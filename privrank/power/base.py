@@ -257,8 +257,8 @@ class Power(ABC):
         from scipy.stats import binomtest
 
         stated["effect"] = effect  # type: ignore[assignment]
-        found = self._stated(stated)
-        at = self._given(nobs=nobs, effect=found, epsilon=epsilon, delta=delta, alpha=alpha)
+        amount = self._stated(stated)
+        at = self._given(nobs=nobs, effect=amount, epsilon=epsilon, delta=delta, alpha=alpha)
         value, error = self._measure(at, self.replicates)
         interval = None
         if self.probability and error > 0 and not 3 * error < value < 1.0 - 3 * error:
@@ -534,8 +534,8 @@ def plot_tradeoff(
         frame = _frame(design, points, "")
     else:
         sizes = [design.solve_power(**{drawn: power, **point}) for point in points]
-        found = {"nobs": sizes, "std err": [size.error for size in sizes]}
-        frame = pd.DataFrame({"epsilon": [*finite, math.inf], "effect": 0.0, **found})
+        columns = {"nobs": sizes, "std err": [size.error for size in sizes]}
+        frame = pd.DataFrame({"epsilon": [*finite, math.inf], "effect": 0.0, **columns})
         drawn = "nobs"
     plain = float(frame[drawn].iloc[-1])
     return plots.planned(frame.iloc[:-1], "epsilon", drawn, design._title, plain=plain, ax=ax)

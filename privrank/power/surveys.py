@@ -207,19 +207,19 @@ class ComparisonPower(Power):
         n, rows, m, pairs = at.nobs, self.max_rows, len(worths), self._distinct
         design, (first, second) = self._facts(n, at.epsilon), np.triu_indices(m, 1)
         # each kind of number has a generator: a smaller survey is the first part of a larger one
-        asked = different_pairs(n, rows, pairs, public_generator("survey, pairs", number))
+        questions = different_pairs(n, rows, pairs, public_generator("survey, pairs", number))
         rng, orders = (
             public_generator(f"survey, {what}", number) for what in ("answers", "orders")
         )
-        one, other = first[asked], second[asked]
-        apart = rng.logistic(size=asked.shape)
+        one, other = first[questions], second[questions]
+        apart = rng.logistic(size=questions.shape)
         if self._ordered > 0 and rows > 1:
             felt, person = orders.gumbel(size=(n, m)), np.arange(n)[:, None]
             ordered = public_generator("survey, kinds", number).random((n, 1)) < self._ordered
             apart = np.where(ordered, felt[person, one] - felt[person, other], apart)
         answer = np.where(worths[one] - worths[other] + apart > 0, 1, -1).ravel()
-        count = np.bincount(asked.ravel(), minlength=pairs)
-        net = sum_by(asked.ravel(), answer, pairs)
+        count = np.bincount(questions.ravel(), minlength=pairs)
+        net = sum_by(questions.ravel(), answer, pairs)
         if design.kind == "public" or math.isinf(at.epsilon):
             met = count > 0
             observed = PairCounts(first[met], second[met], count[met], "observed")
@@ -229,7 +229,7 @@ class ComparisonPower(Power):
         parts = None
         if self.unit == "respondent":
             person, once = np.repeat(np.arange(n), rows), np.ones(n * rows, dtype=np.int64)
-            pair = (first * m + second)[asked.ravel()]
+            pair = (first * m + second)[questions.ravel()]
             parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
         return Encoded(design, (first, second, count, net), parts)
 
@@ -241,10 +241,10 @@ def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) 
     """
     if rows == pairs:
         return np.tile(np.arange(pairs), (some, 1))
-    drawn, asked = rng.random((some, rows)), np.empty((some, rows), dtype=np.int64)
+    drawn, questions = rng.random((some, rows)), np.empty((some, rows), dtype=np.int64)
     for place in range(rows):
         last = pairs - rows + place
         one = (drawn[:, place] * (last + 1)).astype(np.int64)
-        taken = (asked[:, :place] == one[:, None]).any(axis=1)
-        asked[:, place] = np.where(taken, last, one)
-    return asked
+        taken = (questions[:, :place] == one[:, None]).any(axis=1)
+        questions[:, place] = np.where(taken, last, one)
+    return questions

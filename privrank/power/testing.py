@@ -113,17 +113,17 @@ class OneSamplePower(TestPower):
         """Return the power and its error; a first look takes few draws of the null, too."""
         against, xi = self._against(at.nobs), pure_epsilon(at.epsilon, at.delta)
         sample, null, noise = against.sample, None, DiscreteLaplace(0.0)
-        asked = self._ask(sample, xi, at.alpha)
-        if isinstance(asked, Statistic):
+        query = self._ask(sample, xi, at.alpha)
+        if isinstance(query, Statistic):
             draws = usual_draws(sample.kind, at.nobs, len(sample.items))
             draws = draws if sample.kind == "choices" else min(draws, _DRAWS)
             if replicates < self.replicates:
                 draws = min(draws, _LOOK)
-                asked = asked if asked.coarse is None else asked.coarse(draws)
-            noise = DiscreteLaplace.calibrate(asked.sensitivity, xi)
-            null = asked.null(draws)
-        reject = rejection_at_level(asked, noise, null, at.alpha)
-        power, error = curve_of(asked, reject, against, self.n_jobs).at(at.effect, replicates)
+                query = query if query.coarse is None else query.coarse(draws)
+            noise = DiscreteLaplace.calibrate(query.sensitivity, xi)
+            null = query.null(draws)
+        reject = rejection_at_level(query, noise, null, at.alpha)
+        power, error = curve_of(query, reject, against, self.n_jobs).at(at.effect, replicates)
         return power, math.hypot(error, _error_of_threshold(null, noise, at.alpha, power))
 
     @property
@@ -432,10 +432,10 @@ class ClosenessPower(TestPower):
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
         """Return the power and its error; a first look takes few re-labellings, too."""
         sample, look = self._sample(at.nobs), replicates < self.replicates
-        asked = compare(self.method, sample)
+        comparison = compare(self.method, sample)
         plan = plan_comparison(
             sample,
-            asked,
+            comparison,
             at.epsilon,
             at.delta,
             method=self.method,
@@ -445,7 +445,7 @@ class ClosenessPower(TestPower):
             alpha=at.alpha,
             permutations=min(self.permutations, _RELABELLINGS) if look else self.permutations,
         )
-        reject = comparison_rejects(asked, plan, sample, at.alpha)
+        reject = comparison_rejects(comparison, plan, sample, at.alpha)
         return curve_between(reject, sample, self.n_jobs)[0].at(at.effect, replicates)
 
     @property

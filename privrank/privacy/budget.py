@@ -300,9 +300,9 @@ class Ledger:
             self._make(_Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given))
         self._survey, _ = self._read_all()
         for key, value in given.items():
-            if (found := getattr(self._survey, key)) != value:
+            if (entry := getattr(self._survey, key)) != value:
                 raise ValueError(
-                    f"the ledger {self._name!r} was made with {key} {found!r}, not "
+                    f"the ledger {self._name!r} was made with {key} {entry!r}, not "
                     f"{value!r}: leave {key}= out, or give another data set a ledger of its own."
                 )
 

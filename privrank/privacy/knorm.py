@@ -89,8 +89,8 @@ class Radius:
         log = dimension * np.log1p((k - mode) / (mode + offset)) - rate * (k - mode)
         log -= log.max()
         # log-concave: a run of radii around the mode, and beyond its end the weights fall
-        kept = log > -_TAIL_BITS * math.log(2.0)
-        k, weights = k[kept], np.rint(np.exp(log[kept]) * 2.0**_MASS_BITS).astype(np.int64)
+        support = log > -_TAIL_BITS * math.log(2.0)
+        k, weights = k[support], np.rint(np.exp(log[support]) * 2.0**_MASS_BITS).astype(np.int64)
         weights.setflags(write=False)
         # a slower decay than needed is on the private side
         decay = (rate - dimension * math.log1p(1.0 / (float(k[-1]) + offset))) * (1.0 - 1e-9)
@@ -290,17 +290,17 @@ def spanning_tree(word: IntArray, items: int) -> IntArray:
     """
     shape = np.shape(word)[:-1]
     words = np.asarray(word, dtype=np.int64).reshape(math.prod(shape), items - 2)
-    each = np.arange(len(words))
+    tree = np.arange(len(words))
     degree = np.ones((len(words), items), dtype=np.int64)
-    np.add.at(degree, (each[:, None], words), 1)
+    np.add.at(degree, (tree[:, None], words), 1)
     parent = np.empty((len(words), items - 1), dtype=np.int64)
     for place in range(items - 1):
         # the leaf with the smallest number is cut off; the last item never is
         leaf = np.argmax(degree == 1, axis=1)
         above = words[:, place] if place < items - 2 else np.full(len(words), items - 1)
-        parent[each, leaf] = above
-        degree[each, leaf] = 0
-        degree[each, above] -= 1
+        parent[tree, leaf] = above
+        degree[tree, leaf] = 0
+        degree[tree, above] -= 1
     return parent.reshape(*shape, items - 1)
 
 
@@ -323,25 +323,25 @@ def tree_point(parent: IntArray, steps: NDArray[Any], radius: int) -> NDArray[An
     """
     shape, m = np.shape(parent)[:-1], np.shape(parent)[-1] + 1
     parent, steps = parent.reshape(-1, m - 1), steps.reshape(-1, m - 1)
-    each = np.arange(len(parent))
+    tree = np.arange(len(parent))
     point = np.zeros((len(parent), m), dtype=steps.dtype)
     point[:, :-1] += steps
-    np.subtract.at(point, (each[:, None], parent), steps)
+    np.subtract.at(point, (tree[:, None], parent), steps)
     # peak[a, b]: rank of the largest edge on the path from a to b; way: +1 if it is passed upwards
     # in item number, that is from its smaller end. What is entered for an item that is not yet in
     # the tree is written over when it comes.
     peak = np.full((len(parent), m, m), -1)
     way = np.zeros((len(parent), m, m), dtype=np.int64)
     for child in _from_root(parent).T:
-        above = parent[each, child]
+        above = parent[tree, child]
         edge = np.maximum(child, above) * m + np.minimum(child, above)
         up = np.where(above < child, 1, -1)
-        larger = peak[each, :, above] > edge[:, None]
-        highest = np.where(larger, peak[each, :, above], edge[:, None])
-        passed = np.where(larger, way[each, :, above], up[:, None])
-        peak[each, :, child] = peak[each, child] = highest
-        way[each, :, child], way[each, child] = passed, -passed
-        peak[each, child, child] = -1
+        larger = peak[tree, :, above] > edge[:, None]
+        highest = np.where(larger, peak[tree, :, above], edge[:, None])
+        passed = np.where(larger, way[tree, :, above], up[:, None])
+        peak[tree, :, child] = peak[tree, child] = highest
+        way[tree, :, child], way[tree, child] = passed, -passed
+        peak[tree, child, child] = -1
     first, second = np.triu_indices(m, 1)
     own = second * m + first
     sign = np.where(peak[:, first, second] > own, way[:, first, second], -1)

@@ -131,9 +131,9 @@ class ZeroSumLaplace:
                 first = first.astype(object)  # Python integers, whose sum has room
             last = -first.sum(axis=1)
             coin = geometric(self.scale, size, rng)
-            kept = np.flatnonzero(coin >= np.abs(last))
-            if len(kept):
-                return clipped_sum(values, np.append(first[kept[0]], last[kept[0]]))
+            hits = np.flatnonzero(coin >= np.abs(last))
+            if len(hits):
+                return clipped_sum(values, np.append(first[hits[0]], last[hits[0]]))
 
 
 NetDistribution = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | PermutohedronNoise
@@ -270,9 +270,9 @@ def cell_noise(
     # Gaussian: certified for two tables' worth of cells, as a unit may change its group
     l2, cells = sensitivity.win_matrix_l2(ties=ties), sensitivity.items * (sensitivity.items - 1)
     scale, fine = integer_scale(epsilon, delta, l2, 2 * cells)
-    each = (2 if ties else 1) * (1 if sensitivity.distinct else sensitivity.rows)
+    steps = (2 if ties else 1) * (1 if sensitivity.distinct else sensitivity.rows)
     rho = 0.5 * (fine * l2 / scale) ** 2
-    return NetNoise(name, DiscreteGaussian(scale), fine, fine * each, rho)
+    return NetNoise(name, DiscreteGaussian(scale), fine, fine * steps, rho)
 
 
 def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> CountNoise:

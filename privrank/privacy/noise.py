@@ -188,14 +188,14 @@ def exact_gaussian(scale: float, size: int, bits: Bits) -> Integers:
         words = np.frombuffer(bits(4 * todo.size), dtype="<u4")
         deviation = (np.abs(k).astype(np.float64) - scale * (scale / wide)) / scale
         gap = words * 2.0**-32 - np.exp(-0.5 * deviation**2)
-        kept = gap < 0
+        success = gap < 0
         for place in np.flatnonzero(np.abs(gap) <= _SLACK):
             g = (abs(int(k[place])) - square / wide) ** 2 / (2 * square)
-            kept[place] = _settle(int(words[place]), 32, g, 0, bits)
+            success[place] = _settle(int(words[place]), 32, g, 0, bits)
         if k.dtype == object:
             out = out.astype(object)
-        out[todo[kept]] = k[kept]
-        todo = todo[~kept]
+        out[todo[success]] = k[success]
+        todo = todo[~success]
     return out
 
 
@@ -347,9 +347,9 @@ class DiscreteGaussian:
         while todo.size:
             k = wide.simulate(todo.size, rng)
             deviation = (np.abs(k) - self.scale**2 / wide.scale) / self.scale
-            kept = rng.random(todo.size) < np.exp(-0.5 * deviation**2)
-            flat[todo[kept]] = k[kept]
-            todo = todo[~kept]
+            success = rng.random(todo.size) < np.exp(-0.5 * deviation**2)
+            flat[todo[success]] = k[success]
+            todo = todo[~success]
         return out
 
 

@@ -105,7 +105,7 @@ def reduce_to_uniform(counts: IntArray, p: tuple[float, ...], uniforms: FloatArr
     """
     k = len(p)
     codes = np.repeat(np.arange(k), counts)
-    mixed, other, kept, spread = np.asarray(uniforms, dtype=np.float64).T
+    mixed, other, retention, spread = np.asarray(uniforms, dtype=np.float64).T
     codes = np.where(mixed < 0.5, codes, _cell(other, k))
     share = 3 * k * np.asarray(p, dtype=np.float64) + 3
     whole = np.floor(share + 1e-12).astype(np.int64)  # a whole number may be rounded down
@@ -113,7 +113,7 @@ def reduce_to_uniform(counts: IntArray, p: tuple[float, ...], uniforms: FloatArr
     used = int(whole.sum())
     own = start[codes] + _cell(spread, whole[codes])
     rest = used + _cell(spread, CELLS * k - used)
-    stays = (kept * share[codes] < whole[codes]) | (used == CELLS * k)
+    stays = (retention * share[codes] < whole[codes]) | (used == CELLS * k)
     return np.bincount(np.where(stays, own, rest), minlength=CELLS * k)
 
 

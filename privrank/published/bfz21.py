@@ -61,8 +61,8 @@ def _squares(ranks: IntArray, order: Order, odd: int, unit: int) -> int:
 
 
 def _squares_null(n: int, d: int, unit: int, draws: int) -> Null:
-    found = nullmodel.pair_squares_null(n, d, draws)
-    return found.mapped(lambda squares: (squares - d * (n % 2)) // unit)
+    null = nullmodel.pair_squares_null(n, d, draws)
+    return null.mapped(lambda squares: (squares - d * (n % 2)) // unit)
 
 
 def two_rankings(m: int) -> Statistic:

@@ -119,7 +119,7 @@ def verify(
     source: str,
     values: Mapping[str, Values],
     tie_break: tuple[Any, ...],
-    found: Mapping[str, Any],
+    findings: Mapping[str, Any],
 ) -> None:
     """Refuse a release that no fit makes, in one sentence.
 
@@ -141,7 +141,7 @@ def verify(
         if source == "respondents" and ORDER in values:
             _check_reports(plan, survey, values)
         _require(sorted(tie_break) == list(range(len(survey.items))), "an order of all items")
-        numbers = [value for value in found.values() if not math.isnan(value)]
+        numbers = [value for value in findings.values() if not math.isnan(value)]
         _require(all(_finite(number) and number >= 0 for number in numbers), "numbers found in it")
     except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
         reason = str(error) if isinstance(error, _Unfit) else "numbers of the right kind"

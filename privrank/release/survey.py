@@ -180,7 +180,7 @@ class Covariates:
         """The levels that each cell stands for, the last factor running fastest."""
         names = [name for name, _ in self.factors]
         levels = [levels for _, levels in self.factors]
-        return tuple(dict(zip(names, each, strict=True)) for each in product(*levels))
+        return tuple(dict(zip(names, cell, strict=True)) for cell in product(*levels))
 
 
 def scaled_position(values: FloatArray, low: float, high: float) -> IntArray:
@@ -234,10 +234,10 @@ class PairCounts:
         object.__setattr__(self, "count", own(np.asarray(self.count)[order], np.float64))
 
     @classmethod
-    def equal(cls, items: int, each: float) -> PairCounts:
-        """Return the count `each` on every pair."""
+    def equal(cls, items: int, number: float) -> PairCounts:
+        """Return the count `number` on every pair."""
         first, second = np.triu_indices(items, 1)
-        return cls(first, second, np.full(len(first), each), "equal")
+        return cls(first, second, np.full(len(first), number), "equal")
 
     @property
     def total(self) -> float:

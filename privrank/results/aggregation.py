@@ -78,8 +78,8 @@ class AggregationResult(Result):
 
         None where pairs were not released, and NaN for pairs that nobody was asked about.
         """
-        found = None if self.stated is None else self.stated.fractions
-        return None if found is None else own(found, np.float64)
+        fractions = None if self.stated is None else self.stated.fractions
+        return None if fractions is None else own(fractions, np.float64)
 
     def _about_pairs(self) -> Statements:
         """Return what is stated, if it is about pairs."""

@@ -232,8 +232,8 @@ class BTLResult(Result):
     @property
     def _at_maximum(self) -> bool:
         """Whether there is a likelihood, and the estimates maximise it without a penalty."""
-        found = not np.any(self.estimate.ridge) and self.estimate.converged
-        return found and not self._why_no_likelihood()
+        maximum = not np.any(self.estimate.ridge) and self.estimate.converged
+        return maximum and not self._why_no_likelihood()
 
     @property
     def params(self) -> pd.Series[float]:

@@ -469,7 +469,7 @@ def _statement(row: Any, column: str, rankings: bool) -> str:
     if rankings:
         verb, factor, digits, unit = "ranks", 1.0, 2, "places"
         direction = "higher" if row.difference < 0 else "lower"
-    size, *ends = (factor * abs(each) for each in (row.difference, row.lower, row.upper))
+    size, *ends = (factor * abs(number) for number in (row.difference, row.lower, row.upper))
     group = f"{column[:1].upper()}{column[1:]} {row.group}"
     other = row.other if row.other == _REST else f"{column} {row.other}"
     return (

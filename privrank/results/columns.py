@@ -131,7 +131,7 @@ def label_all(
     # a code that another result has is no error here
     given = [{code: known[code] for code in theirs if code in known} for theirs in own]
     pairs = zip(results, given, strict=True)
-    return [result.with_labels(each) if each else result for result, each in pairs]
+    return [result.with_labels(texts) if texts else result for result, texts in pairs]
 
 
 def _label(term: str, labels: Mapping[str, str]) -> str:

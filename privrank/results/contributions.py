@@ -50,10 +50,10 @@ class ContributionTradeoff:
         rows = []
         for design, choice in self.fits:
             bound = design.max_rows
-            kept, error = self.activity.kept(design.sensitivity.effective_rows)
-            whole, alone = difference_errors(design, choice, kept, self.epsilon)
+            number, error = self.activity.kept(design.sensitivity.effective_rows)
+            whole, alone = difference_errors(design, choice, number, self.epsilon)
             added = math.sqrt(max(whole**2 - alone**2, 0.0))
-            rows.append((self.activity.beyond(bound), kept, error, whole, alone, added))
+            rows.append((self.activity.beyond(bound), number, error, whole, alone, added))
         names = ["beyond", "rows", "rows_std_err", "std_err", "sampling", "privacy"]
         bounds = pd.Index([design.max_rows for design, _ in self.fits], name="max_rows")
         return pd.DataFrame(rows, index=bounds, columns=names)

@@ -10,6 +10,7 @@ user's takes its place, and axes that have one keep it.
 from __future__ import annotations
 
 import io
+import itertools
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
 
+
+_NAMED = 120
+"""Rows that are named at most."""
 
 _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 
@@ -57,15 +61,20 @@ def _item_axes(
 ) -> tuple[Figure, Axes, IntArray, int]:
     """Return a figure with a row for each label, the first on top, their places, and a dot's size.
 
-    A row is as high as 20 of them allow, or of that `height` in inches.
+    A row is as high as 20 of them allow, or of that `height` in inches; of more rows than 120 some
+    are named, in even steps.
     """
     m = len(labels)
     height, dots = (height or 0.42, 32) if m <= 20 else (height or 0.24, 16)
-    figure, ax = _axes(ax, (6.4, height * m + 1.5))
+    figure, ax = _axes(ax, (6.4, height * min(m, _NAMED) + 1.5))
     rows = np.arange(m)[::-1]
-    ax.set_yticks(rows, labels, parse_math=False)
+    ax.set_yticks(rows[:: _step(m)], labels[:: _step(m)], parse_math=False)
     ax.set_ylim(-0.6, m - 0.4)
     return figure, ax, rows, dots
+
+
+def _step(rows: int) -> int:
+    return -(-rows // _NAMED)
 
 
 def _broken(ax: Any, text: str) -> str:
@@ -111,7 +120,8 @@ def _intervals(
     ax.scatter(frame[estimate], rows, color=colours, s=dots, zorder=3)
     if "rank_lower" in frame:
         margin: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
-        for row, low, high in zip(rows, frame["rank_lower"], frame["rank_upper"], strict=True):
+        sides = zip(rows, frame["rank_lower"], frame["rank_upper"], strict=True)
+        for row, low, high in itertools.islice(sides, 0, None, _step(len(frame))):
             ranks = "not identified" if np.isnan(low) else f"{low:.0f}"
             if low < high:
                 ranks += f"–{high:.0f}"

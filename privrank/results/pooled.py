@@ -48,10 +48,10 @@ def pooled(
         items = pool(sources, np.zeros((1, m - 1)), spread=spread, **how)
     else:
         stated = [(result._scores(), result.target) for result in votes]
-        scores = [score_source(*each) for each in stated]
+        scores = [score_source(*pair) for pair in stated]
         items = pool(scores, np.full((m, 1), 0.5 * (m - 1)), **how)
-        if all(each.fractions is not None for each, _ in stated):
-            fractions = [fraction_source(*each) for each in stated]
+        if all(estimate.fractions is not None for estimate, _ in stated):
+            fractions = [fraction_source(*pair) for pair in stated]
             pairs = pool(fractions, np.full((m * (m - 1) // 2, 1), 0.5), **how)
     return PooledResult(
         results=tuple(fits or votes),
@@ -234,7 +234,7 @@ class PooledResult:
         the least of them (:mod:`privrank.results.pooling`).
         """
         singles = zip(self._releases, self.by_item.single, strict=True)
-        return pd.DataFrame({name: self._part_errors(each, name) for name, each in singles})
+        return pd.DataFrame({name: self._part_errors(part, name) for name, part in singles})
 
     @property
     def _releases(self) -> list[str]:
@@ -444,13 +444,13 @@ class PooledResult:
 def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
     """Return the header of a summary: what was pooled, the guarantee, and Q."""
     test, same, count = result.test_heterogeneity(), result.survey == "same", len(result.results)
-    units = sorted({each.release.survey.unit for each in result.results})
+    units = sorted({member.release.survey.unit for member in result.results})
     unit = units[0] if len(units) == 1 else "unit"
     pooled = f"{count} releases of one survey" if same else f"{count} surveys"
     shares = "the largest"
     if same:
-        shares = " + ".join(f"{each.epsilon:g}" for each in result.results)
-    sources = dict.fromkeys(guarantee.noise_source(each.release) for each in result.results)
+        shares = " + ".join(f"{member.epsilon:g}" for member in result.results)
+    sources = dict.fromkeys(guarantee.noise_source(member.release) for member in result.results)
     header = (
         ("Pooled:", pooled + ", random effects" * (result.tau is not None)),
         ("Items:", str(len(result.items))),
@@ -470,14 +470,15 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
 def _notes(result: PooledResult) -> list[str]:
     """Return what the numbers cover, what Q tests, and whom epsilon protects."""
     same, first = result.survey == "same", result.results[0]
-    rests = {key for each in result.results for key in guarantee.assumptions(each.release)}
+    rests = {key for member in result.results for key in guarantee.assumptions(member.release)}
     what, null = "Borda score", f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
     errors = "the sampling of every survey and privacy noise"
     if same:
         errors = "the one sampling error of the survey and privacy noise"
     said, joint = "", ""
     if isinstance(first, BTLResult):
-        said = "".join(dict.fromkeys(guarantee.reading(each.release) for each in result.results))
+        releases = [member.release for member in result.results]
+        said = "".join(dict.fromkeys(map(guarantee.reading, releases)))
         what, null = "centred worth (best-fitting for the pairs compared)", "the worth is 0"
         joint = "; the rank sets hold for all items at once"
         rests.add("model")
@@ -502,7 +503,7 @@ def _notes(result: PooledResult) -> list[str]:
     notes.append(f"Q tests that {tested}.")
     if not same:
         notes.append("Who answered in several surveys is protected by the sum of their epsilons.")
-    if len({each.release.survey.unit for each in result.results}) > 1:
+    if len({member.release.survey.unit for member in result.results}) > 1:
         notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
     return [*notes, guarantee.holds_if(rests)]
 
@@ -510,15 +511,15 @@ def _notes(result: PooledResult) -> list[str]:
 def _release_notes(result: PooledResult, details: bool) -> list[str]:
     """Return what was pooled, one sentence each."""
     notes = []
-    for (name, weight), each in zip(result.weights.items(), result.results, strict=True):
-        release = each.release
+    for (name, weight), member in zip(result.weights.items(), result.results, strict=True):
+        release = member.release
         called = name if result.names else str(name).capitalize()
         text = (
-            f"{called}: {release.mechanism}, epsilon {release.epsilon:g}, {each.nobs} "
+            f"{called}: {release.mechanism}, epsilon {release.epsilon:g}, {member.nobs} "
             f"{release.survey.unit}s, weight {weight:.2f}."
         )
         if details:
-            header = each.summary(details=True).header
+            header = member.summary(details=True).header
             text += " " + " ".join(f"{key} {value}." for key, value in header)
         notes.append(text)
-    return notes + guarantee.seed_notes([each.release for each in result.results])
+    return notes + guarantee.seed_notes([member.release for member in result.results])

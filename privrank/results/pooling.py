@@ -132,8 +132,8 @@ class _Equations:
         if same:
             weights = np.array([source.weight for source in sources])
             slope, sampling, least = (
-                np.broadcast_to(np.average(each, axis=0, weights=weights), each.shape)
-                for each in (slope, sampling, least)
+                np.broadcast_to(np.average(matrix, axis=0, weights=weights), matrix.shape)
+                for matrix in (slope, sampling, least)
             )
         if point.shape[1] > 1:
             # noise on second moments can make what is measured indefinite. Of one survey they are
@@ -316,8 +316,8 @@ def _freedom(lost: FloatArray, kurtosis: FloatArray) -> FloatArray:
 
 def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
     """Return the quadratic forms of rows, shape (rows, p), in matrices, shape (..., rows, p, p)."""
-    found = np.einsum("rp,...rpq,rq->...r", rows, matrices, rows)
-    return np.asarray(np.maximum(found, 0.0))
+    forms = np.einsum("rp,...rpq,rq->...r", rows, matrices, rows)
+    return np.asarray(np.maximum(forms, 0.0))
 
 
 def _through(weights: FloatArray, covariance: FloatArray) -> FloatArray:
@@ -442,7 +442,7 @@ def worth_source(inference: Inference) -> Source:
         if (moments := single_contrasts(facts, release, b)) is not None:
             measured, least = moments.measured, moments.least
         matrices = (slope, measured, least, noise)
-        return (basis @ residual)[None], *((basis @ each @ basis.T)[None] for each in matrices)
+        return (basis @ residual)[None], *((basis @ matrix @ basis.T)[None] for matrix in matrices)
 
     errors, draws = inference.score_errors(), None
     if errors is not None and errors.noise is not None:

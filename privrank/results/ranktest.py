@@ -236,7 +236,7 @@ class RankTestResult(Result):
         return self._row(f"{self.test}, {self.method}", names, lower=low, upper=high)
 
     def summary(self, details: bool = False) -> Table:
-        """Return the table a paper can print: design, noise, statistic, p-value, decision, power.
+        """Return the table a paper can print: design, noise, statistic, p-value, decision.
 
         With `details` it has the scale of the noise.
         """
@@ -298,8 +298,8 @@ class RankTestResult(Result):
 
     def _settings(self) -> dict[str, Any]:
         # a simulated null is not drawn again when the archive is read
-        found = {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws}
-        return {**self.settings, "found": found}
+        simulation = {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws}
+        return {**self.settings, "found": simulation}
 
     def _estimates(self) -> dict[str, Any]:
         return {"statistic": self.statistic, "reject": self.reject, "effect": self.effect}
@@ -324,27 +324,27 @@ def read_test(
     distribution: Null | None,
     *,
     release: Release,
-    asked: Statistic | RandomBit,
+    query: Statistic | RandomBit,
     alpha: float,
     draws: int,
-    found: Mapping[str, Any] | None,
+    simulation: Mapping[str, Any] | None,
     **public: Any,
 ) -> RankTestResult:
     """Return what a released statistic says: post-processing.
 
     Given the null distribution, if the caller has it already, does not compute it again; nor, where
-    it is none that is known exactly, given what was `found` before. An observation that H0 rules
+    it is none that is known exactly, given the `simulation` of before. An observation that H0 rules
     out has the least p-value there is: 0 under an exact null, else 1 / (draws + 1), as if the
     statistic were beyond all draws. H0 gives that event probability 0, so no level is spent.
     """
     pvalue = threshold = used = None
-    if isinstance(asked, Statistic):
+    if isinstance(query, Statistic):
         part = release.parts[STATISTIC]
-        if (part.sensitivity, part.step) != (asked.sensitivity, asked.step):
+        if (part.sensitivity, part.step) != (query.sensitivity, query.step):
             raise ValueError("release must have the sensitivity of its statistic.")
-        null = distribution or asked.null(draws if found is None else 0)
-        if null.draws == 0 and found is not None:
-            pvalue, threshold, used = _simulated(release, alpha, **found)
+        null = distribution or query.null(draws if simulation is None else 0)
+        if null.draws == 0 and simulation is not None:
+            pvalue, threshold, used = _simulated(release, alpha, **simulation)
         else:
             # without a public random number the p-value is P(>= statistic): that of U = -1/2
             lot = -0.5
@@ -357,7 +357,7 @@ def read_test(
                 pvalue = 0.0 if used is None else 1.0 / (used + 1)
     return RankTestResult(
         release=release,
-        asked=asked,
+        asked=query,
         alpha=alpha,
         pvalue=pvalue,
         threshold=threshold,

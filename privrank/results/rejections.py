@@ -56,7 +56,7 @@ def rejection_probability(statistics: FloatArray, scale: float, alpha: float) ->
 
 
 def comparison_rejects(
-    asked: Comparison, plan: Plan, sample: Sample, alpha: float
+    comparison: Comparison, plan: Plan, sample: Sample, alpha: float
 ) -> RejectionProbability:
     """Return the map from simulated data of all groups to their probability of rejection.
 
@@ -65,21 +65,23 @@ def comparison_rejects(
     """
     test = {name: part for name, part in plan.parts.items() if name in (DECISION, PVALUE)}
     alone = replace(plan, parts=test)
-    public = public_quantiles(asked, sample, plan.number("scale"))
-    return partial(_rejects, asked=asked, plan=alone, sample=sample, alpha=alpha, public=public)
+    public = public_quantiles(comparison, sample, plan.number("scale"))
+    return partial(
+        _rejects, comparison=comparison, plan=alone, sample=sample, alpha=alpha, public=public
+    )
 
 
 def _rejects(
     drawn: tuple[Sequence[IntArray], np.random.Generator],
     order: Order,
-    asked: Comparison,
+    comparison: Comparison,
     plan: Plan,
     sample: Sample,
     alpha: float,
     public: FloatArray,
 ) -> float:
     groups, rng = drawn
-    statistics = permuted(simulated_groups(groups, sample), asked, plan, public, rng)[:, 0]
-    if asked.decision is not None:
-        return float(asked.decision(statistics, plan, rng))
+    statistics = permuted(simulated_groups(groups, sample), comparison, plan, public, rng)[:, 0]
+    if comparison.decision is not None:
+        return float(comparison.decision(statistics, plan, rng))
     return rejection_probability(statistics, plan.number("scale"), alpha)

@@ -254,6 +254,8 @@ class Table:
 
 def _width(text: str) -> int:
     """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     none = sum(unicodedata.category(letter) in ("Mn", "Me", "Cf") for letter in text)
     return len(text) + wide - none

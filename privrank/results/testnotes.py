@@ -193,23 +193,23 @@ def against_null(method: str, null: NullModel, release: Release) -> tuple[str, .
     return (*notes, *against_uniformity(method, sample))
 
 
-def between_groups(asked: Comparison, sample: Sample) -> tuple[str, ...]:
+def between_groups(comparison: Comparison, sample: Sample) -> tuple[str, ...]:
     """Return what a statistic does not see, or sees badly, and which method does."""
     several = len(sample.groups) > 2
-    if asked.decision is not None or asked.statistic == "chi-square":
+    if comparison.decision is not None or comparison.statistic == "chi-square":
         return () if several else ("method='auto' sees the same differences with less noise.",)
     auto = "" if sample.private_labels else " (method='auto' sees it)"
-    rare = asked.statistic == "tv" and len(sample.items) > FEW_CATEGORIES
+    kendall = comparison.statistic == "kendall"
+    rare = comparison.statistic == "tv" and len(sample.items) > FEW_CATEGORIES
     unseen = {
-        f"a difference of a small group alone{auto}": asked.form == "sum",
+        f"a difference of a small group alone{auto}": comparison.form == "sum",
         "differences between large groups beside a small one (method='auto' sees them)": several
-        and asked.form == "pairs",
+        and comparison.form == "pairs",
         "that only a small group differs (method='pairs' sees more)": several
-        and asked.form in ("groups", "cells"),
-        "small differences of many categories (method='tv' sees more)": asked.form == "cells",
-        f"a difference in one rare category of many{auto}": rare and asked.form != "cells",
-        "what leaves all pairwise fractions as they are (method='mmd' sees it)": asked.statistic
-        == "kendall",
+        and comparison.form in ("groups", "cells"),
+        "small differences of many categories (method='tv' sees more)": comparison.form == "cells",
+        f"a difference in one rare category of many{auto}": rare and comparison.form != "cells",
+        "what leaves all pairwise fractions as they are (method='mmd' sees it)": kendall,
     }
     listed = "; ".join(what for what, holds in unseen.items() if holds)
     return (f"What hardly shows: {listed}.",) if listed else ()

@@ -198,3 +198,16 @@ def test_a_stray_number_is_found(text, found):
 def test_no_line_becomes_a_list_by_accident():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         assert stray_numbers(path.read_text(encoding="utf-8")) == [], path
+
+
+def places(text):
+    """The names that a text places in a file of the package: `name` of `folder/file.py`."""
+    return re.findall(r"`(\w+)`(?: and its like)? (?:of|in) `([\w/]+\.py)`", text)
+
+
+def test_what_contributors_are_sent_for_is_there():
+    named = places((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert len(named) >= 8 and places("`nothing` of `btl.py`") == [("nothing", "btl.py")]
+    for name, path in named:
+        tree = TREES[Path("privrank") / path]
+        assert name in {getattr(node, "name", None) for node in ast.walk(tree)}, (name, path)
