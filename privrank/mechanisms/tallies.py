@@ -464,7 +464,7 @@ def _moments_of(
     """Return those of one part."""
     from scipy.sparse import csr_array
 
-    pattern, place = np.divmod(part.pair, m * m)
+    pattern, place = np.divmod(part.pair.astype(np.int64), m * m)
     first, second = np.divmod(place, m)
     net = part.net
     if expected is not None:
