@@ -91,7 +91,7 @@ def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> list[T]:
     ahead = list(islice(rest, 2))
     if len(ahead) < 2:
         return list(map(function, ahead))
-    jobs = (delayed(function)(each) for each in chain(ahead, rest))
+    jobs = (delayed(function)(thing) for thing in chain(ahead, rest))
     return list(Parallel(n_jobs=-1, prefer="threads", pre_dispatch="n_jobs")(jobs))
 
 
