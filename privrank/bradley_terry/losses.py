@@ -6,7 +6,7 @@ Per comparison with outcome y (1, a tie 1/2, or 0) and difference of worths t:
   are sufficient for it under every link, and the slope has mean 0 at the true worths. So the
   minimiser is consistent, with sandwich H^-1 J H^-1, H and J the Laplacians of F' and F (1 - F).
 - **log-loss** -y log F(t) - (1 - y) log F(-t), slope k(t) (F - y) with k = F' / (F (1 - F)): that
-  of maximum likelihood, with information i = F'^2 / (F (1 - F)); it needs the wins of every pair.
+  of maximum likelihood, with information i = F'^2 / (F (1 - F)). It needs the wins of every pair.
 """
 
 from __future__ import annotations

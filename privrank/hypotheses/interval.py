@@ -197,7 +197,7 @@ def interval_from(
     choice moves S by at most Delta, so by McDiarmid's inequality P(S - E S >= t) and
     P(S - E S <= -t) are at most exp(-2 t^2 / (n Delta^2)). The noise L, in the unit of S, is
     independent, so P(S + L - E S >= u) <= E exp(-2 ((u - L)+)^2 / (n Delta^2)), with the mean over
-    L summed in bins; so is the other tail. With u the least number where it is at most alpha / 2
+    L summed in bins. So is the other tail. With u the least number where it is at most alpha / 2
     and T the released statistic, T - u <= tau + beta(tau) and T + u + step >= tau hold but with
     probability alpha / 2 each: the released value is that of S + L, rounded down by less than a
     step. tau + beta(tau) rises, so the first is tau >= low. This is shorter than bounding the
