@@ -381,10 +381,10 @@ def corrected_distance(observed: float, n: int, p: Probabilities) -> float:
     Notes
     -----
     e = sum_x E|M_x - n p_x| / 2 n is exact: with j = floor(n p) + 1 the mean deviation of a
-    binomial count M is 2 j (1 - p) P(M = j) (De Moivre). Between T - e, which is too small on
-    average, as E T <= tau + e nearly, and T, which is too large, the root of squares is right if
-    all cells differ by about their own scatter. Its mean error was -.07 to .07 where that of T went
-    up to .33 (4,000 samples each, without noise). That was over 2 to 900 categories, 100 to 1,000
+    binomial count M is 2 j (1 - p) P(M = j) (De Moivre). On average T - e is too small, as
+    E T <= tau + e nearly, and T is too large. Between them the root of squares is right if all
+    cells differ by about their own scatter. Its mean error was -.07 to .07 where that of T went up
+    to .33 (4,000 samples each, without noise). That was over 2 to 900 categories, 100 to 1,000
     choices, uniform and Zipf nulls and distances of .05 to .3 in half of the categories or in one.
     """
     from scipy.special import gammaln as log_gamma
