@@ -111,7 +111,7 @@ class ClosenessTest:
 
     **Many rankings.** Of more than 5,000 rankings of more than six items the kernel is projected on
     public rankings (:mod:`privrank.mechanisms.permutation`), which leaves validity and privacy as
-    they are: time grows with the number of rankings, and differences that no pair of items shows
+    they are. Time grows with the number of rankings, and differences that no pair of items shows
     are seen as far as these see them.
 
     References
@@ -262,7 +262,7 @@ class ClosenessTest:
             ``"chi-square"``. Rankings: ``"auto"`` or ``"mmd"``, a kernel distance, consistent
             against every difference, or ``"kendall"``, against those of the pairwise fractions. Of
             more than two groups these compare each with all units, and their noise goes with the
-            number of units; ``"pairs"`` takes the two groups that differ most, with noise by the
+            number of units. ``"pairs"`` takes the two groups that differ most, with noise by the
             smallest group, and has more power where only a small group differs. ``"sigmoid"``
             releases one bit without a stated level.
         permutations : int, default 999

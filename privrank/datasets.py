@@ -103,25 +103,24 @@ class Survey:
         -----
         An item's net wins are the respondent's comparisons that it won minus those that
         it lost; undecided and missing answers count 0. Items with equal net wins are put
-        in an order drawn uniformly at random, so a ranking with such ties is partly
-        random: 163 of the 303 University students (242 in the version of 1998) and 67 of
-        the 98 Immigration students have at least one.
+        in an order drawn uniformly at random, so a ranking with such ties is partly random. At
+        least one such tie is in the rankings of 163 of the 303 University students (242 in the
+        version of 1998) and of 67 of the 98 Immigration students.
 
         The order is drawn when this is called and is then part of the rankings: all fits of
         one frame share it. A test draws its own in each fit, in secret, from what it tests, if
         it is given ``ties="shared"`` rankings with ``UniformityTest(..., ties="complete")``.
 
-        For a test of uniformity this does no harm: if every pair was answered and no item
-        differs from another, the distribution of the answers stays the same when the items are
-        relabelled, so the rankings are uniform and the test keeps its size. Everywhere
-        else the random order attenuates: preferences come out weaker than they are, and a
-        test against a null that is not uniform does not keep its level: give it shared ranks
-        and ``ties="complete"``.
+        For a test of uniformity this does no harm. If every pair was answered and no item differs
+        from another, the distribution of the answers stays the same when the items are relabelled.
+        So the rankings are uniform and the test keeps its size. Everywhere else the random order
+        attenuates: preferences come out weaker than they are, and a test against a null that is not
+        uniform does not keep its level: give it shared ranks and ``ties="complete"``.
 
         Pairs without an answer are another matter. An item with fewer answers has less
-        extreme net wins. If students 1 to 91 of University, who have no answer to Paris
-        against Milano, had tossed a coin for every other answer, each of their rankings
-        would put Paris first with probability 0.156 and London with 0.172, not 1/6.
+        extreme net wins. Students 1 to 91 of University have no answer to Paris against Milano. If
+        they had tossed a coin for every other answer, each of their rankings would put Paris first
+        with probability 0.156 and London with 0.172, not 1/6.
 
         Examples
         --------

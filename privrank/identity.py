@@ -275,11 +275,11 @@ class IdentityTest:
             Privacy delta.
         method : str, default "auto"
             Choices: ``"auto"`` or ``"omnibus"``, small deviations of many categories, large ones of
-            few and observations that H0 rules out together; ``"tv"``, the total variation distance,
-            with a confidence interval; ``"max-count"``; ``"goldreich"``, the reduction to
-            uniformity, which loses most of the power; for a uniform null ``"paninski"``, for many
-            categories and few choices; for two categories ``"binary"``, also ``"auto"`` there, of
-            exact level by a public random number at the boundary, most powerful if one-sided; for
+            few and observations that H0 rules out together. ``"tv"``, the total variation distance,
+            with a confidence interval. ``"max-count"``; ``"goldreich"``, the reduction to
+            uniformity, which loses most of the power. For a uniform null ``"paninski"``, for many
+            categories and few choices. For two categories ``"binary"``, also ``"auto"`` there, of
+            exact level by a public random number at the boundary, most powerful if one-sided. For
             both ``"sigmoid"``, one bit without a stated level. Uniform rankings: as
             :class:`privrank.UniformityTest`, ``"borda"`` among them. Mallows null: ``"auto"`` or
             ``"omnibus"`` of the two, ``"kernel"``, for another centre, and ``"distance"``, for

@@ -235,15 +235,15 @@ class UniformityTest:
             Privacy delta.
         method : str, default "auto"
             For rankings: ``"auto"``, mean ranks at nine tenths of the level and all that leaves
-            them alone at one tenth; ``"borda"``, mean ranks alone: the norm of the summed rank
+            them alone at one tenth. ``"borda"``, mean ranks alone: the norm of the summed rank
             vectors, capped where n and m say that this lowers the noise (without noise, Friedman's
-            test); ``"pairs"``, wins in disjoint random pairs of items; ``"laplace"``, their sum of
-            squares; ``"mallows"``, distances to the order of the columns; ``"two-sample"``, the
+            test). ``"pairs"``, wins in disjoint random pairs of items; ``"laplace"``, their sum of
+            squares. ``"mallows"``, distances to the order of the columns; ``"two-sample"``, the
             distance of two rankings; ``"omnibus"``, for at most 6 items, counts over all orders;
             ``"truncated"`` and ``"bucket"`` release the decision alone. For choices: ``"auto"`` or
             ``"omnibus"``, small deviations of many categories and large ones of few together;
-            ``"tv"``, the total variation distance, with a confidence interval; ``"max-count"``,
-            the largest count. The summary says what a statistic cannot see.
+            ``"tv"``, the total variation distance, with a confidence interval; ``"max-count"``, the
+            largest count. The summary says what a statistic cannot see.
         alpha : float, default 0.05
             Significance level.
         tolerance : float, optional

@@ -133,8 +133,8 @@ def estimate(
     coefficients = first
     if corrected:
         # the ridge once more, now towards the first estimate: to first order this adds back
-        # ridge H^-1 first, what the first ridge took, but with the curvature where it lands; and
-        # so are, in a few steps, comparisons that noise has put below 0 and a fit takes as 0
+        # ridge H^-1 first, what the first ridge took, but with the curvature where it lands. Added
+        # back too, in a few steps, are comparisons that noise has put below 0 and a fit takes as 0
         back = target + times(ridge, first)
         for _ in range(equations.steps):
             moved = back + equations.surplus_score(coefficients)

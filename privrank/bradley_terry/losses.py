@@ -3,7 +3,7 @@
 Per comparison with outcome y (1, a tie 1/2, or 0) and difference of worths t:
 
 - **matching loss** int_0^t F - y t, slope F - y, curvature F': for the logit the log-loss. Net wins
-  are sufficient for it under every link, and the slope has mean 0 at the true worths, so that the
+  are sufficient for it under every link, and the slope has mean 0 at the true worths. So the
   minimiser is consistent, with sandwich H^-1 J H^-1, H and J the Laplacians of F' and F (1 - F).
 - **log-loss** -y log F(t) - (1 - y) log F(-t), slope k(t) (F - y) with k = F' / (F (1 - F)): that
   of maximum likelihood, with information i = F'^2 / (F (1 - F)); it needs the wins of every pair.
@@ -222,7 +222,7 @@ def loss_bounds(link: Link) -> LossBounds:
     """Return the constants of the loss that objective perturbation minimises under a link.
 
     The log-loss where A1 bounds its slope, else the matching loss, whose slope F - y lies in
-    [-1, 1] and moves by 1 with the answer, and whose curvature F' does not depend on it.
+    [-1, 1] and moves by 1 with the answer. Its curvature F' does not depend on the answer.
     """
     if link == LOGIT:
         return LOGISTIC

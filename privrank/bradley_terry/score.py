@@ -2,14 +2,14 @@
 
 Scores are in wins. Without covariates they read ``sum_j n_ij (F(theta_i - theta_j) - 1/2) +
 gamma theta_i = net_i / 2``, so noise on `net` enters halved. With covariates row r of the released
-statistic is the sum of basis times net wins, and the model matrix is basis times weights, so that
-the score of column k is weights_k' statistic, on the item basis, halved; noise follows by the same
-map. Under a log-loss that is no matching loss the scores are another function of the worths
+statistic is the sum of basis times net wins, and the model matrix is basis times weights. So the
+score of column k is weights_k' statistic, on the item basis, halved. Noise follows by the same map.
+Under a log-loss that is no matching loss the scores are another function of the worths
 (:class:`privrank.bradley_terry.losses.ScoreFunction`).
 
-Items that the release does not connect (:func:`privrank.release.survey.parts_of`) are not
-compared in any statement, but their counts are part of the fit: too few to show how two items
-compare, they still move the scores of both.
+Items that the release does not connect (:func:`privrank.release.survey.parts_of`) are not compared
+in any statement, but their counts are part of the fit. Too few to show how two items compare, they
+still move the scores of both.
 """
 
 from __future__ import annotations
@@ -424,9 +424,9 @@ def score_equations(release: Release) -> ScoreEquations:
     """Read a release as noisy score equations.
 
     Worths of objective perturbation are read through their equations: at the minimiser the score
-    equations hold with the noise w on their right-hand side, so that their left-hand side, with
-    public pair counts, is half a noisy net. The log-loss of other links than the logit is read in
-    the same way, its scores being linear about the truth.
+    equations hold with the noise w on their right-hand side. So their left-hand side, with public
+    pair counts, is half a noisy net. The log-loss of other links than the logit is read in the same
+    way, its scores being linear about the truth.
 
     The win matrix of a non-private run, exact and of the pairs met only, is fitted by maximum
     likelihood; for the logit that is what its net wins give. That of randomised responses is read

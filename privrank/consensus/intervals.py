@@ -219,10 +219,10 @@ def rank_threshold(
     of rankings. v is at most E X^2. The ranks of a unit are a point of the permutohedron, a mean of
     rankings s, so X^2 is at most the mean of their (s_i - s_j)^2. And the vector of E X^2 over all
     pairs is at most one in the convex hull of the vectors of (s_i - s_j)^2. h does not fall with v,
-    as noise is symmetric and unimodal, and where it is convex the sum over pairs is largest at a
+    as noise is symmetric and unimodal. Where it is convex the sum over pairs is largest at a
     vertex, that is one ranking s. It is the sum over d of (m - d) h(d^2), as m - d pairs are d
-    places apart. A fair coin between a ranking and its reverse attains that. h is convex where
-    t^2 is three times the variance of a normal error at least, as it is at usual alpha. Where its
+    places apart. A fair coin between a ranking and its reverse attains that. h is convex where t^2
+    is three times the variance of a normal error at least, as it is at usual alpha. Where its
     slopes between the d^2 fall, they are replaced by the largest before, which gives a larger
     function that is convex.
 

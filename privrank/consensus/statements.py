@@ -169,9 +169,9 @@ class PairVotes:
 
         Notes
         -----
-        **Statistic.** The mean of n votes has the variance (s - t^2) / n, with t their expectation,
-        for which the mean of n + 4 votes stands, two more for either order (Agresti and Coull
-        1998), which is at most the gain. Unanimous votes, or a single one, have an error.
+        **Statistic.** The mean of n votes has the variance (s - t^2) / n, with t their expectation.
+        For t stands the mean of n + 4 votes, two more for either order (Agresti and Coull 1998),
+        which is at most the gain. Unanimous votes, or a single one, have an error.
         """
         # t by n + 4 votes, within what an expected vote can be
         centre = np.clip(self.means * self.counts / (self.counts + 4.0), -self.gain, self.gain)

@@ -190,7 +190,7 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
     -----
     F(d) = 1/2 - (1 / 2 pi) int_0^pi Im[cf(t) exp(-i t (d + 1/2))] / sin(t / 2) dt. The midpoint
     rule with N points on the circle errs by no more than P(|D - d| >= N) (the kernel is a square
-    wave), so N is the half width of D plus the offset of d. The sum ends where the characteristic
+    wave). So N is the half width of D plus the offset of d. The sum ends where the characteristic
     function is negligible for good; its modulus falls on (0, pi / (m - 1)], because that of each
     V_j is the root of a sum of p_k cos(k t) with p_k >= 0 and k < m.
     """

@@ -97,7 +97,7 @@ class Mallows:
     Notes
     -----
     **Statistic.** By repeated insertion in the order of the centre, d is a sum of independent
-    truncated geometric variables, item j adding 0..j-1; so Z = prod_j (1 + ... + phi^(j-1)), and
+    truncated geometric variables, item j adding 0..j-1. So Z = prod_j (1 + ... + phi^(j-1)), and
     every quantity here is exact up to rounding, at any m. Work of size m appears where a ranking
     does; distribution functions and distances between models use a few dozen frequencies.
 

@@ -66,4 +66,4 @@ def _returned(compute: Callable[[], Sequence[tuple[list[T], Exception | None]]])
     for _, refusal in answers:
         if refusal is not None:
             raise refusal
-    return [each for found, _ in answers for each in found]
+    return [value for values, _ in answers for value in values]

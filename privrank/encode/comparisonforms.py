@@ -132,7 +132,7 @@ def as_comparisons(
         there are, with `missing` other than ``"refuse"``; models ask for ``design="private"`` and
         for respondents. Models take the items from its ``attrs``, which pandas keeps where rows are
         selected; after a merge give them ``items=``. In the forms with one row per respondent
-        questions not answered have no row, but who has nothing to compare keeps one with a missing
+        questions not answered have no row. But who has nothing to compare keeps one with a missing
         outcome, so that the number of respondents stays what it was. The ``max_rows=`` of a model
         is the number of comparisons a respondent can have: m (m - 1) / 2 for rankings, ratings and
         orders of m items, k (k - 1) / 2 + k (m - k) for lists of the leading k with

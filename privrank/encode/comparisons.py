@@ -25,6 +25,7 @@ from privrank.encode.encoded import (
     Parts,
     Units,
     declared_codes,
+    in_threads,
     narrow,
     sum_by,
     units_of,
@@ -48,7 +49,6 @@ from privrank.util.checks import (
     check_present,
 )
 from privrank.util.formula import factors_of, parse
-from privrank.util.workers import in_threads
 
 _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
@@ -253,27 +253,27 @@ def count_parts(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None
     mapped = None if whole else on_workers(view, names, columns.respondent)
     if mapped is None:
         pieces = frames.whole_respondents(view, names, columns.respondent, whole=whole)
-        found = in_threads(partial(count, rules=rules), filter(len, pieces))
-        parts = Parts(tuple(part for each in found for part in each.held))
+        counts = in_threads(partial(count, rules=rules), filter(len, pieces))
+        parts = Parts(tuple(part for piece in counts for part in piece.held))
     else:
-        found = mapped(lambda piece: replace(count(piece, rules), held=()))
-        parts = Parts(made=lambda function: mapped(lambda each: function(*count(each, rules).held)))
-    frames.check_rows(len(found), "comparisons", ", and one that counts")
-    return _added(found), parts
+        counts = mapped(lambda piece: replace(count(piece, rules), held=()))
+        parts = Parts(made=lambda f: mapped(lambda piece: f(*count(piece, rules).held)))
+    frames.check_rows(len(counts), "comparisons", ", and one that counts")
+    return _added(counts), parts
 
 
-def _added(found: Sequence[Counted]) -> Counted:
+def _added(pieces: Sequence[Counted]) -> Counted:
     """Return the sum of what parts count; no respondent is in two of them."""
-    met = np.concatenate([each.codes for each in found])
+    met = np.concatenate([piece.codes for piece in pieces])
     codes, place = frames.distinct_codes(met, int(met.max()) + 1)
     comparisons, net = (
         sum_by(place, np.concatenate(counts), len(codes))
-        for counts in zip(*((each.comparisons, each.net) for each in found), strict=True)
+        for counts in zip(*((piece.comparisons, piece.net) for piece in pieces), strict=True)
     )
-    by_pattern = [each.units for each in found if each.units is not None]
+    by_pattern = [piece.units for piece in pieces if piece.units is not None]
     units = np.sum(by_pattern, axis=0) if by_pattern else None
-    nobs = sum(each.nobs for each in found)
-    return Counted(nobs, codes, comparisons, net, units, found[0].described)
+    nobs = sum(piece.nobs for piece in pieces)
+    return Counted(nobs, codes, comparisons, net, units, pieces[0].described)
 
 
 def count(view: Any, rules: Rules) -> Counted:
@@ -301,7 +301,8 @@ def count(view: Any, rules: Rules) -> Counted:
         if rules.distinct_pairs and bounded:
             _check_distinct(owner.codes, read.low * items + read.high, read.size, rules.remedy)
         held = (_part(owner, codes, place, read),)
-    comparisons, net = (sum_by(place, each, len(codes)) for each in (read.comparisons, read.net))
+    numbers = read.comparisons, read.net
+    comparisons, net = (sum_by(place, column, len(codes)) for column in numbers)
     return Counted(units.nobs, codes, comparisons, net, counted, described, held)
 
 

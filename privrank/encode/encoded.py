@@ -18,8 +18,9 @@ copied.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -32,7 +33,6 @@ from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_name, check_present
-from privrank.util.workers import in_threads
 
 T = TypeVar("T")
 
@@ -81,6 +81,18 @@ class Part:
     def net(self) -> IntArray:
         """Wins minus losses of the item that comes first, of each entry."""
         return self.count * self.sign
+
+
+def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> list[T]:
+    """Return what a function returns of each of some things, several at a time by as many cores."""
+    from joblib import Parallel, delayed
+
+    rest = iter(things)
+    ahead = list(islice(rest, 2))
+    if len(ahead) < 2:
+        return list(map(function, ahead))
+    jobs = (delayed(function)(thing) for thing in chain(ahead, rest))
+    return list(Parallel(n_jobs=-1, prefer="threads", pre_dispatch="n_jobs")(jobs))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -212,9 +224,8 @@ class EncodedGroups:
 
 
 def narrow(values: IntArray) -> IntArray:
-    """Return whole numbers in half the memory, if they are small."""
-    small = np.abs(values).max(initial=0) < 2**31
-    return values.astype(np.int32) if small else values
+    """Return whole numbers in as few bytes as hold them and the next lower negative."""
+    return values.astype(np.min_scalar_type(-1 - int(np.abs(values).max(initial=0))))
 
 
 def sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:

@@ -140,7 +140,7 @@ def declared_categories(
 
     **Privacy.** A polars ``Enum`` is a list that somebody wrote, and holds no other value. All else
     that lists categories may have got them from the values met (``astype("category")`` in pandas
-    and Dask, the ENUM that DuckDB makes of such a column), and nothing tells: these are taken where
+    and Dask, the ENUM that DuckDB makes of such a column), and nothing tells. These are taken where
     it is `public` who has which value, and the values met are no secret.
     """
     if isinstance(frame, pd.DataFrame):
@@ -236,15 +236,20 @@ def whole_respondents(
     if len(ahead) < 2 and sum(map(len, ahead)) <= BATCH:
         yield from ahead
         return
+    # texts that many rows have in common take a number in each until their part is read
+    lazy, schema = isinstance(view, nw.LazyFrame), ahead[0].schema
+    common = [name for name in columns if lazy and name != owner and schema[name] == nw.String]
+    texts = [nw.col(name) for name in common]
     piles: list[list[nw.DataFrame[Any]]] = [[] for _ in range(PARTS)]
     for batch in chain(ahead, batches):
         part = (_numbers_by_row(batch.get_column(owner)) % PARTS).astype(np.int16)
         ends = np.cumsum(np.bincount(part, minlength=PARTS))
         rows = np.argsort(part, kind="stable")
+        small = batch.with_columns(text.cast(nw.Categorical) for text in texts)
         for pile, chosen in zip(piles, np.split(rows, ends[:-1]), strict=True):
-            pile.append(batch[chosen])
+            pile.append(small[chosen])
     while piles:
-        yield nw.concat(piles.pop())
+        yield nw.concat(piles.pop()).with_columns(text.cast(nw.String) for text in texts)
 
 
 def _batches(view: Frame) -> Iterator[nw.DataFrame[Any]]:

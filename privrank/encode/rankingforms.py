@@ -118,8 +118,8 @@ def as_rankings(
        who have no preference.
 
     So a test of uniformity keeps its level, though not all its power. It does not when items differ
-    in how often they are missing and the argument is the wrong one: an item that many do not know,
-    and leave out for that reason, is no uniform draw under ``"bottom"``; one that is left out where
+    in how often they are missing and the argument is the wrong one. An item that many do not know,
+    and leave out for that reason, is no uniform draw under ``"bottom"``. One that is left out where
     it is disliked is none under ``"random"``. A row with nothing ranked becomes a uniformly random
     ranking, so that the number of rankings stays what it was. In the form ``"long"`` it needs a row
     with a missing rank; a ranking without any row is not there.
@@ -130,11 +130,11 @@ def as_rankings(
     **Elsewhere it is not exact.** Random orders pull every estimate (mean ranks, pair fractions)
     towards indifference, and ``"bottom"`` pulls items down that are missing for other reasons: a
     consensus takes rankings as they are, with ``ties=True`` and ``missing=``. A test of identity
-    with a distribution that is not uniform loses its level, up to rejecting always: each row has to
+    with a distribution that is not uniform loses its level, up to rejecting always. Each row has to
     be drawn from that distribution, given its reported part, as `IdentityTest` does with
-    ``ties="complete"`` and ``missing=``, and condition 1 to hold. A
-    comparison of groups keeps its level if, given the rankings, ties and missing items come about
-    alike in all groups; complete once, before any permutation.
+    ``ties="complete"`` and ``missing=``, and condition 1 has to hold. A comparison of groups keeps
+    its level if, given the rankings, ties and missing items come about alike in all groups;
+    complete once, before any permutation.
 
     Examples
     --------

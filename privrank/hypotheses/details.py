@@ -76,11 +76,11 @@ def half_widths(
 
     Notes
     -----
-    **Statistic.** There are J = C k differences, and each may be missed with probability alpha / J,
-    so that by Bonferroni's inequality all hold at once with probability 1 - alpha, whatever the
-    groups' distributions are, how the items depend on each other, and what a test has said. An
-    error is that of sampling, taken as normal, plus the noise of the groups' totals, independent of
-    it and of each other, whose quantile is :func:`noisy_quantiles`'.
+    **Statistic.** There are J = C k differences, and each may be missed with probability alpha / J.
+    So by Bonferroni's inequality all hold at once with probability 1 - alpha, whatever the groups'
+    distributions are, how the items depend on each other, and what a test has said. An error is
+    that of sampling, taken as normal, plus the noise of the groups' totals, independent of it and
+    of each other, whose quantile is :func:`noisy_quantiles`'.
 
     A score between 0 and 1 with mean p varies by at most p (1 - p), which choices attain (Bhatia
     and Davis). The mean is not known: p (1 - p) is taken at its largest between the ends

@@ -104,7 +104,7 @@ class Alternatives:
     uniformity the effect is its theta = -log phi; beside a model with a centre it is the share by
     which theta is smaller. Of choices the effect is the total variation distance: half of the
     null's mass grows at the cost of the other. Which categories make up that half is drawn, so that
-    the power does not depend on their order; with one side it is the first category that grows, or
+    the power does not depend on their order. With one side it is the first category that grows, or
     falls, and of equal categories any half is as good as another.
     """
 

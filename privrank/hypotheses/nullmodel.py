@@ -189,7 +189,8 @@ def largest_count(n: int, k: int) -> Null | None:
     Notes
     -----
     **Null.** P(max <= c) is proportional to the probability that k Poisson counts, all at most c,
-    sum to n: one coefficient of a k-th power, on a circle of more than 26 sqrt(n) + 100 points.
+    sum to n. That is one coefficient of a k-th power, on a circle of more than 26 sqrt(n) + 100
+    points.
     """
     from scipy.fft import next_fast_len, rfft
 

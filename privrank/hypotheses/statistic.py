@@ -119,7 +119,7 @@ class Comparison:
         Total variation distance, chi-square, or the distance by a kernel of rankings.
     form : {"pairs", "sum", "groups", "cells"}
         How it takes the samples: the largest between two of them; the sum of how far each is from
-        all; the larger of that and of how far any one is; for choices the larger of these, less
+        all; the larger of that and of how far any one is. For choices the larger of these, less
         what pooled counts make expect, and of the largest cell.
     sensitivity : float
         Largest change when one unit is replaced, at every re-labelling.

@@ -391,8 +391,8 @@ def _sizes(distribution: BodyDistribution, ratio: float) -> tuple[FloatArray, Fl
     -----
     **Null.** Given a point of the body, P(|N_1 - ratio N_2| > t) is the Gamma(m) tail at t / u, u
     the size of the difference of its entries. That is averaged over public points, the same for all
-    pairs, as all items are alike; points are taken in groups of similar size, in the mean square,
-    which become as small as a single point where u is largest, as far tails come from there. The
+    pairs, as all items are alike. Points are taken in groups of similar size, in the mean square.
+    Groups become as small as a single point where u is largest, as far tails come from there. The
     quantiles at the probabilities of :func:`_beyond`, so close that no tail is off by more than a
     few per cent, bound the sizes; each stands for a uniform variable between two of them.
     """
@@ -454,7 +454,7 @@ def _transform(distribution: DetailDistribution, t: FloatArray) -> FloatArray:
     """Return the characteristic function of one entry of the noise, in lattice steps.
 
     Noise on a body is a Gamma(m) radius of scale s times an entry u of a uniform point, from a
-    public sample: the mean over u of the real part of (1 - i t s u)^-m.
+    public sample. The tail takes the mean over u of the real part of (1 - i t s u)^-m.
     """
     if distribution.variance == 0:
         return np.ones_like(t)

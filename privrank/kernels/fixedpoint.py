@@ -59,10 +59,10 @@ def stationary_direction(
 ) -> FloatArray:
     """Return a unit vector u that is stationary for sum_l psi(t + t^2 / (4 B)), t = u'x_l.
 
-    Given the records x_l in single precision, shape (n, m), a unit vector to start from and B, z0
-    and z1, takes steps u <- grad / |grad|, at most so many, until u changes by no more than the
-    tolerance. Anderson extrapolation: the next vector combines the last `depth` steps so that,
-    were the map linear, their changes would cancel best. No division is by zero for any records.
+    Given are the records x_l in single precision, shape (n, m), a unit vector to start from and B,
+    z0 and z1. Takes steps u <- grad / |grad|, at most so many, until u changes by no more than the
+    tolerance. Anderson extrapolation: the next vector combines the last `depth` steps so that, were
+    the map linear, their changes would cancel best. No division is by zero for any records.
     """
     n, m = records.shape
     bias, lower, width = shape[0], shape[1], shape[2] - shape[1]

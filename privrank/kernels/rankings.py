@@ -177,9 +177,9 @@ def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.b
 
     Given a (rows, n) matrix of words, element j takes the place floor(word (j + 1) / 2^32) among
     0..j and what stood there moves to place j. A row is fair when each of its products leaves a
-    remainder of at least 2^32 mod (j + 1): then every place stands for equally many words (Lemire,
-    2019), and a fair row of uniform words is exactly a uniform permutation. Others, a share below
-    n^2 / 2^33, are to be drawn again. n is at most 2^31.
+    remainder of at least 2^32 mod (j + 1). Then every place stands for equally many words
+    (Lemire, 2019), and a fair row of uniform words is exactly a uniform permutation. Others, a
+    share below n^2 / 2^33, are to be drawn again. n is at most 2^31.
     """
     rows, n = words.shape
     out = np.empty((rows, n), np.int32)

@@ -12,9 +12,10 @@ from privrank.util.arrays import FloatArray, IntArray
 def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
     """Return KwikSort's order for a pair matrix; `pivots` says which item of a list divides it.
 
-    Given an (m, m) matrix and a permutation of 0..m-1, sorts without recursion: each list keeps
-    the order of `pivots`, so that its first item is its pivot; the items that pairs[i, pivot] >
-    pairs[pivot, i] puts before it go to the front, and the others, ties included, behind it.
+    Given an (m, m) matrix and a permutation of 0..m-1, sorts without recursion: each list keeps the
+    order of `pivots`, so that its first item is its pivot. The items that pairs[i,
+    pivot] > pairs[pivot, i] puts before it go to the front, and the others, ties included, behind
+    it.
     """
     m = len(pivots)
     order, behind = pivots.copy(), np.empty(m, np.int64)

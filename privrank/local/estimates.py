@@ -273,8 +273,8 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     item. Given the assignments, a report adds A v to the scores, v its votes of mean mu. And
     reports are independent, so the scores have the covariance C, the sum over reports of
     A Cov(v) A'. Votes of one report are not independent. Two pairs of a sub-ranking that share an
-    item go together, and if all orders are equally likely, the variance of a score is (s + 1) / 3
-    times that of as many separate votes.
+    item go together. If all orders are equally likely, the variance of a score is (s + 1) / 3 times
+    that of as many separate votes.
 
     The estimate is the sum of r r' with r = A (v - u). Here u holds for each pair the sum of the
     votes of the other reports over their number plus 3 n^(1/2), as if half as many votes were cast
@@ -291,9 +291,8 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     A pair that nobody was asked about has its fraction from the surface that the others are shrunk
     to, which is unbiased only if the population lies on it. Where an item has a pairs that somebody
     was asked about, of m - 1, the surface gives the mean of their errors, to first order, to each
-    of the others, so that residuals of the item count (m - 1) / a times. Beside that the surface
-    may be wrong about the pair, for which it has the largest variance that a fraction can have,
-    1/4.
+    of the others. So residuals of the item count (m - 1) / a times. Beside that the surface may be
+    wrong about the pair, for which it has the largest variance that a fraction can have, 1/4.
     """
     m, counts = len(pairs.counts), pairs.counts
     unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)

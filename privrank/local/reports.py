@@ -1,9 +1,9 @@
 """Reports of a local protocol, from any frame: each is accepted once, or rejected for a reason.
 
-A report is a row of four columns, as a respondent's device wrote it: the id of the protocol, what
-was asked (a whole number, the assignment), the randomised answer (a whole number), and a random id
-of its own. Nothing a row may hold stops the count: what is not a report of this protocol is
-rejected, and the rejects are counted by reason.
+A report is a row of four columns, as a respondent's device wrote it. They are the id of the
+protocol, what was asked (a whole number, the assignment), the randomised answer (a whole number),
+and a random id of its own. Nothing a row may hold stops the count: what is not a report of this
+protocol is rejected, and the rejects are counted by reason.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ class Collection:
     Notes
     -----
     **Statistic.** A response of gain g to the order of items i and j adds, on average, g (2 p - 1)
-    to the net wins of i and takes as much from those of j, p being the probability that i is ranked
-    first. So the number of answers for i out of c is binomial with share 1/2 + g (p - 1/2).
+    to the net wins of i and takes as much from those of j. Here p is the probability that i is
+    ranked first. So the number of answers for i out of c is binomial with share 1/2 + g (p - 1/2).
     """
 
     protocol: Protocol

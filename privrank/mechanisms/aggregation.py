@@ -2,9 +2,9 @@
 
 Each unit has one vote on every pair of items, in whole steps. With L = lcm(1..max_rows) a
 respondent with k rankings casts, for each of them, L / k steps for the item it places before the
-other; so all their rows are used, and nobody has more weight than another. Where partial rankings
-are allowed, L is twice as large, and a ranking in which two items are tied, or one of them is left
-out and nothing else is known, casts half of its steps for each.
+other. So all their rows are used, and nobody has more weight than another. Where partial rankings
+are allowed, L is twice as large. A ranking in which two items are tied, or one of them is left out
+and nothing else is known, casts half of its steps for each.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def release_aggregation(
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. A unit
-    adds to the count of each pair some number of steps between 0 and L, so every count moves by at
-    most L, the l1 distance of the counts is at most L D, D = m (m - 1) / 2, and the score of any
+    adds to the count of each pair some number of steps between 0 and L. So every count moves by at
+    most L, and the l1 distance of the counts is at most L D, D = m (m - 1) / 2. The score of any
     one order moves by at most L D. To the Borda totals, the sums of ranks, a unit adds L times a
-    mean of rankings, a point of the permutohedron: they move by L times a point of K, twice the
+    mean of rankings, a point of the permutohedron. They move by L times a point of K, twice the
     centred one (:class:`privrank.privacy.knorm.PermutohedronNoise`). These are the sensitivities of
     one ranking (:class:`privrank.privacy.sensitivity.RankingSensitivity`) times L, attained by a
     respondent whose rankings are all reversed; the plan's distributions are calibrated to them.

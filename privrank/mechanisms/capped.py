@@ -69,7 +69,7 @@ class CappedNorm:
     n m^(3/2) 2^-53 at the very worst.
 
     **Why a matrix.** psi(u'x_l) has no lower bound. The penalty t^2 / (4 B) gives it one, but
-    psi(t + t^2 / (4 B)) is not concave in u: a local maximum on the sphere has no sensitivity, and
+    psi(t + t^2 / (4 B)) is not concave in u. A local maximum on the sphere has no sensitivity, and
     the global one no certificate. In (u, U) the argument of psi is linear, so F is concave, K is
     convex, and f can be computed for any data. On ordinary rankings the maximum is at U = u u', u a
     unit vector about in the direction of the sum.
@@ -214,8 +214,8 @@ class CappedNorm:
         """Maximise F from the point w on until the gap is at most GAP (A + B).
 
         Each round takes a Frank-Wolfe step, which alone would reach the maximum (F is smooth and
-        concave, the step moves to the best point on its segment), and then improves the columns of
-        W by quasi-Newton steps, kept if they raise F; they make a few rounds enough.
+        concave, the step moves to the best point on its segment). It then improves the columns of W
+        by quasi-Newton steps, kept if they raise F: they make a few rounds enough.
         """
         while True:
             # the bound of every round holds by itself: what came before only saves rounds

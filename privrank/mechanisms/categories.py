@@ -180,7 +180,7 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     For equal p, t_x = n / k: n k S moves by at most k D = min(k, n). Attained for k <= n where a
     choice alone in its category joins all the others, for k > n where it leaves an empty category
     behind. Else the t_x are n p_x rounded to a multiple of 2^-b, so that n S and D are whole
-    numbers of 2^-b and the statistic is exact in integers: numbers at most D apart have floors of
+    numbers of 2^-b and the statistic is exact in integers. Numbers at most D apart have floors of
     1024 / D times them at most 1024 apart. Attained, for instance, where n p_a >= 1: a choice
     leaves M_a <= t_a for a category at or above its expected count.
 
@@ -391,11 +391,11 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     **Null.** Binomial, exact. R = M + L is released with a U uniform on [-1/2, 1/2), drawn apart
     from all else, and p = P(M + L > R) + (1/2 - U) P(M + L = R). P(p <= a) = a for every a
     (:meth:`privrank.hypotheses.nulls.Null.pvalue`). One-sided, with noise of scale 1 / epsilon,
-    R + U has Tulap noise, and among all epsilon-private tests of one level against larger
-    probabilities the one that rejects for large R + U is the most powerful, whatever the
-    alternative (Awan and Slavkovic 2018). No test is the most powerful on both sides at once. At
-    U = -1/2, without the lot, p = P(M + L >= R), and the level may be less than was asked for by
-    the mass of one value, which is at most P(L = 0) = tanh(epsilon / 2).
+    R + U has Tulap noise. Among all epsilon-private tests of one level against larger probabilities
+    the one that rejects for large R + U is the most powerful, whatever the alternative (Awan and
+    Slavkovic 2018). No test is the most powerful on both sides at once. At U = -1/2, without the
+    lot, p = P(M + L >= R), and the level may be less than was asked for by the mass of one value,
+    which is at most P(L = 0) = tanh(epsilon / 2).
 
     References
     ----------
@@ -547,10 +547,10 @@ def omnibus(
     p-values, and these are valid for every q_j.
 
     **Power.** Under the null some T_j + L reaches its q_j with probability at most the sum of the
-    levels, so at that level a noisy value of 0 or more is rejected, and each part rejects whatever
+    levels. So at that level a noisy value of 0 or more is rejected, and each part rejects whatever
     it would by itself at its own level. Where the noise dominates, the q_j are the null means of
-    the T_j and one common number: then the part in which the data stand out most decides,
-    whatever the spread of the others.
+    the T_j and one common number: then the part in which the data stand out most decides, whatever
+    the spread of the others.
     """
     scale = 0.0 if math.isinf(xi) else sensitivity / xi
     whole = _Omnibus(label, sizes, parts, sample, scale, draws)

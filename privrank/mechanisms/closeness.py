@@ -4,9 +4,8 @@ Beside it, what differs: the totals of every item by group. The p-value is that 
 statistic; what may be released of it, and at what noise, is proved here.
 
 T_0 is the statistic of the data, T_1, ..., T_B those of B random re-labellings drawn independently
-of the data, and Delta bounds, at every re-labelling, the change of the statistic when one unit is
-replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings
-stay secret.
+of the data. Delta bounds, at every re-labelling, the change of the statistic when one unit is
+replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings stay secret.
 
 **What is released.** Only the smoothed p-value p = H(M_0), rounded up, with
 
@@ -27,8 +26,8 @@ noise p is (1 + #{T_i >= T_0, i >= 1}) / (B + 1), valid though not uniform (Phip
 2010).
 
 **Privacy.** p is epsilon-differentially private. Fix the re-labellings as permutations of the
-units; their distribution does not depend on the data, so a bound for each is one for their mixture,
-however the permuted statistics are computed as long as their distribution is that of permuting
+units. Their distribution does not depend on the data, so a bound for each is one for their mixture.
+That holds however the permuted statistics are computed, if their distribution is that of permuting
 units. Write f for the density of sigma L, x_i = m - T_i, w = 1 / (B + 1), h(m) = -H'(m) = w sum_i
 f(x_i), lambda_i = w f(x_i) / h (they sum to 1) and phi_i = (log f)'(x_i), which is -1/sigma or
 1/sigma.
@@ -60,7 +59,7 @@ alter the rounded p only where a cell crosses one of the 10,000 steps: with prob
 **Kim and Schrab (2023)** decide at one level instead, with noise of scale 2 Delta / epsilon on
 every statistic. The decision alone is private at this scale. The rank p-value that their code shows
 beside it, with the noisy statistic and quantile, is not: it shows the order of M_0 among all others
-at once, and at this scale loses 1.138 epsilon for a set of 17 statistics (enumerated in the tests).
+at once. At this scale it loses 1.138 epsilon for a set of 17 statistics (enumerated in the tests).
 
 References
 ----------
@@ -386,8 +385,8 @@ def null_threshold(statistics: FloatArray, level: float, b: float) -> float:
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one unit. At fixed re-labellings each T_i moves by at
-    most Delta, and so do their mean and c: the mean of tails rises with the T_i, and c moves by as
-    much as they do if all move alike. So the l1 sensitivity of T_0 and either of the two is
+    most Delta, and so do their mean and c. For the mean of tails rises with the T_i, and c moves by
+    as much as they do if all move alike. So the l1 sensitivity of T_0 and either of the two is
     2 Delta, whatever else is released of the same re-labellings.
     """
     statistics = np.asarray(statistics, dtype=np.float64)

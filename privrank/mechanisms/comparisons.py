@@ -168,10 +168,10 @@ def _with_dependence(
     **Privacy.** Contrasts and expected answers are computed from what is released already and from
     public facts, and the statistics have their sensitivity whatever these are
     (:func:`privrank.mechanisms.tallies.largest_design_effect`,
-    :func:`privrank.mechanisms.tallies.pair_moments`); their noise and share of epsilon were
+    :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so that both stages compose.
     """
-    part, found = release.plan.parts[DEPENDENCE], dict(release.found)
+    part, findings = release.plan.parts[DEPENDENCE], dict(release.found)
     pairs, varied = release.plan.settings[DEPENDENCE] == "pairs", release.design.varied
     if pairs and not varied:
         exact = pair_moments(encoded)
@@ -183,15 +183,15 @@ def _with_dependence(
         expected = round_expected(release.design, answers)
     if pairs and varied:
         exact = pair_moments(encoded, expected)
-        found[RESIDUAL] = expected.farthest / expected.steps
+        findings[RESIDUAL] = expected.farthest / expected.steps
     elif not pairs:
         directions = contrast_directions(equations, release, b, response(equations, fitted))
         contrasts = round_directions(release.design, directions, expected)
         exact = np.array([largest_design_effect(encoded, contrasts, expected)])
-        found[LARGEST] = float(directions.others * contrasts.most)
-        found[CEILING] = float(directions.others * contrasts.ceiling)
+        findings[LARGEST] = float(directions.others * contrasts.most)
+        findings[CEILING] = float(directions.others * contrasts.ceiling)
     values = {**release.values, DEPENDENCE: draw(part, exact, rng)}
-    return replace(release, values=values, found=found)
+    return replace(release, values=values, found=findings)
 
 
 def _observed(encoded: Encoded, *, always: bool) -> Design:

@@ -33,9 +33,9 @@ T_j of a public reference distribution exceeds with a stated probability. Any q_
 
 **Reference distributions**, which are public, make the parts of an omnibus comparable. They are
 draws of the parts where all groups choose, or rank, uniformly. They depend on the sizes of the
-groups and the number of categories or items alone, and come from public sequences of their own:
-no data, no noise and no permutation of a fit has to do with them. They decide how the level is
-shared by the parts, never whether a test is valid.
+groups and the number of categories or items alone, and come from public sequences of their own. No
+data, no noise and no permutation of a fit has to do with them. They decide how the level is shared
+by the parts, never whether a test is valid.
 """
 
 from __future__ import annotations

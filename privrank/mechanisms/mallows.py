@@ -103,8 +103,8 @@ def clipped_distance(n: int, model: Mallows) -> Statistic:
     Notes
     -----
     **Privacy.** lo, hi and a are functions of the null, so public. A replaced ranking moves the sum
-    of clipped distances, a whole number, by at most hi - lo, and 1024 times it by 1024 (hi - lo):
-    the quotient moves by at most 1024, and so does its floor, which is taken in integers. Attained
+    of clipped distances, a whole number, by at most hi - lo, and 1024 times it by 1024 (hi - lo).
+    The quotient moves by at most 1024, and so does its floor, which is taken in integers. Attained
     where one distance falls from hi to lo and the sum stays above its null mean.
 
     **Null.** Monte Carlo over rankings from the model.
@@ -205,11 +205,11 @@ def clipped_kernel(n: int, model: Mallows) -> Statistic:
     -----
     **Privacy.** E f and V are functions of the null, and c of public draws from it. Two sign
     vectors are at most 2 apart, clipped ones at most 2 c. With mu the mean of a pair's sign, the
-    product of a = f - E f and b = f' - E f is at least the sum, over the pairs that f and f' order
-    differently, of -(1 - mu^2) / C(m, 2), because the other terms are squares: at least -V. So for
-    scales v and w in [0, 1] with |v a| and |w b| at most c, |v a - w b|^2 <= 2 c^2 + 2 V. The sum
-    of clipped vectors moves by at most D when a ranking is replaced, and so does its norm. For
-    D = 2 clipping would not help and is left out.
+    product of a = f - E f and b = f' - E f is at least the sum of -(1 - mu^2) / C(m, 2) over the
+    pairs that f and f' order differently, because the other terms are squares. That is at least -V.
+    So for scales v and w in [0, 1] with |v a| and |w b| at most c, |v a - w b|^2 <= 2 c^2 + 2 V.
+    The sum of clipped vectors moves by at most D when a ranking is replaced, and so does its norm.
+    For D = 2 clipping would not help and is left out.
 
     Scales c / |f - E f| are rounded down to multiples of 2^-20, which keeps the vectors within
     length c up to a relative error below 10^-6, and weighted counts of inverted pairs are then

@@ -39,15 +39,15 @@ def draw_worths(
     **Privacy.** Let theta be the exact minimiser of L(theta) + gamma |theta|^2 / 2 + w'theta, w
     Laplace(lambda): it is private at the share of ``"worths"`` by
     :func:`privrank.privacy.sensitivity.objective_loss`. What is computed, theta_app, has gradient
-    norm at most beta for every data set and every w: the solver's certified tolerance, which counts
-    all rounding (:func:`certified_worths`), plus sqrt(m) cell / 2 because w is known to within half
-    a cell. The objective is gamma-strongly convex, so
-    |theta_app - theta|_2 <= beta / gamma. Given theta, two neighbours' theta_app
-    therefore differ by at most 2 beta / gamma in l2, 2 sqrt(m) beta / gamma in l1, and after
-    rounding to the grid by one more step per coordinate. Discrete Laplace noise for that
-    sensitivity spends the share of ``"output"``. The tolerance is public; the solver iterates
-    until it is certified, however long that takes. No w is too large for it: neither w nor the
-    worths are cut off before the noise of the output has its sensitivity.
+    norm at most beta for every data set and every w. Here beta is the solver's certified tolerance,
+    which counts all rounding (:func:`certified_worths`), plus sqrt(m) cell / 2 because w is known
+    to within half a cell. The objective is gamma-strongly convex, so
+    |theta_app - theta|_2 <= beta / gamma. Given theta, two neighbours' theta_app therefore differ
+    by at most 2 beta / gamma in l2, 2 sqrt(m) beta / gamma in l1, and after rounding to the grid by
+    one more step per coordinate. Discrete Laplace noise for that sensitivity spends the share of
+    ``"output"``. The tolerance is public; the solver iterates until it is certified, however long
+    that takes. No w is too large for it: neither w nor the worths are cut off before the noise of
+    the output has its sensitivity.
 
     References
     ----------
@@ -100,12 +100,12 @@ def certified_worths(
     Notes
     -----
     **Privacy.** A gradient computed at theta itself would round gamma theta and w, each by a
-    multiple of its size, which has no bound: some |w_i| exceeds 50 lambda with a probability of up
-    to m e^-50, which is not 0. So theta is split into c + phi, with c the whole grid steps next to
-    it. The right-hand side that is left for phi, target - w - gamma c, is computed without rounding
-    and rounded once. At the minimiser it equals slopes plus gamma phi. With |phi_i| at most
-    `radius` < 1 every term of item i's score is at most its degree, the bound of its slopes, plus
-    gamma, up to the tolerance. So the rounding error
+    multiple of its size. These sizes have no bound: some |w_i| exceeds 50 lambda with a probability
+    of up to m e^-50, which is not 0. So theta is split into c + phi, with c the whole grid steps
+    next to it. The right-hand side that is left for phi, target - w - gamma c, is computed without
+    rounding and rounded once. At the minimiser it equals slopes plus gamma phi. With |phi_i| at
+    most `radius` < 1 every term of item i's score is at most its degree, the bound of its slopes,
+    plus gamma, up to the tolerance. So the rounding error
     (:meth:`privrank.bradley_terry.linear.ItemContrasts.rounding`) is at most
     2 u (m + k) (2 G N + gamma m), with N answers and k the accuracy of a slope of the moved loss
     (:meth:`privrank.bradley_terry.losses.EdgeLoss.moved`): w does not enter. The tolerance is four

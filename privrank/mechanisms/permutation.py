@@ -59,10 +59,10 @@ statistic of two samples is a statistic of such tables.
 **Privacy of swaps.** The unit is a respondent with both answers, one in each sample. Replacing a
 respondent replaces one unit of sample 1 and one of sample 2, at every pattern of swaps: whichever
 way the coin fell, one of the new answers is in each. So a statistic that one replaced unit moves by
-at most Delta, whatever table it is of, moves by at most 2 Delta; the total variation distance of n
-pairs by 2 / n, a kernel distance by 2 diam / n. Both are attained: all others differ as much as can
-be in one direction, and the respondent turns round. The coins are drawn without looking at the
-data, so the smoothed p-value is as private as that of other permutation tests
+at most Delta, whatever table it is of, moves by at most 2 Delta. The total variation distance of n
+pairs moves by 2 / n, a kernel distance by 2 diam / n. Both are attained: all others differ as much
+as can be in one direction, and the respondent turns round. The coins are drawn without looking at
+the data, so the smoothed p-value is as private as that of other permutation tests
 (:mod:`privrank.mechanisms.closeness`), and like those they stay secret.
 
 References
@@ -221,7 +221,7 @@ def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -
     Notes
     -----
     Few respondents are shuffled, exactly uniformly. Where there are many, kinds are dealt one after
-    the other: how many of a kind fall to sample 1, of the rest to sample 2, and so on, given the
+    the other. How many of a kind fall to sample 1, of the rest to sample 2, and so on, given the
     room that is left, are hypergeometric numbers. The distribution is the same, and which way is
     taken depends on public numbers alone.
     """
@@ -339,8 +339,8 @@ def chi_square(tables: TableArray) -> FloatArray:
     sum (rho mu - nu / rho)^2 / (mu + nu) over the kinds that occur, mu and nu the counts of samples
     of n1 and n2, rho^2 = n2 / n1: Pearson's statistic. For samples of equal sizes it is the
     statistic sum ((mu - nu)^2 - mu - nu) / (mu + nu) of Chan, Diakonikolas, Valiant and Valiant,
-    and of Acharya, Sun and Zhang, plus the number of kinds that occur, which no permutation
-    changes: the permutation tests are one.
+    and of Acharya, Sun and Zhang. To it the number of kinds that occur is added. No permutation
+    changes that number, so the permutation tests are one.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     largest = np.zeros(len(tables))

@@ -78,7 +78,7 @@ def borda_norm(n: int, m: int) -> Statistic:
     stays below 0.9 steps, some 10^10 times what it is.
 
     **Null.** Monte Carlo over uniform rankings. Where the certificate takes most of the time, the
-    draws do without it: at such sizes it holds on uniform rankings but for a share below 10^-3, and
+    draws do without it. At such sizes it holds on uniform rankings but for a share below 10^-3, and
     where it holds the value is the same bit for bit.
     """
     norm = capped_norm(n, m)

@@ -31,7 +31,7 @@ Draw = Callable[[IntArray], IntArray]
 
 def release_sample(
     encoded: EncodedSample,
-    asked: Statistic | RandomBit,
+    query: Statistic | RandomBit,
     plan: Plan,
     *,
     null: NullModel,
@@ -46,7 +46,7 @@ def release_sample(
     ----------
     encoded : EncodedSample
         The sensitive rows.
-    asked : Statistic or RandomBit
+    query : Statistic or RandomBit
         What to release.
     plan : Plan
         Its noise (:func:`plan_sample`).
@@ -67,13 +67,13 @@ def release_sample(
     BudgetExceeded, ValueError
         Before any row is read.
     """
-    drawn = partial(_drawn, encoded, asked, plan, null, reduction, effect, rng)
+    drawn = partial(_drawn, encoded, query, plan, null, reduction, effect, rng)
     return released(plan, encoded.sample, drawn, budget=budget, rng=rng)
 
 
 def _drawn(
     encoded: EncodedSample,
-    asked: Statistic | RandomBit,
+    query: Statistic | RandomBit,
     plan: Plan,
     null: NullModel,
     reduction: Reduction | None,
@@ -84,22 +84,22 @@ def _drawn(
     sample, data, values = encoded.sample, tabulated(one_row_each(encoded, rng)), {}
     if sample.completed:
         data = completed(data, null, rng)
-    if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
-        values[IMPOSSIBLE] = np.array([asked.impossible(data)])
+    if isinstance(query, Statistic) and query.impossible is not None and IMPOSSIBLE in plan.parts:
+        values[IMPOSSIBLE] = np.array([query.impossible(data)])
     if effect is not None:
         values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
     if reduction is not None:
         data = reduction(data, rng)
     order = draw_permutation(len(sample.items), rng)
-    if isinstance(asked, Statistic):
-        values[STATISTIC] = draw(plan.parts[STATISTIC], np.array([asked.value(data, order)]), rng)
+    if isinstance(query, Statistic):
+        values[STATISTIC] = draw(plan.parts[STATISTIC], np.array([query.value(data, order)]), rng)
         if BOUNDARY in plan.parts:
             lot = draw_uniforms(1, 1, rng)[0, 0] - 0.5
             values[BOUNDARY] = np.array([round(lot / plan.parts[BOUNDARY].step)])
     else:
-        if asked.dealt:
+        if query.dealt:
             data = data[draw_orders(1, len(data), rng)[0]]
-        values[DECISION] = np.array([draw_bit(asked.probability(data, order), rng)])
+        values[DECISION] = np.array([draw_bit(query.probability(data, order), rng)])
     return Drawn(values, order)
 
 
@@ -108,8 +108,8 @@ def one_row_each(encoded: EncodedSample, rng: np.random.Generator | None) -> Enc
     rows, sizes = encoded._rows, encoded._sizes
     if sizes is None:
         return encoded
-    kept = rows[np.cumsum(sizes) - sizes + draw_one_each(sizes, rng)]
-    return EncodedSample(encoded.sample, kept, np.ones_like(sizes), encoded.ties, encoded.missing)
+    choice = rows[np.cumsum(sizes) - sizes + draw_one_each(sizes, rng)]
+    return EncodedSample(encoded.sample, choice, np.ones_like(sizes), encoded.ties, encoded.missing)
 
 
 def tabulated(encoded: EncodedSample) -> IntArray:
@@ -147,13 +147,13 @@ def completed(codes: IntArray, null: NullModel, rng: np.random.Generator | None)
     **Statistic.** Let an order x have probability P(x) under the null, and let the part o of it
     that is reported depend on x through o alone: P(o | x) is the same for all x that agree with o
     (coarsening at random). Then given o the order has the probabilities P(x), divided by their sum
-    over those that agree, which is what is drawn here; so the completed rankings have the null
+    over those that agree, which is what is drawn here. So the completed rankings have the null
     distribution exactly, and are independent if respondents are.
 
     Ties are an ordered partition into buckets. The Kendall distance of an order that agrees is that
     of the pairs between buckets, which is fixed, plus those of the orders within. Under a Mallows
     model these are therefore independent, each a Mallows model of the bucket's items, drawn by
-    repeated insertion: in the order of the centre, item j is put before c of the items of its
+    repeated insertion. In the order of the centre, item j is put before c of the items of its
     bucket that came earlier, P(c) proportional to phi^c. With those of worse buckets this is the
     insertion code of the whole ranking. Items whose place is not known do not factor so, and are
     drawn from the probabilities of all m! orders. If none that agrees has a positive one, all are
@@ -174,7 +174,7 @@ def completed_groups(encoded: EncodedGroups, rng: np.random.Generator | None) ->
     Notes
     -----
     **Statistic.** If both the rankings and what is left out of them have the same distribution in
-    all groups, the completed rankings have, whatever the draw, and units stay exchangeable: they
+    all groups, the completed rankings have, whatever the draw, and units stay exchangeable. They
     are completed once, before any permutation. Uniform orders pull the groups towards each other.
     """
     if not encoded.sample.completed:

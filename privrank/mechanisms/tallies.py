@@ -110,10 +110,10 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
     """
     runs = blocks(encoded.design, met(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
-    each = answers_of(encoded).map(partial(_second_moments, codes=codes, runs=runs))
+    parts = answers_of(encoded).map(partial(_second_moments, codes=codes, runs=runs))
     return {
-        name: np.sum(found, axis=0)
-        for name, found in zip(MOMENTS, zip(*each, strict=True), strict=True)
+        name: np.sum(sums, axis=0)
+        for name, sums in zip(MOMENTS, zip(*parts, strict=True), strict=True)
     }
 
 
@@ -163,16 +163,16 @@ def bounded(encoded: Encoded, rng: np.random.Generator | None) -> Encoded:
     M be a mechanism with a guarantee for respondents who keep both bounds, at most `max_rows` rows
     and, where declared, distinct pairs; that is what every plan is calibrated to. Let k be the key
     of this fit. Whatever it is, and whatever its hash does, the kept rows of a respondent are a
-    function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`): not of
-    other respondents, the order of rows, the part that they are in or the number of parts. So where
-    one is replaced, also by one of another name or part, the rows kept under k are neighbours that
-    keep the bounds, and P(M in S | k) <= exp(epsilon) P(M' in S | k) + delta. The mean over k,
-    which no data decide, has the same bound: the guarantee is unchanged. So is zero-concentrated
-    privacy, because the Renyi divergence of two mixtures with equal weights is at most the largest
-    of their parts'. A second stage that measures the same kept rows is part of M. The draw is
-    secret: were it known which rows are kept, that would be an output of its own. The number of
-    respondents does not change. None of this needs names without collisions: respondents are told
-    apart by the names themselves, and two whose numbers are equal are two.
+    function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`). They
+    are no function of other respondents, the order of rows, the part that they are in or the number
+    of parts. So where one is replaced, also by one of another name or part, the rows kept under k
+    are neighbours that keep the bounds. Hence P(M in S | k) <= exp(epsilon) P(M' in S | k) + delta.
+    The mean over k, which no data decide, has the same bound: the guarantee is unchanged. So is
+    zero-concentrated privacy, because the Renyi divergence of two mixtures with equal weights is at
+    most the largest of their parts'. A second stage that measures the same kept rows is part of M.
+    The draw is secret: were it known which rows are kept, that would be an output of its own. The
+    number of respondents does not change. None of this needs names without collisions: respondents
+    are told apart by the names themselves, and two whose numbers are equal are two.
 
     **Statistic.** Nobody weighs more than `max_rows` answers; those of a respondent are weighed
     alike, or, where pairs are distinct, their pairs are.
@@ -202,7 +202,7 @@ def _bounded(part: Part, most: int, distinct: bool, key: Words) -> Part:
 
 def _cell(part: Part) -> IntArray:
     """Return a number of the respondent and the pair of each entry, ascending."""
-    steps = (np.diff(each, prepend=-1) != 0 for each in (part.person, part.pair))
+    steps = (np.diff(column, prepend=-1) != 0 for column in (part.person, part.pair))
     return np.cumsum(np.logical_or(*steps))
 
 
@@ -210,8 +210,8 @@ def _counted(part: Part, codes: IntArray) -> IntArray:
     """Return the comparisons, and wins minus losses of the first item, by pair."""
     met, place = distinct_codes(part.pair, int(codes[-1]) + 1)
     counts = np.zeros((2, len(codes)), dtype=np.int64)
-    each = [sum_by(place, values, len(met)) for values in (part.count, part.net)]
-    counts[:, np.searchsorted(codes, met)] = each
+    sums = [sum_by(place, values, len(met)) for values in (part.count, part.net)]
+    counts[:, np.searchsorted(codes, met)] = sums
     return counts
 
 
@@ -330,22 +330,24 @@ class Contrasts:
     ceiling: float
 
 
-def round_directions(design: Design, found: Directions, expected: Expected) -> Contrasts:
+def round_directions(design: Design, directions: Directions, expected: Expected) -> Contrasts:
     """Bring contrasts to whole numbers and bound what one respondent can add to each.
 
     One respondent answers at most `rows` pairs, and an answer adds its contrast's difference of the
-    two items, either way, times how far it can be from what is expected of it: no more than the
-    `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
+    two items, either way, times how far it can be from what is expected of it. That is no more than
+    the `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
     """
     # as fine as sums of squares over all respondents keep to 60 bits
     rows = design.sensitivity.effective_rows
     room = 2**60 / max(design.nobs, 1)
     bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows * expected.farthest)))))
-    parts = found.weights, found.independent, found.explained
-    usable = all(np.isfinite(part).all() for part in parts) and bool(found.weights.any())
-    size = np.abs(found.weights).max(axis=(1, 2)) if usable else np.zeros(len(found.weights))
+    parts = directions.weights, directions.independent, directions.explained
+    usable = all(np.isfinite(part).all() for part in parts) and bool(directions.weights.any())
+    size = np.zeros(len(directions.weights))
+    if usable:
+        size = np.abs(directions.weights).max(axis=(1, 2))
     factor = np.where(size > 0, 2.0**bits / np.where(size > 0, size, 1.0), 0.0)
-    weights = found.weights if usable else np.zeros_like(found.weights)
+    weights = directions.weights if usable else np.zeros_like(directions.weights)
     whole = np.rint(factor[:, None, None] * weights).astype(np.int64)
     reached = _farthest(design, whole, expected)
     farthest = reached.max(axis=1)
@@ -353,17 +355,18 @@ def round_directions(design: Design, found: Directions, expected: Expected) -> C
     # what Q is under independent answers, in the units of whole weights; never below 1e-6 of the
     # largest square, so that a scale exists
     squares = [int(far) ** 2 for far in farthest]
-    each = np.maximum(factor**2 * np.where(usable, found.independent, 0.0) / design.nobs, 1e-12)
-    each = np.maximum(each, [1e-6 * square for square in squares])
+    independent = np.where(usable, directions.independent, 0.0)
+    units = np.maximum(factor**2 * independent / design.nobs, 1e-12)
+    units = np.maximum(units, [1e-6 * square for square in squares])
     # the largest sum of squares over respondents of these kinds
-    together = (reached.astype(float) ** 2 @ found.units) / design.nobs
-    ceiling = min(float((together / each).max()), float(rows))
-    most = max(square / unit for square, unit in zip(squares, each, strict=True))
+    together = (reached.astype(float) ** 2 @ directions.units) / design.nobs
+    ceiling = min(float((together / units).max()), float(rows))
+    most = max(square / unit for square, unit in zip(squares, units, strict=True))
     scale = [
         max(square, int(np.ceil(unit * most)), 1)
-        for square, unit in zip(squares, each, strict=True)
+        for square, unit in zip(squares, units, strict=True)
     ]
-    centre = [round(number) for number in factor**2 * np.where(usable, found.explained, 0.0)]
+    centre = [round(number) for number in factor**2 * np.where(usable, directions.explained, 0.0)]
     most, ceiling = (most, min(most, ceiling)) if usable else (np.nan, np.nan)
     return Contrasts(whole, farthest, scale, centre, most, ceiling)
 
@@ -428,10 +431,10 @@ def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray
     -----
     **Privacy.** :attr:`privrank.privacy.sensitivity.UnitSensitivity.second_moments_l1`. With
     expected answers taken off, which do not depend on the respondents but through what was released
-    before, an answer is at most c = `farthest` either way, so that sums of squares move by at most
-    c^2 times :attr:`privrank.privacy.sensitivity.UnitSensitivity.convex_moments_l1` in l1.
-    Multiplied by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for each
-    pair, and the sum is whole.
+    before, an answer is at most c = `farthest` either way. So sums of squares move by at most c^2
+    times :attr:`privrank.privacy.sensitivity.UnitSensitivity.convex_moments_l1` in l1. Multiplied
+    by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for each pair, and the
+    sum is whole.
     """
     moments = _moments(encoded, expected).sum(axis=0)[:-1, :-1]
     first, second = np.triu_indices(len(moments), 1)
@@ -440,7 +443,7 @@ def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray
     if expected is None:
         return total
     unit = expected.farthest**2
-    return np.array([FINE * each // unit for each in total.tolist()], dtype=np.int64)
+    return np.array([FINE * number // unit for number in total.tolist()], dtype=np.int64)
 
 
 def _moments(encoded: Encoded, expected: Expected | None) -> IntArray:
@@ -461,7 +464,7 @@ def _moments_of(
     """Return those of one part."""
     from scipy.sparse import csr_array
 
-    pattern, place = np.divmod(part.pair, m * m)
+    pattern, place = np.divmod(part.pair.astype(np.int64), m * m)
     first, second = np.divmod(place, m)
     net = part.net
     if expected is not None:
@@ -474,9 +477,9 @@ def _moments_of(
     rows = np.concatenate([part.person] * 3)
     columns = np.concatenate((first, second, np.full(len(net), m)))
     values = np.concatenate((net, -net, named if facts is not None else np.zeros_like(net)))
-    for each in range(kinds):
-        here = np.flatnonzero(np.tile(kind == each, 3))
+    for index in range(kinds):
+        here = np.flatnonzero(np.tile(kind == index, 3))
         who, place = np.unique(rows[here], return_inverse=True)
         nets = csr_array((values[here], (place, columns[here])), shape=(len(who), m + 1))
-        out[each] = _product(nets, nets)
+        out[index] = _product(nets, nets)
     return out

@@ -150,9 +150,9 @@ def query_cap(m: int, failure: float) -> int:
     -----
     **Statistic.** Fix the answers: a tournament on the items, as every pair is asked at most once.
     Dividing m items by a uniform pivot takes m - 1 queries and leaves two lists whose pivots are
-    independent, of d and m - 1 - d items, d uniform among the scores of the tournament. Let G_m
-    be the largest E exp(t queries) over tournaments on m items. By Landau's theorem their scores
-    are majorised by 0, 1, ..., m - 1, the scores of a transitive one. So if
+    independent. They have d and m - 1 - d items, d uniform among the scores of the tournament. Let
+    G_m be the largest E exp(t queries) over tournaments on m items. By Landau's theorem their
+    scores are majorised by 0, 1, ..., m - 1, the scores of a transitive one. So if
     d -> G_d G_(m-1-d) is convex, its mean is largest there (Karamata), and
 
         G_m <= exp(t (m - 1)) (1 / m) sum over d < m of G_d G_(m-1-d).
@@ -275,9 +275,9 @@ def plan_aggregation(
 ) -> Plan:
     """Fix what is released from public numbers, or say why it cannot be had with these.
 
-    `share` is that of the Kemeny score, ``releases="pairs"`` keeps `auto` to releases that say
-    something about single pairs, and `partial` rankings may have ties and missing items;
-    `declared` is what was declared of these, for the record.
+    `share` is that of the Kemeny score. ``releases="pairs"`` keeps `auto` to releases that say
+    something about single pairs. `partial` rankings may have ties and missing items; `declared` is
+    what was declared of these, for the record.
 
     Notes
     -----
@@ -421,7 +421,7 @@ def cautions(release: Release) -> tuple[str, ...]:
     -----
     **Privacy.** Take m! unanimous data sets, one per order. A pure mechanism that finds the order
     of each with probability above 1/2 gives, on any one of them, each of the others at least
-    exp(-epsilon n) / 2: so epsilon n must be at least about log m! (packing).
+    exp(-epsilon n) / 2. So epsilon n must be at least about log m! (packing).
     """
     m, n, epsilon = len(release.sample.items), release.sample.nobs, release.epsilon
     if math.isinf(epsilon):

@@ -155,9 +155,9 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     of epsilon, which composes to (epsilon, delta) as well. Pair counts have the noise of
     :func:`privrank.privacy.netnoise.count_noise`, other side parts discrete Laplace noise of scale
     l1 sensitivity / share (:class:`privrank.privacy.sensitivity.UnitSensitivity`,
-    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the distributions of net wins and of
+    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`). The distributions of net wins and of
     the win matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
-    :func:`privrank.privacy.netnoise.cell_noise`; the worths of objective perturbation are covered
+    :func:`privrank.privacy.netnoise.cell_noise`. The worths of objective perturbation are covered
     by :func:`privrank.mechanisms.objective.draw_worths`. The ledger gets the zero-concentrated
     privacy of all parts too: a^2 / 2 of each pure one at a.
     """

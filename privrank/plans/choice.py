@@ -117,10 +117,10 @@ def choose_form(
     **Statistic.** For two worths that are equal, in units of the variance that independent answers
     would give their net wins, a fit has an interval of half width w(d) for the design effect d
     (:func:`_half_width`). The form of the least w(1.5)^2 w(D) is taken: 1.5 stands for an ordinary
-    survey, and D for one whose respondents, with questions spread evenly over the pairs, are of two
-    minds about one pair of items: all answers to either of them say so, which counts by half. The
-    second moments of all pairs keep to that pair what the largest design effect spreads to all.
-    Covariates and objective perturbation have one form.
+    survey. D stands for one whose questions are spread evenly over the pairs, and whose respondents
+    are of two minds about one pair of items. All answers to either of them say so, which counts by
+    half. The second moments of all pairs keep to that pair what the largest design effect spreads
+    to all. Covariates and objective perturbation have one form.
 
     Raises
     ------

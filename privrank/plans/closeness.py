@@ -230,7 +230,7 @@ def plan_details(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
     (:func:`privrank.plans.samples.plan_sample`). The totals of a group are the counts of its
     categories, or the sums of its items' ranks less one. A replaced unit moves the totals of its
     own group only, so noise that is epsilon-private for each group's totals is epsilon-private for
-    all of them together, and epsilon is spent once for all groups (parallel composition).
+    all of them together. Epsilon is spent once for all groups (parallel composition).
 
     Within the group: a choice that is replaced lowers one count and raises another, by 1 each, l1
     norm 2; a replaced ranking adds the difference of two permutations
@@ -327,19 +327,19 @@ def plan_comparison(
     their sample; who is in which sample is public, unless the sensitivity of `comparison` is
     that of secret labels. Of a respondent's rows one is drawn by an independent secret coin, so
     that what is private for one row each is private for respondents
-    (:func:`privrank.plans.samples.plan_sample`). The statistic moves by at most its
-    sensitivity at every re-labelling (:mod:`privrank.mechanisms.permutation`), the
-    re-labellings are secret and drawn without looking at the data, and the smoothed p-value is
-    private at its share (:mod:`privrank.mechanisms.closeness`); a decision in its place has a proof
-    of its own. The effect is the distance of two groups, and beside it, where a distance of 0 is
-    the null hypothesis, one number that the same re-labellings decide
+    (:func:`privrank.plans.samples.plan_sample`). The statistic moves by at most its sensitivity at
+    every re-labelling (:mod:`privrank.mechanisms.permutation`), and the re-labellings are secret
+    and drawn without looking at the data. The smoothed p-value is private at its share
+    (:mod:`privrank.mechanisms.closeness`). A decision in its place has a proof of its own. The
+    effect is the distance of two groups, and beside it, where a distance of 0 is the null
+    hypothesis, one number that the same re-labellings decide
     (:func:`privrank.mechanisms.closeness.null_threshold`). Each moves by at most the sensitivity at
-    every set of re-labellings; on a grid of a 1024th of it, floor, it gets discrete Laplace noise
+    every set of re-labellings. On a grid of a 1024th of it, floor, it gets discrete Laplace noise
     for 1026 steps in each: two floors differ by at most 1025, and one step allows for
     floating-point arithmetic. Given the re-labellings p-value and effect compose, and so they do
-    mixed over them. Totals by
-    group (:func:`privrank.plans.closeness.plan_details`) have noise of their own. Given the rows
-    that were drawn all compose to xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
+    mixed over them. Totals by group (:func:`privrank.plans.closeness.plan_details`) have noise of
+    their own. Given the rows that were drawn all compose to
+    xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
     """
     beside = {STATISTIC: effect_epsilon, DETAILS: details_epsilon}
     total, shares = shares_of(epsilon, delta, beside)

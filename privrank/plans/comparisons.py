@@ -137,9 +137,9 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     **Statistic.** At the epsilon e the noise of a release puts the variance a / e^2 into a score,
     but for its lattice. The sum of all such is least where e is proportional to the cube root of
     a, whatever they share. An error in a pair's count moves the expected wins of its items by its
-    product with F - 1/2; one in a group's answers by the mean score of an answer to any pair, in
-    which the F - 1/2 of an item's pairs are correlated by about 1/2. Cells share the errors of pair
-    counts.
+    product with F - 1/2. One in a group's answers moves them by the mean score of an answer to any
+    pair, in which the F - 1/2 of an item's pairs are correlated by about 1/2. Cells share the
+    errors of pair counts.
     """
     if not names:
         return {}
@@ -205,10 +205,10 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
 
     Net wins under every distribution, with the pair counts where these are not public; the win
     matrix, which holds them, under the two distributions it has; and objective perturbation. Left
-    out are those that the caller does, objective perturbation under a public design unless it is
-    asked for, and where the caller's ridge is too small for it or the distribution is one of
-    counts. Models with covariates release net wins, and the maximum likelihood of other links than
-    the logit takes more than these: only the non-private run has it.
+    out are those that the caller leaves out, and objective perturbation under a public design
+    unless it is asked for. It is left out, too, where the caller's ridge is too small for it or the
+    distribution is one of counts. Models with covariates release net wins, and the maximum
+    likelihood of other links than the logit takes more than these: only the non-private run has it.
     """
     design, method = request.design, request.method
     plain, plans = design.covariates is None, []
@@ -334,9 +334,9 @@ def predicted_error(request: Request, plan: Choice, total: float | None = None) 
     after the correction of the ridge's bias (1 - q^2)^2 (r I + v) / I^2 + q^4 s^2.
 
     The noise v holds that of net wins, of both cells of each pair or of the perturbed objective,
-    and that of released pair counts: an error in the count of a pair moves the expected wins of its
-    items by its product with F - 1/2 (:func:`_count_error`). What it costs to release anything
-    else is in the shares.
+    and that of released pair counts. An error in the count of a pair moves the expected wins of its
+    items by its product with F - 1/2 (:func:`_count_error`). What it costs to release anything else
+    is in the shares.
     """
     design, penalty = request.design, request.penalty
     score, m = _score(plan), len(design.items)

@@ -106,18 +106,18 @@ def plan_sample(
     unit by unit: units are numbered by their first rows, and a replaced respondent can move the
     numbers of all others, but not the distribution of their coins. For every outcome the two
     samples of one row per unit then differ in the replaced unit's row only, and in the order of the
-    units, on which nothing depends: statistics do not, and a bit that would gets the rows in an
-    order that is drawn uniformly and kept secret. So a guarantee for one row, mixed over the coins,
-    holds for the respondent. The order of the items is drawn without looking at the data. A
-    statistic is a whole number that one replaced row moves by at most its `sensitivity`, and
-    discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it
+    units, on which nothing depends. Statistics do not depend on it, and a bit that would gets the
+    rows in an order that is drawn uniformly and kept secret. So a guarantee for one row, mixed over
+    the coins, holds for the respondent. The order of the items is drawn without looking at the
+    data. A statistic is a whole number that one replaced row moves by at most its `sensitivity`.
+    Discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it
     (epsilon, delta)-private (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
     :func:`privrank.privacy.budget.pure_epsilon`). A random bit carries its own proof. Observations
     that the null rules out are counted apart where nothing is protected, at infinite epsilon, and
     only there. An effect is a second such statistic of the same rows with noise of its own, and the
-    two compose: their scales are those of shares of xi that add up to epsilon + effect_epsilon -
-    log(1 - delta) at most. The random number at the boundary of a rejection region is drawn without
-    looking at the data.
+    two compose. Their scales are those of shares of xi that add up to
+    epsilon + effect_epsilon - log(1 - delta) at most. The random number at the boundary of a
+    rejection region is drawn without looking at the data.
     """
     total, shares = shares_of(epsilon, delta, {EFFECT: None if effect is None else effect[1]})
     name, xi = query.name, shares[TEST]

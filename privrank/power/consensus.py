@@ -76,8 +76,8 @@ class AggregationPower(Power):
     ``excess=`` or ``width=``.
 
     Rankings are drawn from the model, released by the plan of a fit with its noise, and read by the
-    code that reads releases, so that what is predicted is what fits give, up to the Monte Carlo
-    error. Reports of pairs that do not connect all items, which a fit refuses, count as an order at
+    code that reads releases. So what is predicted is what fits give, up to the Monte Carlo error.
+    Reports of pairs that do not connect all items, which a fit refuses, count as an order at
     random, and as intervals of all ranks. An excess of which no draw has any is stated as that of
     half an exchange of neighbours in all draws.
 

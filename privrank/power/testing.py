@@ -54,8 +54,8 @@ class TestPower(Power):
     """The plan of a test: its effects are dispersions of rankings or distances.
 
     Of rankings an effect is the dispersion ``phi`` of the Mallows model that they follow, or those
-    of the smallest group: 1 where all orders are equally likely and 0 where all rankings are equal;
-    its centre is that of H0, if H0 has one. Of choices, and of rankings in place of `phi`, it is
+    of the smallest group: 1 where all orders are equally likely and 0 where all rankings are equal.
+    Its centre is that of H0, if H0 has one. Of choices, and of rankings in place of `phi`, it is
     the ``total_variation`` distance from H0, or of the smallest group from the others. The phi that
     is found is the closest to that of H0, on the side of 1, or on that of 0 where H0 is uniform.
     """
@@ -281,7 +281,7 @@ class IdentityPower(OneSamplePower):
     -----
     **Statistic.** As :class:`UniformityPower`. The alternatives to a Mallows model have its centre
     and another phi; those to probabilities have more of some categories, which make up half of the
-    mass: which ones is drawn for each sample, so that the order of the categories does not matter.
+    mass. Which ones is drawn for each sample, so that the order of the categories does not matter.
 
     Examples
     --------

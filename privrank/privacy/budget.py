@@ -215,12 +215,12 @@ class Ledger:
     covers it. A budget cannot be copied or pickled.
 
     `composed` is a report, which admits nothing. A release that is a-private without delta is
-    a^2 / 2 zero-concentrated private, Gaussian noise of scale w for l2 sensitivity s is
-    s^2 / (2 w^2), and these numbers rho add up, whatever each release is chosen to be after seeing
-    the earlier ones as long as the numbers themselves were fixed in advance. Their sum gives an
-    epsilon at a delta of the ledger's choice. Admitting a fit whenever either account has room
-    would let the results decide by which of the two the ledger stops, and where both can stop it
-    their deltas would add up: that is not proved here, so fits are admitted by basic composition.
+    a^2 / 2 zero-concentrated private, and Gaussian noise of scale w for l2 sensitivity s is
+    s^2 / (2 w^2). These numbers rho add up if they were fixed in advance, whatever each release is
+    chosen to be after seeing the earlier ones. Their sum gives an epsilon at a delta of the
+    ledger's choice. Admitting a fit whenever either account has room would let the results decide
+    by which of the two the ledger stops. Where both can stop it their deltas would add up. That is
+    not proved here, so fits are admitted by basic composition.
 
     **The table.** The claim rests on three facts about reading the table, deciding and adding a
     line. All three are what SQLite promises of a transaction.
@@ -233,11 +233,11 @@ class Ledger:
     process inherits, which knows nothing of later lines, adds none.
 
     *An added line stays.* Adding returns once the transaction is committed. With
-    ``synchronous = EXTRA`` its pages are on disk by then, and so is the removal of the journal
-    that could undo it, which FULL leaves to the file system (on macOS ``fullfsync`` sees to the
-    drive's cache). So noise is drawn only for what no later crash or power failure takes back. On
-    Windows a folder cannot be synchronised: there a power failure in the moments after a fit may
-    bring the journal back, and with it the ledger without that fit.
+    ``synchronous = EXTRA`` its pages are on disk by then. So is the removal of the journal that
+    could undo it, which FULL leaves to the file system (on macOS ``fullfsync`` sees to the drive's
+    cache). So noise is drawn only for what no later crash or power failure takes back. On Windows a
+    folder cannot be synchronised: there a power failure in the moments after a fit may bring the
+    journal back, and with it the ledger without that fit.
 
     *What was seen stays.* The object keeps the lines that it read or added, and refuses a file
     that does not begin with them: one that was put back to an earlier state, or in place of

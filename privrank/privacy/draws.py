@@ -65,11 +65,11 @@ def draw_rows(
     -----
     **Privacy.** Number t of a group is the hash of its names and t under the key, and nothing else
     is random. So for any key, and whatever the hash is, what is kept of a group is a function of
-    its own names and rows, in the order of their kinds: no other group, no place in a frame, no
+    its own names and rows, in the order of their kinds. No other group, no place in a frame, no
     part of one has a say. Groups whose names are equal draw alike and still apart.
 
     **Statistic.** Rows are numbered, kind after kind. Numbers of a group are drawn until the wanted
-    number of them differ. Nothing but how many differ decides when that ends, so if they are
+    number of them differ. Nothing but how many differ decides when that ends. So if they are
     uniform every permutation of a group's rows leaves the distribution of the drawn set as it is:
     all sets of that size are equally likely, and so are their complements. What is drawn is
     whichever is smaller, the rows that are kept or those that are left out; memory is needed for no
@@ -82,8 +82,8 @@ def draw_rows(
     last = np.flatnonzero(np.diff(group, append=-1))
     ends = np.cumsum(size)
     total = np.diff(ends[last], prepend=0)
-    kept = np.minimum(total, min(most, 2**62))
-    few = np.minimum(kept, total - kept)
+    number = np.minimum(total, min(most, 2**62))
+    few = np.minimum(number, total - number)
     # the groups of which some rows and not all are kept, and what names them
     busy = np.flatnonzero(few)
     words = np.column_stack([name[last[busy]].astype(np.uint64) for name in names])
@@ -100,11 +100,11 @@ def draw_rows(
         tried = tried + missing
         drawn = np.sort(np.concatenate((drawn, fresh)))
         drawn = drawn[np.diff(drawn, prepend=-1) > 0]
-        found = np.searchsorted(start + rows, drawn, side="right")
-        missing = wanted - np.bincount(found, minlength=len(busy))
+        owner = np.searchsorted(start + rows, drawn, side="right")
+        missing = wanted - np.bincount(owner, minlength=len(busy))
     taken = np.bincount(np.searchsorted(ends, drawn, side="right"), minlength=len(size))
     place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
-    return np.where((few == kept)[place], taken, size - taken)
+    return np.where((few == number)[place], taken, size - taken)
 
 
 def draw_orders(rows: int, columns: int, rng: np.random.Generator | None) -> IntArray:

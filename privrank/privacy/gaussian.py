@@ -79,12 +79,12 @@ def lattice_delta(scale: float, epsilon: float, coordinates: int, reach: int = 1
 
     Notes
     -----
-    **Privacy.** The distribution is log-concave, so the set that tells it from itself moved by d >=
-    0 best is a half-line, and P(X <= c) - e^epsilon P(X <= c - d) grows with d for every c: a
+    **Privacy.** The distribution is log-concave, so the set that tells it from itself moved by
+    d >= 0 best is a half-line. P(X <= c) - e^epsilon P(X <= c - d) grows with d for every c, so a
     smaller move is dominated by a larger one at every epsilon, hence in every composition. The
-    distribution is symmetric too. So let all D counts go up by r. The privacy loss at noise x is r
-    (2 S + r D) / (2 scale^2) with S the sum of the x_k, and delta = E max(0, 1 - exp(epsilon -
-    loss)).
+    distribution is symmetric too. So let all D counts go up by r. The privacy loss at noise x is
+    r (2 S + r D) / (2 scale^2) with S the sum of the x_k, and delta = E
+    max(0, 1 - exp(epsilon - loss)).
 
     S is nearly discrete Gaussian with scale tau = scale sqrt(D): by |x|^2 = s^2 / D +
     |x - s / D|^2 its mass at s is exp(-s^2 / (2 tau^2)) times the sum of exp(-|y|^2 / (2

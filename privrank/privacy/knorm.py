@@ -129,8 +129,8 @@ class CubeNoise:
     -----
     **Privacy.** The K-norm mechanism with B_k = {-k..k}^D, so that moving each
     coordinate by at most s is s steps: the loss is at most s (rate + 2^-26). It is pure. All D
-    pair counts of a sample change by at most 1 each when a ranking is replaced, all of them when
-    it is reversed; so s = 1, and s / rate is tight but for the 2^-26.
+    pair counts of a sample change by at most 1 each when a ranking is replaced, all of them when it
+    is reversed. So s = 1, and s / rate is tight but for the 2^-26.
 
     **Statistic.** Each coordinate has variance E R (R + 1) / 3, for small rates about
     (D + 1) (D + 2) / (3 rate^2), where independent discrete Laplace noise of the same privacy
@@ -187,18 +187,18 @@ class PermutohedronNoise:
     Notes
     -----
     **Privacy.** The Borda totals are sums of rank vectors. Replacing one ranking adds the
-    difference of two vertices of the permutohedron, and the convex hull of these differences is
-    K, twice the centred permutohedron: the sum of the segments [-1, 1] v_e over the pairs
+    difference of two vertices of the permutohedron, and the convex hull of these differences is K,
+    twice the centred permutohedron. K is the sum of the segments [-1, 1] v_e over the pairs
     e = (i, j), v_e = e_i - e_j (once the permutohedron would leave the reversal of a ranking
     outside, and spend 2 epsilon). Take B_k = {x integer, sum 0: x + t g in k K for small t > 0},
     with g a fixed generic direction. x in B_k and d in K give x + d + t g in k K + K = (k + 1) K.
-    The totals are multiplied by L, the fineness, so that one ranking moves them by L d, which is
-    L steps: the loss is at most L (rate + 2^-26). All is integer arithmetic; nothing is
-    idealised. A fair coin turns the noise round, which makes it symmetric.
+    The totals are multiplied by L, the fineness, so that one ranking moves them by L d, which is L
+    steps: the loss is at most L (rate + 2^-26). All is integer arithmetic; nothing is idealised. A
+    fair coin turns the noise round, which makes it symmetric.
 
-    **Counting.** K is tiled by the translates, one for each spanning tree T of the complete graph,
-    of the sum of the segments [-1, 1] v_f, f in T (the regular tiling of a zonotope for generic
-    heights; every tile has determinant 1). So B_k has (2 k)^(m-1) points in each of the m^(m-2)
+    **Counting.** K is tiled by translates of sums of the segments [-1, 1] v_f, f in T, one for each
+    spanning tree T of the complete graph. (This is the regular tiling of a zonotope for generic
+    heights; every tile has determinant 1.) So B_k has (2 k)^(m-1) points in each of the m^(m-2)
     tiles, and a uniform point is a uniform tree and a uniform point of its half-open tile. As the
     fineness grows the distribution is the K-norm mechanism's: Gamma(m, 1 / epsilon) times a uniform
     point of K.
@@ -235,7 +235,7 @@ class PermutohedronNoise:
 
         The unit moves the totals by `steps` times a point of K: one ranking by one. The fineness
         is the least multiple of the steps' denominator by a power of two that makes the rate at
-        most 1 / 16: drawing a whole radius then adds less than 1 / (16 m) of its mean.
+        most 1 / 16. Drawing a whole radius then adds less than 1 / (16 m) of its mean.
         """
         if math.isinf(epsilon):
             return cls(items, math.inf, 1)
@@ -307,9 +307,10 @@ def spanning_tree(word: IntArray, items: int) -> IntArray:
 def tree_point(parent: IntArray, steps: NDArray[Any], radius: int) -> NDArray[Any]:
     """Return the point of `radius` times K with these coordinates in the tile of a tree.
 
-    Given in the last axis the parents of the items 0..m - 2 in a tree whose root is item m - 1, and
-    the coordinate of the edge from each to its parent: whole numbers in -radius..radius - 1 for a
-    lattice point, else numbers between -radius and radius. The entries of the point sum to 0.
+    The last axis of `parent` has the parents of the items 0..m - 2 in a tree whose root is item
+    m - 1. That of `steps` has the coordinate of the edge from each to its parent. Coordinates are
+    whole numbers in -radius..radius - 1 for a lattice point, else numbers between -radius and
+    radius. The entries of the point sum to 0.
 
     Notes
     -----
@@ -318,7 +319,7 @@ def tree_point(parent: IntArray, steps: NDArray[Any], radius: int) -> NDArray[An
     lifted zonotope with a normal y that has y_a - y_b = h_f on T: every other pair e stands at
     the end sign(y_i - y_j - h_e), the sign with which the largest edge of its cycle enters. As
     g = (1, 2, 4, ..., -sum) has a positive sum over every set of items without the last one, each
-    coordinate of g along an edge towards the root is positive: the half-open tile takes
+    coordinate of g along an edge towards the root is positive. So the half-open tile takes
     -radius..radius - 1.
     """
     shape, m = np.shape(parent)[:-1], np.shape(parent)[-1] + 1

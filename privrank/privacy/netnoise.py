@@ -1,6 +1,6 @@
 """Noise for net wins: Laplace on vectors that sum to zero, and the other distributions they take.
 
-Every comparison adds 1 to the net wins of one item and takes 1 from another's, so the nets of two
+Every comparison adds 1 to the net wins of one item and takes 1 from another's. So the nets of two
 neighbours differ by a vector that sums to zero, and noise need not hide what cannot change. A
 distribution is calibrated for the differences between neighbours that `sensitivity.UnitSensitivity`
 bounds, on a lattice of 1 / fineness of a net win; `plans.choice` compares what the distributions
@@ -10,7 +10,7 @@ cost.
 noise of one of these distributions, and a unit's answers lie in one group, the whole spends what
 one vector does. A unit that stays in its group changes one vector by at most the bound. One that
 moves takes its own net u out of one vector and puts a net v into another. Every bound used here is
-that of twice a unit's net in a norm, so u and v each have at most half of it: losses of pure
+that of twice a unit's net in a norm, so u and v each have at most half of it. Losses of pure
 distributions add up to no more than epsilon (the whole-number sensitivities below are even). For
 Gaussian noise (u, v) is one vector with |(u, v)| = sqrt(|u|^2 + |v|^2), at most sqrt(1/2) of the
 bound, on 2 m coordinates, for which it is certified.
@@ -257,7 +257,7 @@ def cell_noise(
     Notes
     -----
     **Privacy.** Discrete Laplace noise of scale l1 / epsilon is epsilon-private for a statistic
-    that one unit moves by l1 (:class:`privrank.privacy.noise.DiscreteLaplace`); Gaussian noise has
+    that one unit moves by l1 (:class:`privrank.privacy.noise.DiscreteLaplace`). Gaussian noise has
     the delta of :func:`privrank.privacy.gaussian.integer_delta` at the distance l2, in at most
     twice as many coordinates as a table has cells: a unit that moves to another group changes two.
     The distances are those of `sensitivity`.

@@ -6,12 +6,12 @@ be published: whoever holds the seed subtracts the noise.
 
 **Exactness.** Every random decision of secure noise is a coin: heads where U < p, with U uniform on
 [0, 1] and p known to any number of binary digits. The digits of U are random bits. They are taken
-until they differ from those of p, which settles the coin: 16 or 32 of them at first, in vectors,
-and 64 more at a time for the few coins that these leave open. All probabilities are 1 / (e^x + c)
-with a rational x >= 0 and c = 0 or 1. Their digits come from `digits`, whole numbers with a proved
-error, so each coin has the probability p exactly. What is drawn has no largest value: numbers
-beyond 2^62 are Python integers, in arrays of objects. Given random bits that are independent and
-fair, the distributions hold exactly.
+until they differ from those of p, which settles the coin. There are 16 or 32 of them at first, in
+vectors, and 64 more at a time for the few coins that these leave open. All probabilities are
+1 / (e^x + c) with a rational x >= 0 and c = 0 or 1. Their digits come from `digits`, whole numbers
+with a proved error, so each coin has the probability p exactly. What is drawn has no largest value:
+numbers beyond 2^62 are Python integers, in arrays of objects. Given random bits that are
+independent and fair, the distributions hold exactly.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def digits(x: Fraction, bits: int, one: int) -> int:
     exponential, the sum and the last quotient are each rounded correctly to P decimal digits, by a
     relative 10^(1-P) / 2 at most. As x e^-x < 1/2 the first two move y by less than 10^(1-P), and p
     changes by no more than y does; the others move p by less than 10^(1-P). Cutting p after P
-    decimals adds 10^-P. So the whole number n below is off by less than 50 of 10^P p, and where
-    both ends of that interval have the same floor it is the one wanted. e^x is irrational but at x
-    = 0, so a larger P always ends the search. From x = bits on the floor is 0, as e > 2.
+    decimals adds 10^-P. So the whole number n below is off by less than 50 of 10^P p. Where both
+    ends of that interval have the same floor it is the one wanted. e^x is irrational but at x = 0,
+    so a larger P always ends the search. From x = bits on the floor is 0, as e > 2.
     """
     if x == 0:
         return (1 << bits) // (1 + one)

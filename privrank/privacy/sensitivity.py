@@ -11,9 +11,9 @@ half wins when ties are allowed, so there it is stored doubled. Gradients are th
 one answer, g (e_i - e_j) with |g| bounded; for the logistic log-loss |g| < 1.
 
 The proofs use one picture: the answers of a unit are oriented edges of a graph on the items, and
-`net` is the sum of the edge vectors e_i - e_j. For any set S of items the edges inside S cancel,
-so sum over S of net is at most the number of edges that leave S; over distinct pairs that is at
-most q (m - q) for |S| = q, hence at most ``floor(m^2 / 4)``, the largest cut.
+`net` is the sum of the edge vectors e_i - e_j. For any set S of items the edges inside S cancel, so
+sum over S of net is at most the number of edges that leave S. Over distinct pairs that is at most
+q (m - q) for |S| = q, hence at most ``floor(m^2 / 4)``, the largest cut.
 
 References: derivations follow Cai, Chakraborty and Wang (2023), Proposition 2.1, with the
 constants made tight.
@@ -115,12 +115,12 @@ class UnitSensitivity:
     def _star(self, edges: int) -> int:
         """Return max |sum of `edges` distinct oriented edges|^2 (an upper bound in between).
 
-        A star has e^2 + e for e edges, and no graph more: nets are at most degrees, whose squares
-        sum to deg u + deg v over the edges (u, v), at most e + 1 each. A transitive round robin has
-        net m-1, m-3, ..., 1-m, whose squares sum to m (m^2 - 1) / 3; no tournament exceeds it, nor
-        does a part of one, whose net is a mean of those of tournaments. For m - 1 < e < pairs the
-        smaller of the two and of m e bounds the maximum: |B s|^2 <= |BB'| |s|^2, and the Laplacian
-        BB' of a graph on m items has norm at most m.
+        A star has e^2 + e for e edges, and no graph more. For nets are at most degrees, whose
+        squares sum to deg u + deg v over the edges (u, v), at most e + 1 each. A transitive round
+        robin has net m-1, m-3, ..., 1-m, whose squares sum to m (m^2 - 1) / 3; no tournament
+        exceeds it, nor does a part of one, whose net is a mean of those of tournaments. For
+        m - 1 < e < pairs the smaller of the two and of m e bounds the maximum: |B s|^2 <= |BB'|
+        |s|^2, and the Laplacian BB' of a graph on m items has norm at most m.
         """
         edges = min(edges, self.pairs)
         m = self.items
@@ -247,7 +247,7 @@ class UnitSensitivity:
         """l2 sensitivity of the win matrix, in half wins if `ties`, else in wins.
 
         The cells of a unit are not negative, so two units' difference is no longer than the two
-        side by side: over distinct pairs each is a sum of `rows` cells of at most 1, two halves
+        side by side. Over distinct pairs each is a sum of `rows` cells of at most 1, two halves
         being shorter; repeated pairs may all fall into one cell. Reversing every answer attains it.
         """
         longest = 2 * self.effective_rows if self.distinct else 2 * self.rows**2
@@ -258,7 +258,7 @@ class UnitSensitivity:
 
         With G = `slope` and kappa = `reversal` as in :class:`LossBounds`, an edge that one of two
         units has carries at most G in the difference of their gradients, an edge of both at most
-        kappa; the l1 norm is at most twice the weight that crosses a cut. Outcome adjacency: the
+        kappa. The l1 norm is at most twice the weight that crosses a cut. Outcome adjacency: the
         edges are the same, so 2 kappa min(rows, cut). Replacement: with x edges of one unit only
         and s shared ones across the cut, x + 2 s <= 2 rows and x + s <= cut; as G <= kappa <= 2 G
         the weight G x + kappa s is largest where edges are shared only as far as the cut is too
@@ -330,13 +330,13 @@ class RankingSensitivity:
 def _row_loss(lam: float, gamma: float, items: int) -> float:
     """Privacy loss of objective perturbation for one replaced comparison.
 
-    The released minimiser theta and the noise w = -grad L(theta) - gamma theta are in bijection,
-    so at a fixed theta the log density ratio is (|w'|_1 - |w|_1) / lam plus the log ratio of the
+    The released minimiser theta and the noise w = -grad L(theta) - gamma theta are in bijection. So
+    at a fixed theta the log density ratio is (|w'|_1 - |w|_1) / lam plus the log ratio of the
     Hessian determinants. Let q = |g| for the removed answer. Its part of the first term is at most
     2 q / lam and, because h = q (1 - q) for the logistic loss, det H / det H' is at most
-    1 + 2 q (1 - q) / gamma (rank one over a matrix of at least gamma; the answer put in only
-    raises det H'). The answer put in adds at most 2 / lam; on two items it shares the removed
-    one's pair, and a reversal costs no more than a removal does at q = 1.
+    1 + 2 q (1 - q) / gamma (rank one over a matrix of at least gamma; the answer put in only raises
+    det H'). The answer put in adds at most 2 / lam; on two items it shares the removed one's pair,
+    and a reversal costs no more than a removal does at q = 1.
 
     The bound is concave in q; its stationary point solves
     2 q^2 + (2 lam - 2) q - (gamma + lam) = 0, and lies beyond 1 exactly when gamma >= lam: then
@@ -375,8 +375,8 @@ def objective_loss(
     the same edges: B <= B' + C with C of the same rank and of the trace 2 c `asymmetry`, which
     takes the place of kappa_2.
     For the logistic loss the bound is also at most `rows` times the loss of one replaced
-    comparison (group privacy), which is smaller than the sum of the two suprema; that a ridge of
-    at least lam makes the determinant free holds there and for no other loss or unit.
+    comparison (group privacy), which is smaller than the sum of the two suprema. That a ridge of at
+    least lam makes the determinant free holds there and for no other loss or unit.
 
     References
     ----------

@@ -26,18 +26,18 @@ not: epsilon_1 + epsilon_2 = epsilon. If q is D, no replacement is needed and ep
 
 *Exponential mechanism.* An order is drawn with probability proportional to exp(-rate score).
 Replacing one unit changes each score by at most L D, so numerator and normaliser each change by a
-factor of at most exp(rate L D): the draw is epsilon-private at rate = epsilon / (2 L D). This
+factor of at most exp(rate L D). The draw is epsilon-private at rate = epsilon / (2 L D). This
 assumes idealised arithmetic.
 
 Reference: https://arxiv.org/abs/2112.14652.
 
 **Yan, Li and Liu (2020)**, LDP-KwikSort, compare with a central DP-KwikSort. Corrected it is
-``method="kwiksort-hay"``: KwikSort with a noisy count C_uv for each comparison, at most q of them;
-lists that are not divided when q is used up are left in the random order of the pivots (Hay,
+``method="kwiksort-hay"``: KwikSort with a noisy count C_uv for each comparison, at most q of them.
+Lists that are not divided when q is used up are left in the random order of the pivots (Hay,
 Elagina and Miklau, 2017). What is wrong in the paper is listed in docs/papers/yll20.md.
 
 *Privacy.* As for Algorithm 1: at most q counts are asked for on any data, each moved by at most L
-when a unit is replaced, so discrete Laplace noise of scale q L / epsilon makes the transcript
+when a unit is replaced. So discrete Laplace noise of scale q L / epsilon makes the transcript
 epsilon-private. The order is a function of it and of the pivots.
 
 References: https://arxiv.org/abs/1908.04486; Hay, Elagina and Miklau (2017), Differentially private
@@ -102,8 +102,8 @@ def noisy_kwiksort(
 def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntArray:
     """Return one draw of an order with probability proportional to exp(-rate score).
 
-    Given a pair matrix of at most about 20 items (memory and time grow like 2^m), a rate of at
-    least 0, and independent uniform numbers in [0, 1) from the caller's source of noise: one per
+    Given are a pair matrix of at most about 20 items (memory and time grow like 2^m) and a rate of
+    at least 0. Independent uniform numbers in [0, 1) are from the caller's source of noise: one per
     place, the last place first.
 
     Notes

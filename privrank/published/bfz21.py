@@ -2,7 +2,7 @@
 
 Their tests of uniformity of n rankings (k there) of m items, reached by ``method=`` alone:
 ``"two-sample"`` is 2SAMP, ``"laplace"`` the sum of squares of UNIF with the noise of their
-Algorithm 4, ``"mallows"`` the MA of their experiments made two-sided, and ``"truncated"`` and
+Algorithm 4, ``"mallows"`` the MA of their experiments made two-sided. ``"truncated"`` and
 ``"bucket"`` are TRUNC (Algorithm 3) and BUNIF as corrected here. Notation: d = floor(m / 2)
 disjoint random pairs of items, S_p the sum of the n signs of pair p, Y = sum_p S_p^2 / n; their
 delta is the level `alpha`, and mu = tanh(m theta / 16) the bias of a pair m / 8 places apart.
@@ -199,7 +199,7 @@ class Buckets:
     """A one-bit test by the share of buckets of rankings whose own test rejects.
 
     BUNIF as corrected. With probability
-    `alpha` it answers by a fair coin; else it rejects with the share of `count` buckets in which
+    `alpha` it answers by a fair coin. Else it rejects with the share of `count` buckets in which
     the exact test of the sum of squared pair counts rejects at level alpha / (2 (1 - alpha)).
     Whoever releases the bit deals the rankings at random: a secret uniform permutation puts them in
     a row, and the ranking in place l of it is in bucket l modulo `count`.
@@ -218,7 +218,7 @@ class Buckets:
     **Privacy.** Unit and neighbours: replace one ranking, or one respondent with all their rows.
     No place in the data may decide the bucket: a respondent whose first row is moved takes another
     place and shifts all who come after. So couple the permutations of neighbours, which do not
-    depend on the data: every unit but the replaced one gets the same place in both, wherever it
+    depend on the data. Every unit but the replaced one gets the same place in both, wherever it
     stands in the two frames, and the replaced unit the place that is left. Both permutations are
     then uniform, and for every outcome the buckets differ in one ranking, which moves the share by
     at most 1 / count. The probability to reject is the mean over the outcomes: it also moves by at

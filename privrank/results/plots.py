@@ -1,10 +1,10 @@
 """Figures from result tables; matplotlib is imported when a figure is drawn.
 
 Released numbers only. Every function is given a table or numbers of a result (`frame` is that of
-its ``to_frame()`` unless it says otherwise), the significance level `alpha` of its bars, and a
-`caption`, the guarantee, which becomes the title. It draws into ``ax=`` and returns the figure.
-Titles and labels are broken where the axes end. The title is the one that ``ax.set_title`` sets: a
-user's takes its place, and axes that have one keep it.
+its ``to_frame()`` unless it says otherwise), and the significance level `alpha` of its bars. A
+`caption`, the guarantee, becomes the title. It draws into ``ax=`` and returns the figure. Titles
+and labels are broken where the axes end. The title is the one that ``ax.set_title`` sets: a user's
+takes its place, and axes that have one keep it.
 """
 
 from __future__ import annotations

@@ -305,9 +305,9 @@ class PooledResult:
         DataFrame
             One row per pair, ``item1`` and ``item2``. Of worths their ``difference`` and the
             ``probability`` that item1 is preferred, of which ``lower`` and ``upper`` are the
-            interval (with ties ``preferred_plus_half_ties``, to which half that of a tie is added);
-            of rankings the ``fraction`` that places item1 before item2. ``std_err``, and
-            ``pvalue`` for equal items.
+            interval (with ties ``preferred_plus_half_ties``, to which half that of a tie is added).
+            Of rankings the ``fraction`` that places item1 before item2. ``std_err``, and ``pvalue``
+            for equal items.
         """
         stated, (first, second) = self._stated(True, alpha), np.triu_indices(len(self.items), 1)
         names = np.array(self.items, dtype=object)

@@ -27,7 +27,8 @@ has its own estimates in it, and its shrinkage.
 **Intervals** are Wald's with Student's t. Its degrees of freedom are Satterthwaite's for sampling
 variances that are estimated, and such as give t the excess kurtosis k of the noise: 4 + 6 / k. As t
 is not brought back to variance 1, and its tail is heavier than the exponential one of the noise,
-intervals are wider than the noise asks for: by a tenth where there is hardly any sampling error.
+intervals are wider than the noise asks for. They are wider by a tenth where there is hardly any
+sampling error.
 
 **Q** is Cochran's, over its degrees of freedom beside an F distribution, whose second degrees of
 freedom come from the same two sources: chi-squared where noise is normal and variances are known.
@@ -90,7 +91,7 @@ class Source:
     ----------
     at : callable
         From a point, shape (blocks, p), to the residual there, observed less expected, of this
-        shape; and to four matrices by block: the slope of what is expected, the covariance of the
+        shape. And to four matrices by block: the slope of what is expected, the covariance of the
         residual by sampling as measured, the least that this can be, and that by privacy noise.
     freedom : ndarray, shape (blocks,)
         Degrees of freedom with which the sampling covariance is known, infinite if it is given.

@@ -359,8 +359,8 @@ class TopKResult(Result):
     def _opponent_words(self) -> list[str]:
         """Return a warning where other opponents could move a win rate by its standard error.
 
-        An item that met some opponents more often than others by a share s of its comparisons has
-        a win rate that is off by s times the spread of its probabilities to win against them.
+        An item may have met some opponents more often than others, by a share s of its comparisons.
+        Its win rate is off by s times the spread of its probabilities to win against them.
         """
         if sum(len(part) > 1 for part in self._facts().components) > 1:
             return []  # of items that are not compared with each other nothing is said at all

@@ -1,6 +1,6 @@
 """Argument checks: one clear sentence each, naming argument, rule and remedy.
 
-A message may quote what the caller wrote in the call, a word or a number, by :func:`quoted`; it
+A message may quote what the caller wrote in the call, a word or a number, by :func:`quoted`. It
 never quotes a cell of the data, also not where data were passed in the place of a word.
 """
 

@@ -159,7 +159,7 @@ def rank(matrix: FloatArray) -> int:
 def square_root(matrix: FloatArray) -> FloatArray:
     """Return a square root R of a covariance, R R' = matrix, whatever the units of its variables.
 
-    The symmetric one, in units of standard deviations: unlike its eigenvectors, which are anything
+    The symmetric one, in units of standard deviations. Unlike its eigenvectors, which are anything
     in the space of equal eigenvalues, it does not depend on the library or the processor, and so
     neither do p-values that are simulated with it.
     """

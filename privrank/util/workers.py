@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -26,18 +25,6 @@ def progress(label: str, total: int) -> Any:
     # disable=None: nothing is shown but on a terminal
     options: dict[str, Any] = {"leave": False, "miniters": 1, "disable": None, "delay": PATIENCE}
     return tqdm(desc=label, total=total, **options)
-
-
-def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> list[T]:
-    """Return what a function returns of each of some things, several at a time by as many cores."""
-    from joblib import Parallel, delayed
-
-    rest = iter(things)
-    ahead = list(islice(rest, 2))
-    if len(ahead) < 2:
-        return list(map(function, ahead))
-    jobs = (delayed(function)(thing) for thing in chain(ahead, rest))
-    return list(Parallel(n_jobs=-1, prefer="threads", pre_dispatch="n_jobs")(jobs))
 
 
 @dataclass(frozen=True, slots=True)

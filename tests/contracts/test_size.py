@@ -35,6 +35,8 @@ WORDS = {
 }
 # Of ordinary words only their use as a name is meant.
 NAMES_ONLY = {"chance", "told", "away", "near"}
+# Participles and pronouns say what was done to a value, not what it is.
+NO_NOUNS = {"found", "asked", "each", "kept"}
 
 
 @cache
@@ -84,6 +86,34 @@ def test_words_are_those_of_the_field(word):
             if wrong:
                 found.append(f"{path.relative_to(ROOT)}:{token.start[0]}: {token.string[:60]}")
     assert not found, f"say {WORDS[word]}: {found}"
+
+
+def named_elsewhere(node):
+    """Names in a node that others read: fields, and the settings that an archive passes by name."""
+    if isinstance(node, ast.ClassDef):
+        return [field.target for field in node.body if isinstance(field, ast.AnnAssign)]
+    if isinstance(node, ast.FunctionDef) and node.name == "infer":
+        return node.args.kwonlyargs
+    return []
+
+
+def test_values_are_named_by_nouns():
+    wrong, bound = [], 0
+    for path in FILES:
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        public = {name for node in nodes for name in named_elsewhere(node)}
+        for node in nodes:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                name = node.id
+            elif isinstance(node, ast.arg):
+                name = node.arg
+            else:
+                continue
+            bound += 1
+            if name in NO_NOUNS and node not in public:
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {name}")
+    assert bound > 5_000
+    assert not wrong, f"name the value by what it is: {wrong}"
 
 
 def test_the_glossary_is_in_order():

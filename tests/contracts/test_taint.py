@@ -21,6 +21,7 @@ import chain
 # Loops that keep nothing of their arrays.
 KERNELS = {
     "fixedpoint.stationary_direction",
+    "hashing.siphash",
     "rankings.discordance_counts",
     "rankings.insertion_codes",
     "rankings.insertion_ranks",
