@@ -30,7 +30,7 @@ import pandas as pd
 from study import asked, least, most, table
 
 import privrank as pr
-from privrank import aggregation, btl
+from privrank import btl
 from privrank.hypotheses.tails import simulated
 from privrank.release.names import NET, PAIR_COUNTS, PAIRS, TOTALS, WINS
 from privrank.release.release import Release
@@ -223,7 +223,7 @@ def fits(rng: np.random.Generator, cell: Cell) -> list:
             data = totals(votes(rng, cell, k)) if fresh else data
             base = template(cell.kind, n, epsilon)
             exact = {name: data[name] for name in data if name in base.parts}
-            found.append(aggregation.infer(noisy(rng, base, exact)))
+            found.append(pr.PrivateRankAggregation.from_release(noisy(rng, base, exact)))
     return found
 
 

@@ -6,7 +6,7 @@ Per comparison with outcome y (1, a tie 1/2, or 0) and difference of worths t:
   are sufficient for it under every link, and the slope has mean 0 at the true worths. So the
   minimiser is consistent, with sandwich H^-1 J H^-1, H and J the Laplacians of F' and F (1 - F).
 - **log-loss** -y log F(t) - (1 - y) log F(-t), slope k(t) (F - y) with k = F' / (F (1 - F)): that
-  of maximum likelihood, with information i = F'^2 / (F (1 - F)); it needs the wins of every pair.
+  of maximum likelihood, with information i = F'^2 / (F (1 - F)). It needs the wins of every pair.
 """
 
 from __future__ import annotations
@@ -202,10 +202,10 @@ class EdgeLoss:
         What is left of the worths is bounded by `radius` times ``far``. Beyond ``straight`` the
         loss is a line: an offset is cut off where no difference comes back from there.
 
-        Rounding the offset, what is left and their sum t moves t by 2 u |t| and 8 u radius far. As
-        |t| times the curvature is below the bound of the slope, and far / 28, the unit of a
-        distribution with exponential tails, times the curvature as well, the slope moves by 2 + 2^8
-        radius unit roundoffs of its bound.
+        Rounding the offset, what is left and their sum t moves t by 2 u |t| and 8 u radius far. The
+        curvature times |t| is below the bound of the slope, and so is the curvature times far / 28,
+        the unit of a distribution with exponential tails. So the slope moves by 2 + 2^8 radius unit
+        roundoffs of its bound.
         """
         end = self.straight + 8.0 * radius * self.far
         offset = np.clip(offset, -end, end)

@@ -191,7 +191,7 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
     F(d) = 1/2 - (1 / 2 pi) int_0^pi Im[cf(t) exp(-i t (d + 1/2))] / sin(t / 2) dt. The midpoint
     rule with N points on the circle errs by no more than P(|D - d| >= N) (the kernel is a square
     wave). So N is the half width of D plus the offset of d. The sum ends where the characteristic
-    function is negligible for good; its modulus falls on (0, pi / (m - 1)], because that of each
+    function is negligible for good. Its modulus falls on (0, pi / (m - 1)], because that of each
     V_j is the root of a sum of p_k cos(k t) with p_k >= 0 and k < m.
     """
     d = np.atleast_1d(np.floor(np.asarray(distance, dtype=float)))
@@ -238,7 +238,7 @@ def uniform_sum(m: int, copies: int, origin: int, cell: int) -> tuple[IntArray, 
     On a circle of N points P(X = x) = (1 / N) sum_k cf(t_k) exp(-i t_k x), t_k = 2 pi k / N, to
     within P(X outside a window of N points): X is sub-Gaussian with its own variance. Summing over
     the h points of a cell multiplies a term by h sinc(h t_k / 2 pi) / sinc(t_k / 2 pi) and turns
-    it to the middle of the cell; the inverse transform then runs over N / h cells.
+    it to the middle of the cell. The inverse transform then runs over N / h cells.
     """
     from scipy.fft import irfft, next_fast_len
 

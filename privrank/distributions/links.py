@@ -337,8 +337,8 @@ def _checked(link: Link) -> _Own:
             f"finite numbers of the shape of their argument."
         )
     scale = 0.25 / max(float(values[1][2]), 1e-300)  # 1 for the logistic distribution
-    # A symmetric log-concave distribution has F(-t) <= exp(-2 F'(0) t) / 2: at 10^4 times its
-    # scale it is far below the least tail, and one that is not has a heavier tail.
+    # A symmetric log-concave distribution has F(-t) <= exp(-2 F'(0) t) / 2: at 10^4 times its scale
+    # it is far below the least tail. One that is not log-concave has a heavier tail.
     edge = _tail(link.cdf, LEAST_TAIL, 1e4 * scale)
     with np.errstate(all="ignore"):
         _check_conditions(link, scale, edge)

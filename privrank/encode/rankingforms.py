@@ -80,7 +80,7 @@ def as_rankings(
     missing : {"refuse", "bottom", "random"}
         What to do with items that have no rank: refuse the frame; put them after the ranked ones,
         in an order drawn uniformly at random; or put them in uniformly random places among the
-        ranked ones, whose order is kept (their ranks may leave gaps; only the order counts).
+        ranked ones. The order of these is kept (their ranks may leave gaps; only the order counts).
     rng : numpy.random.Generator, optional
         Source of the random orders in studies; by default, random bits of the operating system.
 

@@ -197,7 +197,7 @@ def interval_from(
     choice moves S by at most Delta, so by McDiarmid's inequality P(S - E S >= t) and
     P(S - E S <= -t) are at most exp(-2 t^2 / (n Delta^2)). The noise L, in the unit of S, is
     independent, so P(S + L - E S >= u) <= E exp(-2 ((u - L)+)^2 / (n Delta^2)), with the mean over
-    L summed in bins; so is the other tail. With u the least number where it is at most alpha / 2
+    L summed in bins. So is the other tail. With u the least number where it is at most alpha / 2
     and T the released statistic, T - u <= tau + beta(tau) and T + u + step >= tau hold but with
     probability alpha / 2 each: the released value is that of S + L, rounded down by less than a
     step. tau + beta(tau) rises, so the first is tau >= low. This is shorter than bounding the
@@ -381,10 +381,10 @@ def corrected_distance(observed: float, n: int, p: Probabilities) -> float:
     Notes
     -----
     e = sum_x E|M_x - n p_x| / 2 n is exact: with j = floor(n p) + 1 the mean deviation of a
-    binomial count M is 2 j (1 - p) P(M = j) (De Moivre). Between T - e, which is too small on
-    average, as E T <= tau + e nearly, and T, which is too large, the root of squares is right if
-    all cells differ by about their own scatter. Its mean error was -.07 to .07 where that of T went
-    up to .33 (4,000 samples each, without noise). That was over 2 to 900 categories, 100 to 1,000
+    binomial count M is 2 j (1 - p) P(M = j) (De Moivre). On average T - e is too small, as
+    E T <= tau + e nearly, and T is too large. Between them the root of squares is right if all
+    cells differ by about their own scatter. Its mean error was -.07 to .07 where that of T went up
+    to .33 (4,000 samples each, without noise). That was over 2 to 900 categories, 100 to 1,000
     choices, uniform and Zipf nulls and distances of .05 to .3 in half of the categories or in one.
     """
     from scipy.special import gammaln as log_gamma

@@ -239,7 +239,7 @@ class Null:
         **Null.** Exact distribution: P(T + noise >= observed). Monte Carlo: with T_1, ..., T_N
         drawn under the null, (1 + sum_b P(T_b + noise >= observed | T_b)) / (N + 1). This is the
         mean, over the noise, of (1 + #{T_b + noise_b >= observed}) / (N + 1), which is uniform on
-        its grid or larger because the N + 1 noisy statistics are exchangeable; so tests by it keep
+        its grid or larger because the N + 1 noisy statistics are exchangeable. So tests by it keep
         their level on average over tables, and it varies less.
         """
         tail = min(float(self.weights @ distribution.tail(observed - self.values)), 1.0)

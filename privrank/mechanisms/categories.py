@@ -251,8 +251,8 @@ def kendall_norm(n: int, p: Probabilities) -> Statistic:
     **Privacy.** |f| = 1, so the mean of f moves by at most 2 / n, attained by reversing one of n
     equal rankings, and 512 n times its distance from any fixed vector by at most 1024. In floating
     point it is off by less than 0.5 for all n below 10^11 (the value is at most 1024 n, with a
-    relative error of 1024 n below 10^-15), so the floors differ by at most 1025; 1026 leaves one
-    more.
+    relative error of 1024 n below 10^-15), so the floors differ by at most 1025. The bound 1026
+    leaves one more.
 
     **Null.** Monte Carlo.
     """

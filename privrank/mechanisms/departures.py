@@ -1,9 +1,8 @@
 r"""Statistics of any number of groups: how far each group is from all units together.
 
-Let phi_i be the features of unit i, one of N: the indicator of its category with half the
-l1 norm, whose diameter is 1, or its ranking in the space of a kernel
-(`plans.closeness.DIAMETER` has the diameters). With mu the mean over all
-units and w_g = n_g / N the share of group g,
+Let phi_i be the features of unit i, one of N. They are the indicator of its category with half the
+l1 norm, whose diameter is 1, or its ranking in the space of a kernel (`plans.closeness.DIAMETER`
+has the diameters). With mu the mean over all units and w_g = n_g / N the share of group g,
 
     D_g = |sum of phi_i - mu over the units i of g| / N = w_g |mean of g - mu|
 

@@ -73,7 +73,7 @@ def borda_norm(n: int, m: int) -> Statistic:
     -----
     **Privacy.** Of the capped norm, on an integer grid. The value computed lies in [f - g, f] for
     every data set, f being the capped norm with sensitivity A + B and g = (A + B) / 1000
-    (:mod:`privrank.mechanisms.capped`), so it moves by at most A + B + g, 1025.1 steps of
+    (:mod:`privrank.mechanisms.capped`). So it moves by at most A + B + g, 1025.1 steps of
     (A + B) / 1024. Its floor moves by at most 1026 when the error of floating-point arithmetic
     stays below 0.9 steps, some 10^10 times what it is.
 
@@ -332,9 +332,9 @@ class Limit:
     **Null.** Of at most 6 items the counts of all m! orders are drawn, which is exact. Of more, at
     the limit: sums over rankings of u_a, of q(x_a) and of the sign vectors less their projection
     (:func:`residual_norm`). Each is a vector in a space on which relabellings act irreducibly, of
-    m - 1, m - 1 and (m - 1) (m - 2) / 2 dimensions, and has mean 0; so its covariance is a multiple
+    m - 1, m - 1 and (m - 1) (m - 2) / 2 dimensions, and has mean 0. So its covariance is a multiple
     of the identity (Schur). The spaces of the third and of the others are of different kinds, and
-    E u_a q(x_b) = 0, as reversing all rankings turns the sign of u alone: the three are
+    E u_a q(x_b) = 0, as reversing all rankings turns the sign of u alone. The three are
     uncorrelated. Hence their squared lengths, divided by n times their means, tend to independent
     chi-squares divided by their degrees of freedom. The distribution functions of quadratic forms
     of five dimensions and more err by the order of 1 / n (Bentkus and Goetze 1997); what is left

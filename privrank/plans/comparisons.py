@@ -300,7 +300,7 @@ def _objective_ridge(request: Request, plan: Choice) -> float:
 
     For a contrast with curvature I and variance r I of its score the risk is
     (r I + 2 lam^2 + gamma^2 s^2) / (I + gamma)^2 for worths of standard deviation s (1 for the
-    logit, where r = 1); lam falls with gamma until the determinant costs nothing.
+    logit, where r = 1). Here lam falls with gamma until the determinant costs nothing.
     """
     score, design = _score(plan), request.design
     information = nominal_information(len(design.items), design.nominal_total, score)

@@ -215,8 +215,8 @@ def answers_behind(
     add up to it: those that were counted, if shares are given to enough digits.
 
     **Noise of the null.** Shares of n answers plus noise of standard deviation s in each count tell
-    no less than those of n' = n / (1 + s^2 / (n p)) answers, p the least share: of any function f
-    of the categories with mean mu noise adds (s / n)^2 sum_k (f_k - mu)^2, and that is at most
+    no less than those of n' = n / (1 + s^2 / (n p)) answers, p the least share. For of any function
+    f of the categories with mean mu noise adds (s / n)^2 sum_k (f_k - mu)^2, and that is at most
     s^2 / (n^2 p) times the variance of f. So many answers stand for them.
     """
     p = np.array(null.probabilities)

@@ -193,8 +193,8 @@ def least_bias(
 def _least_slope(n: int, room: float) -> float:
     """Return the least s at which p changes by at most `room` between neighbours.
 
-    The larger root s of (room s / 2 + 1 / n)^2 = (1 + 2 s) / n; the bound on the change falls in
-    s, because sqrt((1 + 2 s) / n) - 1 / n is concave and positive at 0.
+    The larger root s of (room s / 2 + 1 / n)^2 = (1 + 2 s) / n. The bound on the change falls in s,
+    because sqrt((1 + 2 s) / n) - 1 / n is concave and positive at 0.
     """
     if room >= 1:
         return 0.0

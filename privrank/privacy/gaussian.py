@@ -211,9 +211,9 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     **Privacy.** Let Z be the privacy loss under P and E exp((alpha - 1) Z) <=
     exp((alpha - 1) alpha rho) for an order alpha > 1. delta is at most
     E max(0, 1 - exp(epsilon - Z)), and max(0, 1 - exp(-x)) <= c exp((alpha - 1) x) for
-    c = (1 - 1 / alpha)^alpha / (alpha - 1): with y = exp(-x), (1 - y) y^(alpha - 1) is largest at
-    y = 1 - 1 / alpha. So delta <= c exp((alpha - 1) (alpha rho - epsilon)); solve for epsilon. It
-    holds at every alpha, so it does not matter how well the search below finds the best.
+    c = (1 - 1 / alpha)^alpha / (alpha - 1). For with y = exp(-x), (1 - y) y^(alpha - 1) is largest
+    at y = 1 - 1 / alpha. So delta <= c exp((alpha - 1) (alpha rho - epsilon)); solve for epsilon.
+    It holds at every alpha, so it does not matter how well the search below finds the best.
 
     References
     ----------

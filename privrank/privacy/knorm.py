@@ -61,7 +61,7 @@ class Radius:
     moves no weight of the table by more than 2^-29 of it, as none is below 2^28, and logarithms
     are computed to 2^-36: v_k / v_(k+1) is at most e^(rate + SLACK). At its upper end K the ratio
     of the tail is at least e^-rate (1 + 1 / (K + offset))^dimension, which is e^-rate
-    |B_(K+1)| / |B_K| and at least e^-rate |B_(k+1)| / |B_k| for all k >= K; and its total is
+    |B_(K+1)| / |B_K| and at least e^-rate |B_(k+1)| / |B_k| for all k >= K. The tail's total is
     rounded up to a whole number. So v_k <= e^rate v_(k+1) from K on.
     """
 

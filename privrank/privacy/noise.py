@@ -137,7 +137,7 @@ def exact_geometric(scale: float, size: int, bits: Bits) -> Integers:
     **Statistic.** With k = b_0 + 2 b_1 + ... + 2^J h the probability is a product: the binary
     digits b_j below 2^J and h are independent. b_j is 1 with probability q / (1 + q) for
     q = exp(-2^j / scale), that is 1 / (e^(2^j / scale) + 1), and h is geometric with ratio
-    exp(-2^J / scale): it counts heads before the first tails. J is the least with 2^J > scale.
+    exp(-2^J / scale). It counts heads before the first tails. J is the least with 2^J > scale.
     """
     rate = 1 / Fraction(scale)
     low = max(0, math.frexp(scale)[1])

@@ -152,8 +152,8 @@ class UnitSensitivity:
         set A of items is at most |A| (m - |A|), the pairs that leave it, and the total is 0. One
         unit's net sums over A to at most its edges that leave A: at most `rows`, and over distinct
         pairs at most |A| (m - |A|). As |A| (m - |A|) is at least m - 1, it lies in
-        min(rows, m - 1) / (m - 1) K, or rows / (m - 1) K where pairs may repeat; a difference of
-        two in twice that, as K is symmetric and convex. A star, or one pair again and again,
+        min(rows, m - 1) / (m - 1) K, or rows / (m - 1) K where pairs may repeat. A difference of
+        two lies in twice that, as K is symmetric and convex. A star, or one pair again and again,
         reaches it in the sum over one item; a reversal doubles it.
         """
         rows = min(self.rows, self.items - 1) if self.distinct else self.rows
@@ -260,7 +260,7 @@ class UnitSensitivity:
         units has carries at most G in the difference of their gradients, an edge of both at most
         kappa. The l1 norm is at most twice the weight that crosses a cut. Outcome adjacency: the
         edges are the same, so 2 kappa min(rows, cut). Replacement: with x edges of one unit only
-        and s shared ones across the cut, x + 2 s <= 2 rows and x + s <= cut; as G <= kappa <= 2 G
+        and s shared ones across the cut, x + 2 s <= 2 rows and x + s <= cut. As G <= kappa <= 2 G
         the weight G x + kappa s is largest where edges are shared only as far as the cut is too
         small for 2 rows of them. With repeated pairs an edge may carry G or kappa for each of its
         answers; on two items both units have the same edge.
@@ -339,8 +339,8 @@ def _row_loss(lam: float, gamma: float, items: int) -> float:
     and a reversal costs no more than a removal does at q = 1.
 
     The bound is concave in q; its stationary point solves
-    2 q^2 + (2 lam - 2) q - (gamma + lam) = 0, and lies beyond 1 exactly when gamma >= lam: then
-    the determinant costs nothing and the loss is 4 / lam.
+    2 q^2 + (2 lam - 2) q - (gamma + lam) = 0, and lies beyond 1 exactly when gamma >= lam. Then the
+    determinant costs nothing and the loss is 4 / lam.
     """
     half = lam - 1.0
     root = (gamma + lam) / (half + math.sqrt(half * half + 2.0 * (gamma + lam)))
@@ -361,7 +361,7 @@ def objective_loss(
     Notes
     -----
     **Privacy.** The minimiser theta and w = -grad L(theta) - gamma theta are in bijection, because
-    L is convex; at a fixed theta the log ratio of densities is (|w'|_1 - |w|_1) / lam, at most
+    L is convex. At a fixed theta the log ratio of densities is (|w'|_1 - |w|_1) / lam, at most
     ``slope_l1 / lam``, plus the log ratio of the determinants of the Hessians A + B and A + B',
     where A >= gamma I is what the units of both data sets share. B, of the removed unit, has rank
     at most r = min(c, m - 1) and trace at most 2 c kappa_2, and B' >= 0, so by the

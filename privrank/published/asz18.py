@@ -150,7 +150,7 @@ def sigmoid_bit(n: int, k: int, epsilon: float, tolerance: float) -> RandomBit:
     **Privacy.** Z = (S - E S - gap / 2) max(n, k) with S the total variation distance of the shares
     from 1 / k, whose sensitivity is min(1 / n, 1 / k): Z moves by at most 1. With
     sigma(x) = 1 / (1 + e^-x), log sigma has the derivative 1 - sigma(x), which lies in (0, 1), so
-    log sigma(epsilon Z) moves by at most epsilon; and so does log(1 - sigma(epsilon Z)), because
+    log sigma(epsilon Z) moves by at most epsilon. So does log(1 - sigma(epsilon Z)), because
     1 - sigma(x) = sigma(-x).
 
     The gap is that of the least favourable alternative, in place of the published

@@ -4,7 +4,7 @@ Their tests of uniformity of n rankings (k there) of m items, reached by ``metho
 ``"two-sample"`` is 2SAMP, ``"laplace"`` the sum of squares of UNIF with the noise of their
 Algorithm 4, ``"mallows"`` the MA of their experiments made two-sided. ``"truncated"`` and
 ``"bucket"`` are TRUNC (Algorithm 3) and BUNIF as corrected here. Notation: d = floor(m / 2)
-disjoint random pairs of items, S_p the sum of the n signs of pair p, Y = sum_p S_p^2 / n; their
+disjoint random pairs of items, S_p the sum of the n signs of pair p, Y = sum_p S_p^2 / n. Their
 delta is the level `alpha`, and mu = tanh(m theta / 16) the bias of a pair m / 8 places apart.
 
 What is wrong in the paper, and corrected here, is listed in docs/papers/bfz21.md. The proofs of
@@ -135,7 +135,7 @@ class Ramp:
     """A one-bit test whose probability to reject rises with the sum of squared pair counts.
 
     TRUNC as corrected: lines 2-4 and 10-11 are left out, and it rejects where TRUNC accepts. With
-    probability `alpha` it answers by a fair coin; else it rejects with probability
+    probability `alpha` it answers by a fair coin. Else it rejects with probability
     p = clip(16 (Y - d) / (2 d mu^2 (n - 1)), 0, 1), where Y = sum_p S_p^2 / n has mean d =
     floor(m / 2) under uniformity.
 

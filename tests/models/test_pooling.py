@@ -378,7 +378,7 @@ def test_coverage_of_pair_fractions():
             exact = rng.binomial(100, p, len(part.values)) / part.step
             values = np.rint(exact + simulated(part.distribution, (1, len(exact)), rng)[0])
             release = replace(each.release, values={**each.release.values, "pairs": values})
-            results.append(pr.aggregation.infer(release))
+            results.append(pr.PrivateRankAggregation.from_release(release))
         sides = pr.pool(results, survey="different").pairwise()
         inside.append((sides["lower"] <= p) & (p <= sides["upper"]))
     assert 0.89 <= np.mean(inside) <= 0.995
