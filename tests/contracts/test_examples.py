@@ -35,15 +35,18 @@ def test_public_classes_have_examples():
 def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
     shutil.copytree(ROOT / "data", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
-    for page in ("README.md", "docs/index.md"):
+    for page in ("README.md", "docs/index.md", "docs/scale.md"):
         blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
         assert blocks
+        names: dict[str, object] = {}
         for block in blocks:
-            exec(compile(block, page, "exec"), {})
+            # blocks of the last page build on each other
+            exec(compile(block, page, "exec"), names if page == "docs/scale.md" else {})
     shown = capsys.readouterr().out
     assert "Private Bradley-Terry Results" in shown
     assert "Private Top-2 Results" in shown
     assert "Privacy budget" in shown
+    assert "the same worths from 4 engines: True" in shown
     assert "Crime rate" in (tmp_path / "fears.html").read_text(encoding="utf-8")
 
 
