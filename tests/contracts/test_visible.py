@@ -152,8 +152,8 @@ def first_row(patch):
 
 def rows_as_respondents(patch):
     def change(frame, encoded):
-        encoded.design = replace(encoded.design, nobs=len(encoded._parts.held[0].person))
-        return encoded
+        design = replace(encoded.design, nobs=len(encoded._parts.held[0].person))
+        return replace(encoded, design=design)
 
     wrap(patch, btl, "encode_comparisons", change)
 

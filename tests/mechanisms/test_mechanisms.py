@@ -128,7 +128,8 @@ def prepare(survey, kind):
     units, n, *_ = SURVEYS[survey]
     encoded = encode(survey, units[:1] * n)
     if kind == "public":
-        encoded.design = replace(encoded.design, kind=kind, pairs=tallies.met(encoded))
+        design = replace(encoded.design, kind=kind, pairs=tallies.met(encoded))
+        return replace(encoded, design=design)
     return encoded
 
 
@@ -499,7 +500,7 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         count[1], net[1] = 9, net[1] + 1
         other = Encoded(one.design, (first, second, count, net), None)
         noise = calibration.perturbation(one.design, 4.0, public, LOGIT)
-        silent = replace(noise, distribution=DiscreteLaplace(0.0))
+        silent = replace(noise, part=replace(noise.part, noise=DiscreteLaplace(0.0)))
         assert noise.part.sensitivity <= Fraction(noise.part.noise.scale) * Fraction(0.01)
         w = rng.laplace(0, noise.scale, items)
         theta = fit_ridge(0.5 * tallies.net_wins(one) - w, tallies.met(one), 4.0).point
@@ -536,7 +537,8 @@ def test_reading_the_data_never_warns():
     # a warning between reading and release would be an output that no noise protects
     for seed in range(8):
         encoded = counts_only(6, 2, np.random.default_rng(seed), kind="public")
-        encoded.design = replace(encoded.design, pairs=tallies.met(encoded))
+        design = replace(encoded.design, pairs=tallies.met(encoded))
+        encoded = replace(encoded, design=design)
         release(encoded, Choice(OBJECTIVE, {"output": 0.01}, 0.011), seed=seed)
 
 
@@ -565,7 +567,8 @@ def bounded_newton(monkeypatch):
 def test_small_ridge_is_certified_or_refused_before_spending(bounded_newton, kind, gamma):
     encoded = counts_only(6, 10**5, np.random.default_rng(0), kind=kind)
     if kind == "public":
-        encoded.design = replace(encoded.design, pairs=tallies.met(encoded))
+        design = replace(encoded.design, pairs=tallies.met(encoded))
+        encoded = replace(encoded, design=design)
     budget = Budget(epsilon=30.0)
     try:
         release(encoded, Choice(OBJECTIVE, {"output": 0.01}, gamma), 30.0, budget=budget)
