@@ -32,6 +32,7 @@ def test_public_classes_have_examples():
         assert any(test.examples for test in finder.find(public)), public.__name__
 
 
+@pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
 def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
     shutil.copytree(ROOT / "data", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
