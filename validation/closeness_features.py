@@ -80,7 +80,7 @@ def row(kind: str, phi: float, replicates: int, cell: int) -> dict[str, object]:
 
 def main() -> None:
     """Run the study and write its table."""
-    started, replicates = time.time(), arguments(__doc__, 40)
+    started, replicates = time.time(), arguments(__doc__, 8)
     rows = [row(*cell, replicates, number) for number, cell in enumerate(CELLS)]
     title = "Kernel tests of 5,000 rankings by features, beside the matrix of all pairs"
     write("closeness_features", title, "python validation/closeness_features.py", rows, started)
