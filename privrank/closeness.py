@@ -109,7 +109,7 @@ class ClosenessTest:
     rounding up to the next multiple of 1e-4: exactly, for all sizes and numbers of permutations,
     with ties.
 
-    **Many rankings.** Of more than 5,000 rankings of more than six items the kernel is projected on
+    **Many rankings.** Of more than 5,000 rankings of 7 to 100 items the kernel is projected on
     public rankings (:mod:`privrank.mechanisms.permutation`), which leaves validity and privacy as
     they are. Time grows with the number of rankings, and differences that no pair of items shows
     are seen as far as these see them.

@@ -1,6 +1,6 @@
 """Kernel tests of many rankings: p-values by features beside those by the matrix of all pairs.
 
-Of more than 5,000 rankings of more than six items `ClosenessTest` takes features, projected on
+Of more than 5,000 rankings of 7 to 100 items `ClosenessTest` takes features, projected on
 public rankings (`privrank.mechanisms.permutation`). Here both are taken of the same three samples
 with the same re-labellings and without noise, so that nothing but the projection sets them apart.
 Where groups differ, one of the three is from a Mallows model, or in two opposite camps, whose pairs

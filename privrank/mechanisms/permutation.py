@@ -38,7 +38,7 @@ kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diam
 ``"kendall"`` and sqrt(2 (1 - e^-2)) = 1.31504 for ``"mallows"``.
 
 **Many rankings.** A kernel matrix grows with the square of their number. Of more than
-`MOST_MATRIX` rankings of more than six items the features are explicit (:class:`Features`):
+`MOST_MATRIX` rankings of 7 to 100 items the features are explicit (:class:`Features`):
 
 - of ``"kendall"`` the C = m (m - 1) / 2 signs of the pairs, divided by sqrt(C), so that nothing
   changes but rounding;
@@ -84,7 +84,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
-from privrank.plans.closeness import RankKernel
+from privrank.plans.closeness import MOST_FEATURED, RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray, blocks
@@ -116,8 +116,8 @@ FLOOR = 1e-12
 _ROWS = 256
 """Rows of a kernel matrix held at a time."""
 
-_FEATURED = 4_096
-"""Rankings whose features are held at a time."""
+_FEATURED = 2**22
+"""Features of rankings held at a time."""
 
 _WORDS = 128
 """Words of pair orders compared at a time: those of some thousand rankings stay in the cache."""
@@ -158,8 +158,7 @@ class Features:
         landmarks, root, heights = _landmarks(m)
         signs = np.zeros((count * (groups - 1), len(first)))
         rest = np.zeros((count * (groups - 1), len(landmarks)))
-        for start in range(0, len(self.ranks), _FEATURED):
-            rows = slice(start, start + _FEATURED)
+        for rows in blocks(len(self.ranks), len(first) + len(landmarks), _FEATURED):
             shares = tables[:, :-1, rows] / sizes[:-1, None] - tables[:, -1:, rows] / sizes[-1]
             flat, ranks = shares.reshape(len(signs), -1), self.ranks[rows]
             signs += flat @ np.where(ranks[:, first] < ranks[:, second], 1.0, -1.0)
@@ -419,8 +418,10 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
 
 
 def gram_of(ranks: IntArray, kernel: RankKernel) -> Gram:
-    """Return the kernel matrix of rankings, or the features of many, as their number decides."""
-    return Features(ranks, kernel) if len(ranks) > MOST_MATRIX else list(gram_blocks(ranks, kernel))
+    """Return the kernel matrix of rankings, or the features of many, as public sizes decide."""
+    if len(ranks) > MOST_MATRIX and ranks.shape[1] <= MOST_FEATURED:
+        return Features(ranks, kernel)
+    return list(gram_blocks(ranks, kernel))
 
 
 def gram_blocks(ranks: IntArray, kernel: RankKernel) -> Iterator[tuple[int, FloatArray]]:

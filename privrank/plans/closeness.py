@@ -186,6 +186,12 @@ SLACK = 1 + 2.0**-16
 """Noise scales are larger by this factor, for rounding errors: a kernel distance is computed to
 some 1e-9, a hundred-thousandth of the sensitivity of the largest samples."""
 
+LARGEST_GRAM = 20_000
+"""Rankings up to which a kernel matrix is computed; time and memory grow with the square."""
+
+MOST_FEATURED = 100
+"""Items up to which many rankings have features in its place: one for each pair of items."""
+
 MOST_TABULATED = 6
 """Items up to which rankings are counted one by one."""
 
@@ -276,6 +282,16 @@ def smoothing_scale(sensitivity: float, epsilon: float) -> float:
     return scale
 
 
+def check_gram(rankings: int, items: int) -> None:
+    """Refuse, given public numbers, a kernel matrix that would be too large."""
+    if rankings > LARGEST_GRAM and items > MOST_FEATURED:
+        raise ValueError(
+            f"kernel tests of more than {MOST_FEATURED} items compare all pairs of rankings, of at "
+            f"most {LARGEST_GRAM:,} in all, and these are {rankings:,}: test a random sample of "
+            f"the respondents."
+        )
+
+
 def check_deal(total: int) -> None:
     """Refuse more respondents than can be permuted; their number is public."""
     if total >= LARGEST_DEAL:
@@ -358,6 +374,8 @@ def plan_comparison(
             settings[THRESHOLD_LEVEL] = alpha
     if details:
         parts |= plan_details(sample, shares.get(DETAILS, math.inf))
+    if sample.kind == "rankings":
+        check_gram((1 + sample.paired) * sample.nobs, len(sample.items))
     check_deal(sample.nobs)
     return Plan("ClosenessTest", comparison.name, method, total, delta, parts, settings)
 

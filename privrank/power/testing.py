@@ -28,7 +28,7 @@ from privrank.local.protocols_orders import PairBits
 from privrank.local.uniformpower import Collection
 from privrank.local.uniformtest import check_reported
 from privrank.mechanisms.categories import Alternative
-from privrank.plans.closeness import FEWEST, MOST, MOST_TABULATED, plan_comparison
+from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
 from privrank.plans.nullmodel import read_null
 from privrank.power.base import Mode, Point, Power, item_names
 from privrank.privacy.budget import pure_epsilon
@@ -45,9 +45,8 @@ _LOOK, _DRAWS = 256, 1_999
 _RELABELLINGS = 99
 """Re-labellings at a first look."""
 
-_WORK, _CHOICES, _GROUPED, _RANKED = 2**31, 10**8, 10**6, 20_000
-"""Largest n m (m + 200) of rankings, n of choices, and n of groups, that is looked for; of groups
-that rank more items than are tabulated, too."""
+_WORK, _CHOICES, _GROUPED = 2**31, 10**8, 10**6
+"""Largest n m (m + 200) of rankings, n of choices, and n of groups, that is looked for."""
 
 
 class TestPower(Power):
@@ -453,4 +452,4 @@ class ClosenessPower(TestPower):
         shares = np.asarray(self.shares, dtype=np.float64)
         tabulated = self.kind == "choices" or len(item_names(self.items)) <= MOST_TABULATED
         least = math.ceil(3.0 * shares.sum() / shares.min())
-        return float(least), float(_GROUPED if tabulated else _RANKED)
+        return float(least), float(_GROUPED if tabulated else LARGEST_GRAM)

@@ -540,6 +540,10 @@ REFUSED = {
         ),
         ["counts must be of declared categories"],
     ),
+    "too many rankings to compare": (
+        lambda: pr.ClosenessTest(*2 * [np.tile(np.arange(1, 102), (10_001, 1))]).fit(1.0),
+        ["20,000", "random sample"],
+    ),
 }
 
 
