@@ -85,12 +85,8 @@ class Estimate(float):
             if not isinstance(text, str):
                 raise TypeError(f"{name} must be a text, got {type(text).__name__}.")
         made = super().__new__(cls, value)
-        made.error, made.exact, made.words, made.assumes = (
-            float(error),
-            error == 0.0,
-            words,
-            assumes,
-        )
+        made.error, made.exact = float(error), error == 0.0
+        made.words, made.assumes = words, assumes
         return made
 
     def __repr__(self) -> str:
@@ -294,12 +290,13 @@ class Power(ABC):
 
     def _stated(self, effect: float | None, stated: Mapping[str, Any]) -> float | None:
         """Return the effect on the engine's scale, however it is stated; None if it is not."""
-        if unknown := [name for name in stated if name != self._named or effect is not None]:
+        name, plan = self._named, type(self).__name__
+        if unknown := [given for given in stated if given != name or effect is not None]:
             raise TypeError(
-                f"{unknown[0]}= is none of what a {type(self).__name__} takes: state {self._named}= "
-                f"once, or leave it out."
+                f"{unknown[0]}= is none of what a {plan} takes: state {name}= once, or leave it "
+                f"out."
             )
-        value = stated.get(self._named, effect)
+        value = stated.get(name, effect)
         return None if value is None else self._read(value)
 
     def _point(self, **at: Any) -> Point:

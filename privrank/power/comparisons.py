@@ -158,7 +158,7 @@ class BTLPower(ComparisonPower):
         -------
         Estimate
         """
-        effect = self._read(contrast)
+        effect = self._stated(contrast, {})
         at = self._given(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=0.05)
         one = partial(self._printed, at, self._planned(at))
         errors = all_of(one, self.replicates, self.n_jobs, "fits")
