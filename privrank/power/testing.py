@@ -25,8 +25,7 @@ from privrank.identity import IdentityMethod
 from privrank.identity import ask as ask_identity
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import PairBits
-from privrank.local.uniformpower import Collection
-from privrank.local.uniformtest import check_reported
+from privrank.local.uniform import Collection, check_reported
 from privrank.mechanisms.categories import Alternative
 from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
 from privrank.plans.nullmodel import read_null
