@@ -142,8 +142,6 @@ def fits() -> Iterator[tuple[str, object]]:
     tally = protocol.tally(protocol.simulate(opinions, rng))
     yield "tally", tally
     yield "local consensus", pr.PrivateRankAggregation.from_reports(tally)
-    votes = {1: 2000, 4: 1500, 9: 100}
-    yield "bounds", pr.contribution_tradeoff(votes, items=cems.items, for_epsilon=4.0)
 
 
 LABELS = {
