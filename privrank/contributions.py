@@ -31,7 +31,8 @@ def contribution_tradeoff(
     """Show what each bound ``max_rows=`` would cost a fit with ``excess="sample"``.
 
     A small bound leaves out rows of active respondents, a large one needs more noise. What is best
-    depends on how many respondents have how many answers, which is declared here.
+    depends on how many respondents have how many answers, which is declared here: nothing else is
+    read, and nothing is spent.
 
     Parameters
     ----------
@@ -62,10 +63,6 @@ def contribution_tradeoff(
     ------
     ValueError, TypeError
         In one sentence, also if a fit at one of the bounds would be refused.
-
-    Notes
-    -----
-    **Privacy.** Nothing is read but what is declared, and nothing is spent.
 
     Examples
     --------
