@@ -417,9 +417,6 @@ class PooledResult:
         """Return the same result with labels in the place of codes, as other results do."""
         return replace(self, results=tuple(result.with_labels(labels) for result in self.results))
 
-    def _codes(self) -> tuple[str, ...]:
-        return self.results[0]._codes()
-
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         test = self.test_heterogeneity()
         facts = {

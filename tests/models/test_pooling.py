@@ -420,7 +420,7 @@ def test_pooled_results_are_used_as_all_others(kind, twice, tmp_path):
     assert named.items == ("Apples", "b", "c", "d")
     assert named.params.to_numpy() == pytest.approx(found.params.to_numpy())
     assert pr.from_json(named.to_json()).items == named.items
-    page = pr.report([results[0], found], tmp_path / "page.html", labels={"a": "Apples"})
+    page = pr.report([results[0], named], tmp_path / "page.html")
     assert "Apples" in page.read_text() and "Pooled Private" in page.read_text()
 
 
