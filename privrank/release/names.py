@@ -24,9 +24,6 @@ non-private runs only, and scores, their covariance and reports about items in t
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""
 
-UNEVEN = "uneven assignments"
-"""In the local model, the setting that is there if one assignment has improbably many reports."""
-
 UNPLACED = "unplaced"
 """In an adaptive protocol, the setting that counts items whose place the sort has not found."""
 
