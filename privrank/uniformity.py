@@ -14,7 +14,7 @@ from privrank.encode.samples import encode_counts, encode_data, sample_of_formul
 from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
-from privrank.local import uniformresult, uniformtest
+from privrank.local import uniform as reported
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import omnibus_of, total_variation
 from privrank.mechanisms.samples import release_sample
@@ -308,7 +308,7 @@ class UniformityTest:
         """
         if draws is not None:
             check_count("draws", draws, low=19)
-        return infer(uniformtest.release_test(tally, draws), alpha=alpha)
+        return infer(reported.release_test(tally, draws), alpha=alpha)
 
     @staticmethod
     def from_release(
@@ -394,7 +394,7 @@ def infer(
     check_release(release)
     alpha = check_alpha(alpha)
     if release.local:
-        return uniformresult.infer(release, alpha=alpha, simulation=found)
+        return reported.infer(release, alpha=alpha, simulation=found)
     sample, plan = release.sample, release.plan
     # the same public numbers give the same statistic; another name means another model
     xi = share_of_test(plan)

@@ -100,7 +100,7 @@ class AggregationPower(Power):
     mode: Mode = "central"
     protocol: Protocol | None = None
 
-    _effects = ("phi",)
+    _named = "phi"
     caption = "Consensus order"
     rising = False
     probability = False
@@ -183,7 +183,7 @@ class AggregationPower(Power):
             )
         return 0.2, 1e-3, MOST_THETA
 
-    def _read(self, name: str, value: Any) -> float:
+    def _read(self, value: Any) -> float:
         if not is_number(value) or not 0 < value < 1:
             raise ValueError(
                 "phi must lie between 0 and 1: close to 0 rankings are nearly equal, at 1 all are "

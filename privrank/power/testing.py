@@ -25,8 +25,7 @@ from privrank.identity import IdentityMethod
 from privrank.identity import ask as ask_identity
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import PairBits
-from privrank.local.uniformpower import Collection
-from privrank.local.uniformtest import check_reported
+from privrank.local.uniform import Collection, check_reported
 from privrank.mechanisms.categories import Alternative
 from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
 from privrank.plans.nullmodel import read_null
@@ -54,9 +53,9 @@ class TestPower(Power):
 
     Of rankings an effect is the dispersion ``phi`` of the Mallows model that they follow, or those
     of the smallest group: 1 where all orders are equally likely and 0 where all rankings are equal.
-    Its centre is that of H0, if H0 has one. Of choices, and of rankings in place of `phi`, it is
-    the ``total_variation`` distance from H0, or of the smallest group from the others. The phi that
-    is found is the closest to that of H0, on the side of 1, or on that of 0 where H0 is uniform.
+    Its centre is that of H0, if H0 has one. Of choices it is the ``total_variation`` distance from
+    H0, or of the smallest group from the others. The phi that is found is the closest to that of
+    H0, on the side of 1, or on that of 0 where H0 is uniform.
     """
 
     @abstractmethod
@@ -64,13 +63,12 @@ class TestPower(Power):
         """Return what a sample of so many units, or the smallest group of them, may follow."""
 
     @property
-    def _effects(self) -> tuple[str, ...]:
-        choices = self._against(10).sample.kind == "choices"
-        return ("total_variation",) if choices else ("phi", "total_variation")
+    def _named(self) -> str:
+        return "total_variation" if self._against(10).null.probabilities else "phi"
 
-    def _read(self, name: str, value: Any) -> float:
+    def _read(self, value: Any) -> float:
         against = self._against(10)
-        if name == "phi":
+        if not against.null.probabilities:
             if not is_number(value) or not 0 <= value <= 1:
                 raise ValueError(
                     f"phi must lie between 0 (all rankings equal) and 1 (uniform), got "
@@ -78,18 +76,12 @@ class TestPower(Power):
                 )
             theta = min(-math.log(value) if value > 0 else math.inf, MOST_THETA)
             return 1.0 - theta / against.null.theta if against.null.center else theta
-        if not is_number(value) or not 0 <= value < 1:
+        if not is_number(value) or not 0 <= value <= against.most:
             raise ValueError(
-                f"total_variation must be a distance of at least 0 and below 1, "
-                f"got {quoted(value)}."
+                f"total_variation must be a distance of at least 0 and at most {against.most:.4g}, "
+                f"which is how far the alternatives get from H0 here, got {quoted(value)}."
             )
-        effect = against.at_distance(float(value))
-        if effect is None:
-            raise ValueError(
-                f"total_variation must be at most {against.distance(against.most):.4g}, which is "
-                f"how far the alternatives get from H0 here, got {value}."
-            )
-        return effect
+        return float(value)
 
     def _shown(self, effect: float) -> float:
         """Return an effect as a user states it: phi, or the distance of choices."""
@@ -123,7 +115,7 @@ class OneSamplePower(TestPower):
             null = query.null(draws)
         reject = rejection_at_level(query, noise, null, at.alpha)
         power, error = curve_of(query, reject, against, self.n_jobs).at(at.effect, replicates)
-        return power, math.hypot(error, _error_of_threshold(null, noise, at.alpha, power))
+        return power, math.hypot(error, _error_of_threshold(null, at.alpha, power))
 
     @property
     def _searched(self) -> tuple[float, float]:
@@ -132,24 +124,18 @@ class OneSamplePower(TestPower):
         return 2.0, _CHOICES if sample.kind == "choices" else max(_WORK // (m * (m + 200)), 1000)
 
 
-def _error_of_threshold(
-    null: Null | None, noise: DiscreteLaplace, alpha: float, power: float
-) -> float:
-    """Return the standard error in the power that draws of the null distribution leave.
+def _error_of_threshold(null: Null | None, alpha: float, power: float) -> float:
+    """Return at most the standard error in the power that draws of the null distribution leave.
 
-    That of the level at the threshold, times the slope of the power in the level where statistics
-    are normal: the ratio of the densities at the quantiles of the power and of the level.
+    That of the level at the threshold, which noise makes smaller, times the slope of the power in
+    the level where statistics are normal: the ratio of the densities at the quantiles of the power
+    and of the level.
     """
     if null is None or null.draws is None:
         return 0.0
-    threshold = null.threshold(alpha, noise)
-    if threshold is None:
-        return 0.0
-    tails = noise.tail(threshold - null.values)
-    level = float(null.weights @ tails)
-    variance = max(float(null.weights @ tails**2) - level**2, 0.0) / null.draws
+    level = math.sqrt(alpha * (1.0 - alpha) / null.draws)
     at, of = (float(ndtri(min(max(p, 1e-9), 1 - 1e-9))) for p in (power, alpha))
-    return math.sqrt(variance) * math.exp(0.5 * (of * of - at * at))
+    return level * math.exp(0.5 * (of * of - at * at))
 
 
 @dataclass(frozen=True)

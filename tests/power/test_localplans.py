@@ -8,8 +8,7 @@ import pytest
 import privrank as pr
 from privrank.hypotheses.nulls import public_generator
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
-from privrank.local.uniformpower import Collection
-from privrank.local.uniformtest import Asked
+from privrank.local.uniform import Asked, Collection
 
 NAMES = list("abcdefgh")
 UNIFORM = pr.power.UniformityPower
