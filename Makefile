@@ -37,7 +37,7 @@ help:
 # The interpreter comes first below: where it has gone, .venv is made afresh, and the stamps go too.
 
 report: $(RUN) $(VENV)/.installed-docs
-	$(RUN) -m privrank.reporting --out report
+	$(RUN) tools/report.py --out report
 
 test: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m ruff check .

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from privrank.encode.rankingforms import as_rankings as as_rankings
     from privrank.identity import IdentityTest as IdentityTest
     from privrank.pooling import pool as pool
-    from privrank.power.base import plot_tradeoff as plot_tradeoff
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.kept import FitError as FitError
     from privrank.release.release import Release as Release
@@ -72,7 +71,6 @@ _HOME = {
     "as_rankings": "privrank.encode.rankingforms",
     "from_json": "privrank.archive",
     "pool": "privrank.pooling",
-    "plot_tradeoff": "privrank.power.base",
     "read_preflib": "privrank.encode.preflib",
     "report": "privrank.reporting.document",
     "summary_col": "privrank.results.columns",

@@ -1,4 +1,4 @@
-"""What a bound on the rows of a respondent costs, before a fit is paid for."""
+"""What a bound on the rows of a respondent costs a fit of comparisons, from public numbers."""
 
 from __future__ import annotations
 
@@ -7,25 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, open_comparisons
-from privrank.encode.frames import declared_items
-from privrank.mechanisms.tallies import release_activity
-from privrank.plans.contributions import Activity, plan_activity, planned_fits
-from privrank.release.names import ACTIVITY
-from privrank.release.survey import Design
-from privrank.results.contributions import ContributionTradeoff
-from privrank.results.ledger import Budget
-from privrank.util.checks import (
-    UNSTATED,
-    as_list,
-    as_numbers,
-    check_count,
-    check_epsilon,
-    check_flag,
-    check_items,
-    check_rng,
-)
+from privrank.plans.choice import Choice
+from privrank.plans.comparisons import Request, plan_fit, predicted_error
+from privrank.release.survey import Design, PairCounts
+from privrank.util import checks
+from privrank.util.arrays import FloatArray
 
 BOUNDS = (1, 2, 5, 10, 20, 50)
 
@@ -33,145 +21,109 @@ MOST_ROWS, MOST_RESPONDENTS = 2**31, 1e15
 
 
 def contribution_tradeoff(
-    comparisons: object,
+    activity: Mapping[int, float],
     *,
-    items: object = None,
-    respondent: str | None = UNSTATED,
-    distinct_pairs: bool = True,
+    items: object,
     for_epsilon: float,
+    distinct_pairs: bool = True,
     bounds: Sequence[int] = BOUNDS,
-    epsilon: float | None = None,
-    budget: Budget | None = None,
-    rng: np.random.Generator | None = None,
-) -> ContributionTradeoff:
+) -> pd.DataFrame:
     """Show what each bound ``max_rows=`` would cost a fit with ``excess="sample"``.
 
     A small bound leaves out rows of active respondents, a large one needs more noise. What is best
-    depends on how many respondents have how many answers. That is private: either it is released,
-    with noise, from comparisons, or it is declared.
+    depends on how many respondents have how many answers, which is declared here: nothing else is
+    read, and nothing is spent.
 
     Parameters
     ----------
-    comparisons : data frame or mapping
-        Long comparisons with the columns ``item1``, ``item2`` and ``outcome``, as
-        :func:`privrank.as_comparisons` makes them; their activity is released. Or a mapping from
-        numbers of answers to numbers of respondents, such as ``{1: 4000, 2: 900, 30: 100}``: a
-        guess, or what is public. Then nothing is spent.
-    items, respondent, distinct_pairs
-        As for :class:`privrank.PrivateBTL`.
+    activity : mapping of int to float
+        Numbers of respondents by how many answers they give, such as ``{1: 4000, 2: 900, 30:
+        100}``: a guess, or what is public. A count of the answers themselves is private: no bound
+        may be chosen by it.
+    items : sequence of str
+        The items.
     for_epsilon : float
         The guarantee of the fit that is planned.
+    distinct_pairs : bool, default True
+        As for :class:`privrank.PrivateBTL`.
     bounds : sequence of int, default (1, 2, 5, 10, 20, 50)
-        Bounds to compare, ascending; respondents are released in the classes between them. Where
-        pairs are distinct, those beyond the number of pairs, m (m - 1) / 2, are that number.
-    epsilon : float, optional
-        Privacy budget of releasing the activity; to be left out where it is declared.
-    budget : Budget, optional
-        Ledger to reserve it from.
-    rng : numpy.random.Generator, optional
-        Seeded noise for studies.
+        Bounds to compare, ascending. Where pairs are distinct, those beyond the number of pairs,
+        m (m - 1) / 2, are that number.
 
     Returns
     -------
-    ContributionTradeoff
+    DataFrame
+        By ``max_rows``: the number of respondents ``beyond`` it, the ``rows`` it keeps of all
+        respondents, and of a difference of two worths the predicted ``std_err`` with its parts,
+        ``sampling`` and ``privacy``, whose squares add up to its square. It is predicted for pairs
+        met equally often and answers that are independent, those of one respondent too: where
+        these depend on each other, many rows of one respondent add less.
 
     Raises
     ------
-    ValueError, TypeError, BudgetExceeded
-        In one sentence, before any budget is spent.
-
-    Notes
-    -----
-    **Privacy.** Activity is released with the guarantee that is proved in
-    :func:`privrank.plans.contributions.plan_activity`; all else is computed from it and public
-    facts. A bound that was chosen by this table is public.
+    ValueError, TypeError
+        In one sentence, also if a fit at one of the bounds would be refused.
 
     Examples
     --------
     >>> import privrank as pr
     >>> votes, items = {1: 2000, 4: 1500, 9: 100}, list("abcdefghijkl")
-    >>> found = pr.contribution_tradeoff(votes, items=items, for_epsilon=4.0)
-    >>> found.to_frame()["std_err"].round(2).to_list()[:4]
-    [0.13, 0.11, 0.1, 0.12]
+    >>> pr.contribution_tradeoff(votes, items=items, for_epsilon=4.0)["std_err"].round(2).to_list()
+    [0.13, 0.11, 0.1, 0.12, 0.18, 0.27]
     """
-    planned = check_epsilon(for_epsilon, "for_epsilon")
-    if math.isinf(planned):
+    epsilon = checks.check_epsilon(for_epsilon, "for_epsilon")
+    if math.isinf(epsilon):
         raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
-    cuts, distinct = _check_bounds(bounds), check_flag("distinct_pairs", distinct_pairs)
-    check_rng(rng)
-    if isinstance(comparisons, Mapping):
-        if epsilon is not None or budget is not None:
-            raise ValueError(
-                "epsilon= and budget= must be left out where the activity is declared."
-            )
-        labels = check_items(items)
-        most, cuts = _within(cuts, labels, distinct)
-        activity = _declared(comparisons, most)
-        nobs = max(round(activity.respondents.sum()), 1)
+    cuts, distinct = _check_bounds(bounds), checks.check_flag("distinct_pairs", distinct_pairs)
+    labels = checks.check_items(items)
+    most = math.comb(len(labels), 2) if distinct else math.inf
+    answers, respondents = _declared(activity)
+    answers = np.minimum(answers, most)
+    nobs, rows = max(round(respondents.sum()), 1), []
+    cuts = tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
+    for bound in cuts:
         design = Design(
-            labels, nobs, "respondent", cuts[-1], distinct, False, "private", None, excess="sample"
+            labels, nobs, "respondent", bound, distinct, False, "private", None, excess="sample"
         )
-        return ContributionTradeoff(planned_fits(design, cuts, planned), planned, activity)
-    if respondent is None:
-        raise ValueError(
-            "respondent must name the column that says whose rows they are: a bound is on the rows "
-            "of a respondent."
-        )
-    columns = ComparisonColumns("item1", "item2", "outcome", respondent)
-    frame, _ = open_comparisons(comparisons, columns)
-    if epsilon is None:
-        raise TypeError(
-            "epsilon= must be given, because it pays for releasing the activity of comparisons: or "
-            "declare it with a mapping, such as {1: 4000, 30: 100}, which spends nothing."
-        )
-    plan_epsilon = check_epsilon(epsilon)
-    labels = declared_items(frame, ("item1", "item2"), items)
-    most, cuts = _within(cuts, labels, distinct)
-    encoded = encode_comparisons(
-        frame,
-        columns,
-        items=labels,
-        max_rows=cuts[-1],
-        distinct_pairs=distinct,
-        ties=True,  # whatever the answers are, they are counted
-        design="private",
-        pair_counts=None,
-        excess="sample",
-    )
-    fits = planned_fits(replace(encoded.design, ties=False), cuts, planned)
-    plan = plan_activity(cuts, plan_epsilon)
-    release = release_activity(encoded, cuts, plan, budget=budget, rng=rng)
-    part = release.parts[ACTIVITY]
-    activity = Activity.released(cuts, most, part.values, release.design.nobs, part.noise_variance)
-    return ContributionTradeoff(fits, planned, activity, release)
+        number = float(np.minimum(answers, design.sensitivity.effective_rows) @ respondents)
+        whole, alone = _difference_errors(design, number, epsilon)
+        added = math.sqrt(max(whole**2 - alone**2, 0.0))
+        rows.append((float(respondents[answers > bound].sum()), number, whole, alone, added))
+    index = pd.Index(cuts, name="max_rows")
+    return pd.DataFrame(rows, index, ["beyond", "rows", "std_err", "sampling", "privacy"])
 
 
-def _within(
-    cuts: tuple[int, ...], items: Sequence[object], distinct: bool
-) -> tuple[float, tuple[int, ...]]:
-    """Return how many answers of a respondent can count, and the bounds up to that, each once."""
-    most = math.comb(len(items), 2) if distinct else math.inf
-    return most, tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
+def _difference_errors(design: Design, rows: float, epsilon: float) -> tuple[float, float]:
+    """Predict the root mean squared error of a difference of two worths, and what samples add.
+
+    Given the rows that a fit keeps (:func:`privrank.plans.comparisons.predicted_error`, here of a
+    contrast of squared length 2); samples alone are those of a fit without privacy.
+    """
+    request, some = Request(design, epsilon), max(rows, 1.0)
+    whole = predicted_error(request, plan_fit(request), some)
+    known = replace(design, pairs=PairCounts.equal(len(design.items), 1.0))
+    alone = predicted_error(Request(known, math.inf), Choice("net wins"), some)
+    return math.sqrt(2.0 * whole), math.sqrt(2.0 * min(alone, whole))
 
 
 def _check_bounds(bounds: object) -> tuple[int, ...]:
-    several = as_list(bounds)
+    several = checks.as_list(bounds)
     if not several:
         raise TypeError("bounds must be a sequence of values of max_rows, such as [1, 5, 20].")
-    cuts = tuple(check_count("bounds", bound, high=MOST_ROWS) for bound in several)
+    cuts = tuple(checks.check_count("bounds", bound, high=MOST_ROWS) for bound in several)
     if any(one >= two for one, two in zip(cuts, cuts[1:], strict=False)):
         raise ValueError("bounds must ascend, each larger than the one before it.")
     return cuts
 
 
-def _declared(activity: Mapping[int, float], most: float) -> Activity:
-    """Return an activity that is declared: respondents by how many answers they give."""
-    answers = [check_count("activity", number, low=0) for number in activity]
-    respondents = as_numbers(list(activity.values()))
-    usable = respondents is not None and (respondents >= 0).all()
-    if respondents is None or not usable or not 1 <= respondents.sum() <= MOST_RESPONDENTS:
+def _declared(activity: object) -> tuple[FloatArray, FloatArray]:
+    """Return numbers of answers, and how many respondents give so many."""
+    table = dict(activity) if isinstance(activity, Mapping) else {}
+    numbers = checks.as_numbers(list(table.values()))
+    if numbers is None or (numbers < 0).any() or not 1 <= numbers.sum() <= MOST_RESPONDENTS:
         raise ValueError(
             "activity must be a mapping from numbers of answers, whole and not negative, to "
             "numbers of respondents, at least one in all, such as {1: 4000, 30: 100}."
         )
-    return Activity(np.minimum(np.array(answers, dtype=np.float64), most), respondents, 0.0)
+    answers = [checks.check_count("activity", number, low=0) for number in table]
+    return np.array(answers, dtype=np.float64), numbers

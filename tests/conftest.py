@@ -22,7 +22,7 @@ SLOW = {
         "examples failures leaks packaging public_facts releases sample_leaks taint visible"
     ),
     "hypotheses": "effects nulls solving tails",
-    "local": "adaptive comparisons protocols uniformtest",
+    "local": "adaptive comparisons protocols uniform",
     "mechanisms": (
         "aggregation_mechanism aggregation_partial capped dependence every_sensitivity impossible "
         "mechanisms objective permutation row_order smoothing statistics_categories "

@@ -142,8 +142,6 @@ def fits() -> Iterator[tuple[str, object]]:
     tally = protocol.tally(protocol.simulate(opinions, rng))
     yield "tally", tally
     yield "local consensus", pr.PrivateRankAggregation.from_reports(tally)
-    votes = {1: 2000, 4: 1500, 9: 100}
-    yield "bounds", pr.contribution_tradeoff(votes, items=cems.items, for_epsilon=4.0)
 
 
 LABELS = {
@@ -166,10 +164,11 @@ def tables() -> dict[str, Table]:
     four = [worths, by_group, made["top k"], made["consensus by pairs"]]
     found["side by side"] = pr.summary_col([worths, made["worths, objective"]])  # type: ignore[list-item]
     found["four side by side"] = pr.summary_col(four)  # type: ignore[arg-type]
+    labelled = [result.with_labels(LABELS) for result in four]  # type: ignore[attr-defined]
+    named = labelled[0].items
     found["four with labels"] = pr.summary_col(
-        four,  # type: ignore[arg-type]
-        labels=LABELS,
-        rows=[*worths.items, *(f"french[T.poor]:{item}" for item in worths.items)],  # type: ignore[attr-defined]
+        labelled,
+        rows=[*named, *(f"french[T.poor]:{item}" for item in named)],
         names=["worths", "by knowledge of French", "win rates", "Borda"],
     )
     found["long labels"] = worths.with_labels(LABELS).summary()  # type: ignore[attr-defined]

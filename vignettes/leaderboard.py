@@ -37,7 +37,7 @@ print(log.head(3))
 # %% [markdown]
 # ## How many votes of a voter count
 #
-# The guarantee needs a bound on what one voter can change. A bound that nobody reaches would make the noise drown the answers; refusing voters beyond a small one would empty the log. With `excess="sample"` each fit keeps `max_rows` votes of every voter with more, chosen at random and never told. A small bound throws votes away, a large one needs more noise. Which is best can be said before the log is opened, from public numbers: here the numbers of votes and voters, which the site tells its visitors, and Zipf's rule for the rest. (If nothing is known, `pr.contribution_tradeoff(log, epsilon=...)` releases the activity for a small part of the budget.)
+# The guarantee needs a bound on what one voter can change. A bound that nobody reaches would make the noise drown the answers; refusing voters beyond a small one would empty the log. With `excess="sample"` each fit keeps `max_rows` votes of every voter with more, chosen at random and never told. A small bound throws votes away, a large one needs more noise. Which is best can be said before the log is opened, from public numbers: here the numbers of votes and voters, which the site tells its visitors, and Zipf's rule for the rest.
 
 # %%
 number = np.maximum(np.round(votes * share), 1).astype(int)
@@ -45,7 +45,7 @@ activity = dict(
     zip(*(each.tolist() for each in np.unique(number, return_counts=True)), strict=True)
 )
 tradeoff = pr.contribution_tradeoff(activity, items=models, distinct_pairs=False, for_epsilon=1.0)
-print(tradeoff.summary())
+print(tradeoff.round(3))
 
 # %% [markdown]
 # The predicted standard error has two parts, what another sample of voters would change and what other noise would change. The bound with the least of both is taken. From a voter with more votes no more than that count, so that the ranking is one by voters rather than by votes: the busiest of them cannot make it.
@@ -55,7 +55,7 @@ print(tradeoff.summary())
 # The frame goes in as it is; `vote` becomes 1, 0 and -1, and `ties=True` declares that there are ties, each half a win to both. Pairs can come again (`distinct_pairs=False`). Who voted on what is not public, so the design is private, as it is by default: how often two models met is released with noise, too.
 
 # %%
-max_rows = int(tradeoff.to_frame()["std_err"].idxmin())
+max_rows = int(tradeoff["std_err"].idxmin())
 answer = pl.col("vote").replace_strict({"left": 1, "tie": 0, "right": -1})
 model = pr.PrivateBTL(
     log.with_columns(answer),

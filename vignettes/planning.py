@@ -17,27 +17,27 @@ changes = ["more staff", "higher pay", "fixed shifts", "longer leave", "training
 # %% [markdown]
 # ## What is to be told apart
 #
-# Everybody compares all pairs of changes. Two of them are to be told apart if the one is preferred by six out of ten, in four of five such surveys. A plan holds what is fixed, and finds what is left out. Who has an order of all five in mind answers by it, which makes the variance of a difference twice that of independent answers: `answers="rankings"`. What a plan finds says the design effect that it was found for.
+# Everybody compares all pairs of changes. Two of them are to be told apart if the one is preferred by six out of ten, in four of five such surveys. Their `contrast`, the difference of their worths, is the logit of that. A plan holds what is fixed, and finds what is left out. Who has an order of all five in mind answers by it, which makes the variance of a difference twice that of independent answers: `answers="rankings"`. What a plan finds says the design effect that it was found for.
 
 # %%
 facts = {"items": changes, "max_rows": 10, "design": "public", "answers": "rankings"}
 plan = pr.power.BTLPower(**facts, replicates=200)
-needed = plan.solve_power(epsilon=1.0, win_probability=0.6, power=0.8)
+needed = plan.solve_power(epsilon=1.0, contrast=np.log(0.6 / 0.4), power=0.8)
 print(needed)
 
 # %% [markdown]
 # ## What epsilon buys
 #
-# The same question at several epsilons; the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for. Plans simulate fits; figures can do with fewer of them than a number that counts.
+# The same question at several epsilons (a contrast of .4 is six out of ten); the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for. Plans simulate fits; figures can do with fewer of them than a number that counts.
 
 # %%
 sketch = pr.power.BTLPower(**facts, replicates=50)
-figure = pr.plot_tradeoff(
-    sketch, [0.5, 1, 4], power=0.8, contrast=0.4
+figure = sketch.plot_power(
+    "epsilon", epsilon=[0.5, 1, 4, np.inf], power=0.8, contrast=0.4
 )  # Respondents it takes to tell two items apart, by epsilon
 
 # %% [markdown]
-# (A `contrast` is a difference of two worths on the scale of the logit; that of the call is six out of ten.) The other way round, what can so many people find out?
+# The other way round, what can so many people find out?
 
 # %%
 figure = sketch.plot_power(

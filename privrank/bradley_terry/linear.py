@@ -445,7 +445,7 @@ def pair_predictors(
     """
     covariates, m, n = design.covariates, len(design.items), len(first)
     if covariates is None:
-        pairs = PairCounts(first, second, np.ones(n), "declared")
-        return np.asarray(ItemContrasts(pairs, m).matrix().toarray())
+        items = np.eye(m)  # pair counts sort their pairs, and rows stay as they are
+        return items[first] - items[second]
     rows = rows_at(covariates, columns, n)
     return predictor_matrix(covariates, rows, first, second, m, np.ones(n, dtype=np.int64))

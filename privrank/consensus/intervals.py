@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtri, xlog1py
+from scipy.special import betainc, betaincinv, betaln, ndtri, xlog1py
 
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import (
@@ -26,26 +26,16 @@ from privrank.hypotheses.tails import (
     simulated,
 )
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.noise import DiscreteGaussian
 from privrank.util.arrays import FloatArray
 from privrank.util.solvers import bracket
 
 Target = Literal["population", "sample"]
-
-_FEWEST, _MOST, _CELLS = 400, 20_000, 2**25
-"""Draws of a vector of noise: at least, at most, and the cells of all of them."""
-
-_BLOCK = 2**22
-"""Cells that are held at a time."""
 
 _NORMAL, _SUMS = 20, 100_000
 """Items up to which the noise in one total is drawn, and how often."""
 
 _DISTANCES = 64
 """Distances of two items in a ranking that are distinguished."""
-
-_RADII = 64
-"""Values of the radius of K-norm noise that are distinguished."""
 
 _STEPS = 6
 """Newton steps to an end of a mid-p interval: five reach it in double precision."""
@@ -207,9 +197,9 @@ def rank_threshold(
 
     Notes
     -----
-    **Statistic, sample.** The threshold is the 1 - alpha quantile of the range, the largest less
-    the smallest, of the noise in the Borda scores: no pair is then off by more. The range is
-    simulated from the distribution of the noise by a public sequence.
+    **Statistic, sample.** The noise in the difference of any two Borda scores is beyond the
+    threshold with a probability of at most alpha divided by the number of pairs (Bonferroni). A
+    normal error of half a step stands for the steps of the noise.
 
     **Statistic, population.** Let X be the difference of the ranks of two items in the (mean)
     ranking of one unit, and v its variance. With a normal sampling error the pair is stated wrongly
@@ -232,11 +222,8 @@ def rank_threshold(
 
     **Noise.** Its tails are :func:`privrank.hypotheses.tails.difference_tail`'s.
     """
-    if target == "sample":
-        if distribution.variance == 0:
-            return 0.0
-        ranges = _noise_ranges(distribution, items, pairs)
-        return float(np.quantile(ranges, 1.0 - alpha, method="higher")) * step / units
+    if target == "sample" and distribution.variance == 0:
+        return 0.0
     # where there are many distances, each counts as the next of some
     apart = np.unique(np.ceil(np.linspace(1, items - 1, _DISTANCES)))
     every = np.arange(1, items)
@@ -244,6 +231,10 @@ def rank_threshold(
     squares = apart**2
 
     def allowed(t: float) -> bool:
+        if target == "sample":
+            error, at = np.array([0.5 * step / units]), np.array([t])
+            tails = difference_tail(distribution, step / units, items, pairs, at, error)
+            return float(count.sum() * tails[0]) <= alpha
         # means of n units that are d or -d come in steps of 2 d / n
         inner = np.maximum(t - apart / units, 0.0)
         tails = difference_tail(
@@ -258,30 +249,3 @@ def rank_threshold(
     while not allowed(high):
         low, high = high, 2.0 * high
     return bracket(lambda t: not allowed(t), low, high, 60, relative=1e-4)[1]
-
-
-def _noise_ranges(distribution: BordaDistribution, items: int, pairs: bool) -> FloatArray:
-    """Return public draws of the range of the noise in the Borda totals, in lattice steps."""
-    if isinstance(distribution, PermutohedronNoise):
-        # points of the body, times radii
-        radii = gammainccinv(items, (np.arange(_RADII) + 0.5) / _RADII)
-        ranges = np.outer(np.ptp(permutohedra(items), axis=1), radii).ravel()
-        return np.asarray(ranges / distribution.rate)
-    normal = isinstance(distribution, DiscreteGaussian)
-    name, cells = ("normal numbers", items) if normal else ("row sums", items**2)
-    rng = public_generator(f"ranges of {name}", items)
-    draws, block = min(max(_CELLS // cells, _FEWEST), _MOST), max(1, _BLOCK // cells)
-    first, second = np.triu_indices(items, 1)
-    widths = []
-    for start in range(0, draws, block):
-        size = min(block, draws - start)
-        if normal:
-            sums = rng.standard_normal((size, items))
-        else:
-            table = np.zeros((size, items, items))
-            table[:, first, second] = simulated(distribution, (size, len(first)), rng)
-            sums = table.sum(axis=2) - table.sum(axis=1)
-        widths.append(np.ptp(sums, axis=1))
-    # centred, the row sums of independent normal noise are m^(1/2) times independent numbers
-    scale = math.sqrt(distribution.variance * (items if pairs else 1)) if normal else 1.0
-    return np.concatenate(widths) * scale

@@ -20,7 +20,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import is_number, quoted
-from privrank.util.solvers import zero
 
 MOST_THETA = 50.0
 """A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
@@ -172,16 +171,6 @@ class Alternatives:
             return effect
         null = self.model(0.0) if self.null.center else None
         return self.model(effect).total_variation("uniform" if null is None else null)
-
-    def at_distance(self, distance: float) -> float | None:
-        """Return the effect at a total variation distance from H0, None if there is none."""
-        if self.null.probabilities:
-            return distance if distance <= self.most else None
-        if self.distance(self.most) < distance:
-            return None
-        return zero(
-            lambda effect: self.distance(effect) - distance, 0.0, self.most, xtol=1e-9, rtol=1e-6
-        )
 
     def stated(self, solved: Solved | None, power: float, alpha: float) -> DetectableEffect:
         """Return an effect with its Monte Carlo error in terms that a reader knows."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import betainc
 
 from privrank.hypotheses.nulls import public_generator
 from privrank.local.client import protocol_from_json
@@ -22,7 +21,7 @@ from privrank.local.protocols import Protocol, check_kind
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import REPEATED, STRUCK, Identities, once, read_reports
 from privrank.release.archived import archive, read_archive
-from privrank.release.names import GAIN, ORDER, REJECTED, UNEVEN
+from privrank.release.names import GAIN, ORDER, REJECTED
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
@@ -40,14 +39,6 @@ _WRITER = "a tally's to_json()"
 
 _CELLS = ("assignment", "answer", "count")
 _ARRAYS = (*_CELLS, "identity", "cell")
-
-UNLIKELY = 1e-3
-"""Probability below which a tally warns that assignments are not uniform."""
-
-_SENDER = (
-    " That is as it should be where a survey hands out assignments unevenly; where devices draw "
-    "them, look for one sender with many ids."
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -194,33 +185,8 @@ class Tally:
         except (LookupError, TypeError, ValueError, OverflowError):
             raise ValueError(f"text must be JSON written by {_WRITER}.") from None
 
-    @property
-    def commonest(self) -> tuple[int, int, float]:
-        """The assignment that most reports have, how many do, and the probability of that.
-
-        Notes
-        -----
-        **Statistic.** Were each of n reports to draw one of A assignments uniformly, any given one
-        would have a binomial number of reports. The probability is A times its upper tail at the
-        largest number, and at most 1: a bound for that of any number as large (Bonferroni). It
-        rests on public numbers alone. Where there are far more assignments than reports, it is a
-        seed that comes again which makes it small. An adaptive protocol's assignments are its
-        curator's: of them, as of no reports, nothing is said, (0, 0, 1).
-        """
-        if not self.n or isinstance(self.protocol, AdaptiveKwikSort):
-            return 0, 0, 1.0
-        # cells are sorted by assignment: those of one stand together
-        first = np.flatnonzero(np.diff(self.assignment, prepend=-1))
-        reports = np.add.reduceat(self.count, first)
-        most, assignments = int(reports.max()), self.protocol.assignments
-        # P(binomial >= most) is an incomplete beta function of the probability
-        tail = float(betainc(most, self.n - most + 1, 1.0 / assignments))
-        return int(self.assignment[first[reports.argmax()]]), most, min(1.0, assignments * tail)
-
     def summary(self) -> Table:
         """Return a table of what was accepted, and of what was rejected for which reason.
-
-        Below it stands how many reports the commonest assignment has (:attr:`commonest`).
 
         Returns
         -------
@@ -232,15 +198,6 @@ class Tally:
             "Each rejected report is counted under one reason. Of equal reports with one id one is "
             "accepted, of different ones none, whatever the order of rows."
         ]
-        place, most, probability = self.commonest
-        if most:
-            notes.append(
-                f"The commonest of {self.protocol.assignments} assignments, number {place}, has "
-                f"{most} reports. Were assignments drawn uniformly, the probability of so many "
-                f"would be {'at most ' * (probability < 1)}{probability:.2g}."
-                + _SENDER
-                * (probability < UNLIKELY)
-            )
         if self.identity is None:
             notes.append(
                 "This tally holds no ids: what it has in common with another is not found when "
@@ -333,7 +290,6 @@ def release_of(
         settings={
             "protocol": protocol.to_json(),
             **{REJECTED + reason: number for reason, number in tally.rejected.items()},
-            **({UNEVEN: uneven} if (uneven := tally.commonest[2]) < UNLIKELY else {}),
             **settings,
         },
     )
@@ -357,7 +313,6 @@ def check_protocol(release: Release) -> None:
         (protocol.epsilon, protocol.items) == (release.epsilon, release.survey.items)
         and len(gains) == len({protocol.gain, protocol.response.gain})
         and all(type(number) is int and number >= 0 for number in rejected)
-        and 0 <= float(settings.get(UNEVEN, 0.0)) <= 1
     ):
         raise ValueError("release must be of its protocol.")
 

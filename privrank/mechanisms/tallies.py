@@ -30,13 +30,9 @@ from privrank.bradley_terry.dependence import Directions
 from privrank.bradley_terry.linear import blocks
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.encode.frames import distinct_codes
-from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.plans.choice import FINE, STEPS
-from privrank.privacy.budget import Ledger
-from privrank.privacy.draws import Words, draw_key, draw_permutation, draw_rows
-from privrank.release.names import ACTIVITY, GROUP_ANSWERS, MOMENTS, NET, ORDER_EFFECT, PAIR_COUNTS
-from privrank.release.plan import Plan
-from privrank.release.release import Release
+from privrank.privacy.draws import Words, draw_key, draw_rows
+from privrank.release.names import GROUP_ANSWERS, MOMENTS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray
 
@@ -216,45 +212,6 @@ def _counted(part: Part, codes: IntArray) -> IntArray:
     sums = [sum_by(place, values, len(met)) for values in (part.count, part.net)]
     counts[:, np.searchsorted(codes, met)] = sums
     return counts
-
-
-def activity(parts: Parts, bounds: Sequence[int], *, distinct: bool) -> IntArray:
-    """Return the respondents without answers, up to each bound, and beyond the last; sensitive.
-
-    Bounds ascend. Of pairs that are declared distinct each counts once, as in :func:`bounded`.
-    """
-
-    def counted(part: Part) -> IntArray:
-        size = np.diff(_cell(part), prepend=0) if distinct else part.count
-        answers = sum_by(part.person, size, len(part.name))
-        return np.bincount(np.searchsorted([0, *bounds], answers), minlength=len(bounds) + 2)
-
-    return parts.total(counted)
-
-
-def release_activity(
-    encoded: Encoded,
-    bounds: Sequence[int],
-    plan: Plan,
-    *,
-    budget: Ledger | None,
-    rng: np.random.Generator | None,
-) -> Release:
-    """Spend the budget and release how many respondents have how many answers.
-
-    With the noise of :func:`privrank.plans.contributions.plan_activity`, which says why it is
-    private.
-    """
-    if not encoded._loose:
-        raise ValueError("activity needs rows that no bound was applied to: use excess='sample'.")
-    design = encoded.design
-
-    def drawn() -> Drawn:
-        counts = activity(answers_of(encoded), bounds, distinct=design.distinct_pairs)
-        tie_break = draw_permutation(len(design.items), rng)
-        return Drawn({ACTIVITY: draw(plan.parts[ACTIVITY], counts, rng)}, tie_break)
-
-    return released(plan, design, drawn, budget=budget, rng=rng)
 
 
 _FINEST = 10

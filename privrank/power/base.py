@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Integral
@@ -56,9 +56,6 @@ class Estimate(float):
         What it counts, such as ``"respondents"``; empty for a bare number.
     assumes : str
         What was assumed, such as ``"design effect 1.67"``; empty where there is nothing to say.
-    interval : tuple of float or None
-        For a probability close to 0 or 1, where a standard error says too little: a 95% interval
-        for it, by Clopper and Pearson, as if each simulated survey gave 0 or 1.
 
     Examples
     --------
@@ -70,22 +67,15 @@ class Estimate(float):
     ('187', 93.5)
     """
 
-    __slots__ = ("assumes", "error", "exact", "interval", "words")
+    __slots__ = ("assumes", "error", "exact", "words")
 
     error: float
     exact: bool
     words: str
     assumes: str
-    interval: tuple[float, float] | None
 
     def __new__(
-        cls,
-        value: float,
-        error: float = 0.0,
-        *,
-        words: str = "",
-        assumes: str = "",
-        interval: tuple[float, float] | None = None,
+        cls, value: float, error: float = 0.0, *, words: str = "", assumes: str = ""
     ) -> Self:
         """Make the number; an error of 0 says that it is exact."""
         for name, number in (("value", value), ("error", error)):
@@ -95,8 +85,8 @@ class Estimate(float):
             if not isinstance(text, str):
                 raise TypeError(f"{name} must be a text, got {type(text).__name__}.")
         made = super().__new__(cls, value)
-        made.error, made.exact, made.words = float(error), error == 0.0, words
-        made.assumes, made.interval = assumes, interval
+        made.error, made.exact = float(error), error == 0.0
+        made.words, made.assumes = words, assumes
         return made
 
     def __repr__(self) -> str:
@@ -106,8 +96,6 @@ class Estimate(float):
         if self.words:
             text = f"{self.words} {text}" if self.words.endswith("=") else f"{text} {self.words}"
         how = f"Monte Carlo standard error {self.error:.2g}"
-        if self.interval is not None:
-            how = "95% Monte Carlo interval {:.3g} to {:.3g}".format(*self.interval)
         how = "no Monte Carlo error" if self.exact else how
         return f"{text} ({'; '.join(filter(None, (how, self.assumes)))})"
 
@@ -142,7 +130,7 @@ class Power(ABC):
     """A design whose power, or other quality, is known before data are.
 
     A subclass is a frozen dataclass of what is fixed. It measures at a point, and says by which
-    names an effect is stated.
+    name an effect is stated.
     """
 
     replicates: int = 200
@@ -181,24 +169,23 @@ class Power(ABC):
 
     @property
     @abstractmethod
-    def _effects(self) -> tuple[str, ...]:
-        """Names by which an effect may be stated; answers are in terms of the first."""
+    def _named(self) -> str:
+        """The name by which an effect is stated."""
 
-    def _read(self, name: str, value: Any) -> float:
-        """Return an effect, stated by one of its names, on the engine's scale."""
+    def _read(self, value: Any) -> float:
+        """Return an effect, as it is stated, on the engine's scale."""
         if not is_number(value) or not math.isfinite(value):
-            raise ValueError(f"{name} must be a finite number, got {quoted(value)}.")
+            raise ValueError(f"{self._named} must be a finite number, got {quoted(value)}.")
         return float(value)
 
     def _shown(self, effect: float) -> float:
-        """Return an effect as a user states it by the first name."""
+        """Return an effect as a user states it."""
         return effect
 
     @property
     def _local(self) -> bool:
         """Whether reports of the local model are planned, where a design may be about them."""
-        named = getattr(self, "protocol", None) is not None
-        return named or getattr(self, "mode", "central") == "local"
+        return getattr(self, "mode", "central") == "local"
 
     @property
     def _most(self) -> int:
@@ -244,7 +231,7 @@ class Power(ABC):
         epsilon, delta : float
             The guarantee; ``epsilon=numpy.inf`` for the run without privacy.
         effect : float, optional
-            How large the effect is, by the first of the names that the design gives it.
+            How large the effect is.
         alpha : float, default 0.05
             Level of the test, or one minus the level of intervals.
         **stated
@@ -254,17 +241,9 @@ class Power(ABC):
         -------
         Estimate
         """
-        from scipy.stats import binomtest
-
-        stated["effect"] = effect  # type: ignore[assignment]
-        amount = self._stated(stated)
+        amount = self._stated(effect, stated)
         at = self._given(nobs=nobs, effect=amount, epsilon=epsilon, delta=delta, alpha=alpha)
-        value, error = self._measure(at, self.replicates)
-        interval = None
-        if self.probability and error > 0 and not 3 * error < value < 1.0 - 3 * error:
-            shown = binomtest(round(value * self.replicates), self.replicates).proportion_ci()
-            interval = shown.low, shown.high
-        return Estimate(value, error, assumes=self._assumes, interval=interval)
+        return Estimate(*self._measure(at, self.replicates), assumes=self._assumes)
 
     def solve_power(
         self,
@@ -293,8 +272,8 @@ class Power(ABC):
             reaches what is wanted.
         """
         target = stated.pop(self.outcome, None)
-        size = self._stated({**stated, "effect": effect})
-        named = {"nobs": nobs, "epsilon": epsilon, self._effects[0]: size}
+        size = self._stated(effect, stated)
+        named = {"nobs": nobs, "epsilon": epsilon, self._named: size}
         given = {self.outcome: target, **named}
         missing = [name for name, value in given.items() if value is None]
         if len(missing) != 1:
@@ -308,19 +287,16 @@ class Power(ABC):
         self._check_target(target, alpha)
         return self._solved(missing[0], at, float(target))
 
-    def _stated(self, stated: Mapping[str, Any]) -> float | None:
+    def _stated(self, effect: float | None, stated: Mapping[str, Any]) -> float | None:
         """Return the effect on the engine's scale, however it is stated; None if it is not."""
-        known = self._effects
-        if unknown := [name for name in stated if name not in (*known, "effect")]:
-            names = ", ".join(f"{name}=" for name in known)
+        name, plan = self._named, type(self).__name__
+        if unknown := [given for given in stated if given != name or effect is not None]:
             raise TypeError(
-                f"{unknown[0]}= is none of what a {type(self).__name__} takes: state {names} or "
-                f"leave it out."
+                f"{unknown[0]}= is none of what a {plan} takes: state {name}= once, or leave it "
+                f"out."
             )
-        given = [name for name, value in stated.items() if value is not None]
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} state the same effect: give one of them.")
-        return self._read(_named(given[0], known), stated[given[0]]) if given else None
+        value = stated.get(name, effect)
+        return None if value is None else self._read(value)
 
     def _point(self, **at: Any) -> Point:
         """Return the point; refuses what is not in the range of an argument, but for None."""
@@ -342,9 +318,10 @@ class Power(ABC):
         """Return the point, of which nothing is left out."""
         for name in ("nobs", "effect", "epsilon"):
             if at[name] is None:
+                words = self._named if name == "effect" else name
                 raise ValueError(
-                    f"{_named(name, self._effects)} must be given: use solve_power(...) to find it "
-                    f"from {self.outcome}=..."
+                    f"{words} must be given: use solve_power(...) to find it from "
+                    f"{self.outcome}=..."
                 )
         return self._point(**at)
 
@@ -397,7 +374,7 @@ class Power(ABC):
             return self._effect_range(at)
         if at.effect == 0:
             raise ValueError(
-                f"{self._effects[0]} = {self._shown(0.0):g} is H0 itself: state an effect that "
+                f"{self._named} = {self._shown(0.0):g} is H0 itself: state an effect that "
                 f"there is to find."
             )
         least, most = self._searched
@@ -406,144 +383,66 @@ class Power(ABC):
     def plot_power(
         self, dep_var: Dependent = "nobs", *, ax: Axes | None = None, **at: Any
     ) -> Figure:
-        """Draw what is predicted against one of nobs, epsilon and the effect.
+        """Draw what is predicted, or how many units are needed, against one of the numbers.
 
         Parameters
         ----------
         dep_var : {"nobs", "epsilon", "effect"}
-            What is on the horizontal axis; its argument is a sequence of numbers.
+            What is on the horizontal axis; its argument is a sequence of numbers. Of epsilons one
+            may be ``numpy.inf``: a dashed line is what there is without privacy.
         ax : matplotlib Axes, optional
             Where to draw.
         **at
-            The arguments of `power`, by name. One of those that are not on the axis may be a
+            The arguments of `solve_power`, by name; the one that is left out is drawn: the power,
+            or for a ``power=`` the number of units. One of those that are not on the axis may be a
             sequence, too: each of its numbers has a line.
 
         Returns
         -------
         Figure
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> import privrank as pr
+        >>> matplotlib.use("Agg")
+        >>> design = pr.power.UniformityPower(2, kind="choices")
+        >>> at = {"epsilon": [0.25, 0.5, 1, 2, float("inf")], "total_variation": 0.1}
+        >>> design.plot_power("epsilon", power=0.8, **at).axes[0].get_ylabel()
+        'respondents'
         """
         from privrank.results import plots
 
         check_choice("dep_var", dep_var, Dependent)
-        lists = {name: _several(value) for name, value in at.items()}
-        effect = next((name for name in at if name not in _FIXED), "effect")
+        listed = {name: as_list(value) for name, value in at.items()}
+        lists = {name: [at[name]] if some is None else some for name, some in listed.items()}
+        effect = self._named if self._named in at else "effect"
         across = effect if dep_var == "effect" else dep_var
-        if empty := [name for name, values in lists.items() if not values]:
+        if empty := [name for name in (across, *lists) if not lists.get(name)]:
             raise ValueError(f"{empty[0]} must be a number, or a list of at least one.")
         long = [name for name, values in lists.items() if len(values) > 1 and name != across]
-        if len(long) > 1:
+        if len(long) > 1 or self.outcome in long:
             raise ValueError(
-                f"{long[0]} and {long[1]} must not both be lists: one may be, and each of its "
-                f"numbers has a line of its own."
+                f"{' and '.join(long)} must not be lists: one number beside {across} and "
+                f"{self.outcome} may be, and each of its values has a line of its own."
             )
-        if across == "epsilon" and math.inf in lists.get("epsilon", []):
+        plain = across == "epsilon" and math.inf in lists["epsilon"]
+        if plain and long:
             raise ValueError(
-                "epsilon must be finite where it is on the axis: plot_tradeoff draws what there is "
-                "without privacy as a line."
+                f"epsilon must be finite on the axis where {long[0]} is a list, too: what there is "
+                f"without privacy is drawn for one line."
             )
         points = [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
-        frame = _frame(self, points, effect)
+        sizes = [self.solve_power(**point) for point in points]
+        names = ("nobs", "epsilon", effect, self.outcome)
+        drawn = next(name for name in names if name not in at)
+        frame = pd.DataFrame(points).rename(columns={effect: "effect"})
+        frame = frame.reindex(columns=["nobs", "epsilon", "effect"])
+        frame[drawn], frame["std err"] = np.array(sizes), [size.error for size in sizes]
+        without = float(frame.loc[frame["epsilon"] == math.inf, drawn].iloc[0]) if plain else None
+        frame = frame[frame["epsilon"] < math.inf] if plain else frame
         words = effect.replace("_", " ")
-        return plots.planned(frame, dep_var, self.outcome, self._title, words=words, ax=ax)
-
-
-_FIXED = ("nobs", "epsilon", "delta", "alpha")
-"""Arguments of `power` that are no effect."""
-
-
-def _several(value: object) -> list[Any]:
-    """Return a number as a list of one."""
-    values = as_list(value)
-    return [value] if values is None else values
-
-
-def _frame(design: Any, points: Sequence[Mapping[str, Any]], effect: str) -> pd.DataFrame:
-    """Return what is predicted at each point: nobs, epsilon, effect, the outcome and its error."""
-    rows = []
-    for point in points:
-        predicted = design.power(**point)
-        stated = point["nobs"], point["epsilon"], point.get(effect, 0.0)
-        rows.append((*stated, float(predicted), predicted.error))
-    return pd.DataFrame(rows, columns=["nobs", "epsilon", "effect", design.outcome, "std err"])
-
-
-def plot_tradeoff(
-    design: Power,
-    epsilons: Sequence[float],
-    *,
-    nobs: int | None = None,
-    power: float | None = None,
-    ax: Axes | None = None,
-    **stated: Any,
-) -> Figure:
-    """Draw what a design reaches, or how many respondents it needs, against epsilon.
-
-    The dashed line is the same without privacy.
-
-    Parameters
-    ----------
-    design : a plan of :mod:`privrank.power`
-        Such as :class:`privrank.power.UniformityPower`.
-    epsilons : sequence of float
-        Finite epsilons.
-    nobs : int, optional
-        Number of respondents, at which the power is drawn.
-    power : float, optional
-        The power that is wanted, for which the number of respondents is drawn; of a plan that
-        predicts something else, that.
-    ax : matplotlib Axes, optional
-        Where to draw.
-    **stated
-        The effect, and what else ``design.power`` takes, such as ``phi=0.9``.
-
-    Returns
-    -------
-    Figure
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> import privrank as pr
-    >>> matplotlib.use("Agg")
-    >>> design = pr.power.UniformityPower(2, kind="choices")
-    >>> figure = pr.plot_tradeoff(design, [0.25, 0.5, 1, 2], power=0.8, total_variation=0.1)
-    >>> figure.axes[0].get_ylabel()
-    'respondents'
-    """
-    from privrank.results import plots
-
-    if not isinstance(design, Power):
-        raise TypeError(
-            f"design must be a plan such as pr.power.UniformityPower(items=6), got "
-            f"{type(design).__name__}."
-        )
-    if (nobs is None) == (power is None):
-        raise ValueError(
-            f"one of nobs and power must be given: nobs to draw the {design.outcome} of so many "
-            f"respondents, power to draw how many are needed."
-        )
-    several = as_list(epsilons)
-    if several is None:
-        raise TypeError("epsilons must be a list of numbers, as [0.5, 1, 2].")
-    finite = sorted(check_epsilon(epsilon) for epsilon in several)
-    if not finite or not np.isfinite(finite).all():
-        raise ValueError("epsilons must be finite: the line without privacy is drawn beside them.")
-    points = [{"nobs": nobs, "epsilon": epsilon, **stated} for epsilon in (*finite, math.inf)]
-    drawn = design.outcome
-    if power is None:
-        frame = _frame(design, points, "")
-    else:
-        sizes = [design.solve_power(**{drawn: power, **point}) for point in points]
-        columns = {"nobs": sizes, "std err": [size.error for size in sizes]}
-        frame = pd.DataFrame({"epsilon": [*finite, math.inf], "effect": 0.0, **columns})
-        drawn = "nobs"
-    plain = float(frame[drawn].iloc[-1])
-    return plots.planned(frame.iloc[:-1], "epsilon", drawn, design._title, plain=plain, ax=ax)
-
-
-def _named(name: str, effects: Sequence[str]) -> str:
-    """Return what one of the numbers is called as an argument of a design."""
-    return effects[0] if name == "effect" else name
+        return plots.planned(frame, dep_var, drawn, self._title, words=words, plain=without, ax=ax)
 
 
 def item_names(items: object) -> tuple[str, ...]:

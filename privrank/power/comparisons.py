@@ -20,7 +20,7 @@ from privrank.power.surveys import ComparisonPower
 from privrank.release.plan import Plan
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray
-from privrank.util.checks import as_numbers, check_count, is_number, quoted
+from privrank.util.checks import as_numbers, check_count, is_number
 
 Aim = Literal["separated", "right"]
 
@@ -50,12 +50,11 @@ class BTLPower(ComparisonPower):
     worths : float or sequence of float, optional
         Worths of the other items, beside the middle of the two that are compared: one for each, or
         one number over whose range they are spread evenly. Without it all are in the middle.
-    answers : {"usual", "rankings", "independent"} or float, default "usual"
+    answers : {"usual", "rankings", "independent"}, default "usual"
         How a respondent's answers go together. ``"rankings"``: as those of people who have an order
         of all items in mind; ``"independent"``: not at all; ``"usual"``: half of the people are of
-        the one kind, half of the other. A number is the design effect, how many times as much
-        answers vary as independent ones, at most that of rankings. Every answer of a plan says the
-        design effect that it was found for.
+        the one kind, half of the other. Every answer of a plan says the design effect that it was
+        found for: how many times as much answers vary as independent ones.
     simultaneous : bool, default False
         Whether all pairs are judged at once, as for ranks (Bonferroni).
     mode : {"central", "local"}
@@ -72,9 +71,9 @@ class BTLPower(ComparisonPower):
     to the Monte Carlo error. Surveys whose comparisons do not connect all items find nothing, as
     their fits are refused.
 
-    An effect is a ``contrast``, the difference of the two worths on the scale of the logit; or
-    ``win_probability``, the probability that the one is preferred to the other. `power` is the
-    share of fits whose score test rejects a difference of 0, so that their interval leaves it out.
+    An effect is a ``contrast``, the difference of the two worths on the scale of the logit: that of
+    an item that is preferred with probability p is log(p / (1 - p)). `power` is the share of fits
+    whose score test rejects a difference of 0, so that their interval leaves it out.
     `standard_error` is the median of what fits print. `docs/validation/power_models.md` compares
     both with fits of simulated surveys.
 
@@ -90,7 +89,7 @@ class BTLPower(ComparisonPower):
     worths: float | Sequence[float] | None = None
     simultaneous: bool = False
 
-    _effects = "contrast", "win_probability"
+    _named = "contrast"
     caption = "Two items separated by their worths"
 
     def __post_init__(self) -> None:
@@ -115,16 +114,6 @@ class BTLPower(ComparisonPower):
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
         dependence = self.dependence
         return plan_fit(Request(design, epsilon, delta, self.method, dependence=dependence))
-
-    def _read(self, name: str, value: Any) -> float:
-        if name == "contrast":
-            return super()._read(name, value)
-        if not is_number(value) or not 0 < value < 1:
-            raise ValueError(
-                f"win_probability must lie between 0 and 1, got {quoted(value)}: .6 is that of an "
-                f"item that wins six comparisons in ten."
-            )
-        return math.log(value / (1.0 - value))
 
     def _found(self, at: Point, plan: Plan | None, number: int) -> float:
         """Return whether a simulated fit detects the difference of the first two items."""
@@ -169,7 +158,7 @@ class BTLPower(ComparisonPower):
         -------
         Estimate
         """
-        effect = self._stated({"contrast": contrast})
+        effect = self._stated(contrast, {})
         at = self._given(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=0.05)
         one = partial(self._printed, at, self._planned(at))
         errors = all_of(one, self.replicates, self.n_jobs, "fits")
@@ -217,7 +206,7 @@ class TopKPower(ComparisonPower):
     worths: Sequence[float] | None = None
     aim: Aim = "separated"
 
-    _effects = ("gap",)
+    _named = "gap"
     caption = "Top {k} {aim}"
 
     def __post_init__(self) -> None:
@@ -242,8 +231,8 @@ class TopKPower(ComparisonPower):
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
         return plan_selection(Request(design, epsilon, delta, dependence=self.dependence))
 
-    def _read(self, name: str, value: Any) -> float:
-        gap = super()._read(name, value)
+    def _read(self, value: Any) -> float:
+        gap = super()._read(value)
         if gap < 0:
             raise ValueError(f"gap must not be negative, got {gap:g}: the k-th item is the better.")
         return gap

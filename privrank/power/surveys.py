@@ -26,7 +26,7 @@ from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, DesignKind, PairCounts, groups_of
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import check_choice, check_count, is_number, quoted
+from privrank.util.checks import check_count
 
 PairsKnown = Literal["release", "equal"]
 Answers = Literal["usual", "rankings", "independent"]
@@ -54,7 +54,7 @@ class ComparisonPower(Power):
     pair_counts: PairsKnown = "release"
     ties: bool = False
     dependence: Dependence = "auto"
-    answers: Answers | float = "usual"
+    answers: Answers = "usual"
     mode: Mode = "central"
 
     def __post_init__(self) -> None:
@@ -78,16 +78,6 @@ class ComparisonPower(Power):
                 "pair_counts must be left out when design='public': the observed counts are "
                 "public then."
             )
-        if not isinstance(self.answers, str):
-            most = self._most_effect
-            if not is_number(self.answers) or not 1 <= self.answers <= most * (1 + 1e-9):
-                raise ValueError(
-                    f"answers must be 'usual', 'rankings', 'independent', or a design effect "
-                    f"between 1, that of independent answers, and that of rankings, here "
-                    f"{most:.3g}: got {quoted(self.answers)}."
-                )
-        else:
-            check_choice("answers", self.answers, Answers)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -103,33 +93,24 @@ class ComparisonPower(Power):
         return "comparisons" if self.unit == "row" else "respondents"
 
     @property
-    def _most_effect(self) -> float:
-        """Design effect of answers by an order of all items, all orders alike.
-
-        Two comparisons with a common item, each of +-1 with the common item first, have the
-        covariance 1/3. A difference of two nets meets 2 m (m - 2) / 3 of it beside the variance
-        2 m, if all p pairs are asked; of r pairs drawn, both of two are asked with probability
-        (r - 1) / (p - 1) given the one. So the design effect is 1 + (m - 2) (r - 1) / (3 (p - 1)),
-        which is (m + 1) / 3 where all pairs are asked.
-        """
-        items, pairs = len(self._names), self._distinct
-        return 1.0 + (items - 2) * (self.max_rows - 1) / (3.0 * max(pairs - 1, 1))
-
-    @property
     def _ordered(self) -> float:
-        """The share of respondents who answer by an order of all items that they have in mind.
-
-        Covariances of answers are so many times theirs, and with them what a design effect is above
-        that of independent answers, 1.
-        """
-        if isinstance(self.answers, str):
-            return {"independent": 0.0, "usual": 0.5, "rankings": 1.0}[self.answers]
-        return (self.answers - 1.0) / max(self._most_effect - 1.0, 1e-12)
+        """The share of respondents who answer by an order of all items that they have in mind."""
+        return {"independent": 0.0, "usual": 0.5, "rankings": 1.0}[self.answers]
 
     @property
     def _effect(self) -> float:
-        """Design effect of a respondent's answers, where all items are equally good."""
-        return 1.0 + self._ordered * (self._most_effect - 1.0)
+        """Design effect of a respondent's answers, where all items are equally good.
+
+        Two comparisons with a common item, each of +-1 with the common item first, have the
+        covariance 1/3 if they are those of one order, all orders alike. A difference of two nets
+        meets 2 m (m - 2) / 3 of it beside the variance 2 m, if all p pairs are asked; of r pairs
+        drawn, both of two are asked with probability (r - 1) / (p - 1) given the one. So the design
+        effect is 1 + (m - 2) (r - 1) / (3 (p - 1)), which is (m + 1) / 3 where all pairs are asked.
+        What it is above 1 is as many times that as there are respondents with an order in mind.
+        """
+        items, pairs = len(self._names), self._distinct
+        most = (items - 2) * (self.max_rows - 1) / (3.0 * max(pairs - 1, 1))
+        return 1.0 + self._ordered * most
 
     @property
     def _assumes(self) -> str:

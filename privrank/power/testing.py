@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,8 @@ from privrank.hypotheses.simulation import rejection_at_level
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.identity import IdentityMethod
 from privrank.identity import ask as ask_identity
-from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import PairBits
-from privrank.local.uniformpower import Collection
-from privrank.local.uniformtest import check_reported
+from privrank.local.uniform import Collection
 from privrank.mechanisms.categories import Alternative
 from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
 from privrank.plans.nullmodel import read_null
@@ -54,9 +52,9 @@ class TestPower(Power):
 
     Of rankings an effect is the dispersion ``phi`` of the Mallows model that they follow, or those
     of the smallest group: 1 where all orders are equally likely and 0 where all rankings are equal.
-    Its centre is that of H0, if H0 has one. Of choices, and of rankings in place of `phi`, it is
-    the ``total_variation`` distance from H0, or of the smallest group from the others. The phi that
-    is found is the closest to that of H0, on the side of 1, or on that of 0 where H0 is uniform.
+    Its centre is that of H0, if H0 has one. Of choices it is the ``total_variation`` distance from
+    H0, or of the smallest group from the others. The phi that is found is the closest to that of
+    H0, on the side of 1, or on that of 0 where H0 is uniform.
     """
 
     @abstractmethod
@@ -64,13 +62,12 @@ class TestPower(Power):
         """Return what a sample of so many units, or the smallest group of them, may follow."""
 
     @property
-    def _effects(self) -> tuple[str, ...]:
-        choices = self._against(10).sample.kind == "choices"
-        return ("total_variation",) if choices else ("phi", "total_variation")
+    def _named(self) -> str:
+        return "total_variation" if self._against(10).null.probabilities else "phi"
 
-    def _read(self, name: str, value: Any) -> float:
+    def _read(self, value: Any) -> float:
         against = self._against(10)
-        if name == "phi":
+        if not against.null.probabilities:
             if not is_number(value) or not 0 <= value <= 1:
                 raise ValueError(
                     f"phi must lie between 0 (all rankings equal) and 1 (uniform), got "
@@ -78,18 +75,12 @@ class TestPower(Power):
                 )
             theta = min(-math.log(value) if value > 0 else math.inf, MOST_THETA)
             return 1.0 - theta / against.null.theta if against.null.center else theta
-        if not is_number(value) or not 0 <= value < 1:
+        if not is_number(value) or not 0 <= value <= against.most:
             raise ValueError(
-                f"total_variation must be a distance of at least 0 and below 1, "
-                f"got {quoted(value)}."
+                f"total_variation must be a distance of at least 0 and at most {against.most:.4g}, "
+                f"which is how far the alternatives get from H0 here, got {quoted(value)}."
             )
-        effect = against.at_distance(float(value))
-        if effect is None:
-            raise ValueError(
-                f"total_variation must be at most {against.distance(against.most):.4g}, which is "
-                f"how far the alternatives get from H0 here, got {value}."
-            )
-        return effect
+        return float(value)
 
     def _shown(self, effect: float) -> float:
         """Return an effect as a user states it: phi, or the distance of choices."""
@@ -123,7 +114,7 @@ class OneSamplePower(TestPower):
             null = query.null(draws)
         reject = rejection_at_level(query, noise, null, at.alpha)
         power, error = curve_of(query, reject, against, self.n_jobs).at(at.effect, replicates)
-        return power, math.hypot(error, _error_of_threshold(null, noise, at.alpha, power))
+        return power, math.hypot(error, _error_of_threshold(null, at.alpha, power))
 
     @property
     def _searched(self) -> tuple[float, float]:
@@ -132,24 +123,18 @@ class OneSamplePower(TestPower):
         return 2.0, _CHOICES if sample.kind == "choices" else max(_WORK // (m * (m + 200)), 1000)
 
 
-def _error_of_threshold(
-    null: Null | None, noise: DiscreteLaplace, alpha: float, power: float
-) -> float:
-    """Return the standard error in the power that draws of the null distribution leave.
+def _error_of_threshold(null: Null | None, alpha: float, power: float) -> float:
+    """Return at most the standard error in the power that draws of the null distribution leave.
 
-    That of the level at the threshold, times the slope of the power in the level where statistics
-    are normal: the ratio of the densities at the quantiles of the power and of the level.
+    That of the level at the threshold, which noise makes smaller, times the slope of the power in
+    the level where statistics are normal: the ratio of the densities at the quantiles of the power
+    and of the level.
     """
     if null is None or null.draws is None:
         return 0.0
-    threshold = null.threshold(alpha, noise)
-    if threshold is None:
-        return 0.0
-    tails = noise.tail(threshold - null.values)
-    level = float(null.weights @ tails)
-    variance = max(float(null.weights @ tails**2) - level**2, 0.0) / null.draws
+    level = math.sqrt(alpha * (1.0 - alpha) / null.draws)
     at, of = (float(ndtri(min(max(p, 1e-9), 1 - 1e-9))) for p in (power, alpha))
-    return math.sqrt(variance) * math.exp(0.5 * (of * of - at * at))
+    return level * math.exp(0.5 * (of * of - at * at))
 
 
 @dataclass(frozen=True)
@@ -167,8 +152,6 @@ class UniformityPower(OneSamplePower):
     mode : {"central", "local"}
         ``"local"``: rankings are not collected, but reports of :class:`privrank.local.PairBits`,
         one of each respondent, as for :meth:`privrank.UniformityTest.from_reports`.
-    protocol : Protocol, optional
-        Another protocol whose reports the test takes; its epsilon is that which is asked about.
     replicates : int, default 400
         Simulated samples behind an answer.
     n_jobs : int, default 1
@@ -213,7 +196,6 @@ class UniformityPower(OneSamplePower):
     kind: SampleKind = "rankings"
     method: UniformityMethod = "auto"
     mode: Mode = "central"
-    protocol: Protocol | None = None
     replicates: int = 400
 
     caption = "Test of uniformity"
@@ -221,38 +203,27 @@ class UniformityPower(OneSamplePower):
     def __post_init__(self) -> None:
         """Check what is fixed."""
         super().__post_init__()
-        names = item_names(self.items)
+        item_names(self.items)
         if self._local and (self.kind, self.method) != ("rankings", "auto"):
             raise ValueError(
                 "kind and method must be left out in the local model: its test of uniformity is "
                 "one of rankings, and the protocol decides on the statistic."
             )
-        if self.protocol is not None:
-            check_reported(self.protocol)
-            if len(self.protocol.items) != len(names):
-                raise ValueError(
-                    f"protocol must be of the {len(names)} items of the plan, got "
-                    f"{len(self.protocol.items)}."
-                )
-
-    @property
-    def _protocol(self) -> Protocol:
-        return self.protocol or PairBits(item_names(self.items), 1.0)
 
     def _against(self, nobs: int) -> Alternatives:
-        names = self._protocol.items if self._local else item_names(self.items)
+        names = item_names(self.items)
         unit: Any = "respondent" if self._local else "row"
         sample = Sample(self.kind, names, nobs, unit, 1)
         return Alternatives(sample, read_null("uniform", sample))
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         if self._local:
-            return Collection(replace(self._protocol, epsilon=xi), sample.nobs).statistic
+            return Collection(PairBits(sample.items, xi), sample.nobs).statistic
         return ask_uniformity(self.method, sample, xi=xi, alpha=alpha, tolerance=None)[0]
 
     @property
     def _searched(self) -> tuple[float, float]:
-        return (2.0, Collection(self._protocol, 2).most) if self._local else super()._searched
+        return (2.0, _CHOICES) if self._local else super()._searched
 
 
 @dataclass(frozen=True)

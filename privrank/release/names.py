@@ -10,7 +10,7 @@ CEILING = "largest design effect of any answers"
 RESIDUAL = "largest residual"
 PAIR_COUNTS = "pair_counts"
 DETAILS = "details"
-GROUP_ANSWERS, ORDER_EFFECT, ACTIVITY = "group_answers", "order_effect", "activity"
+GROUP_ANSWERS, ORDER_EFFECT = "group_answers", "order_effect"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"
 EFFECT, BOUNDARY = "effect", "boundary"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
@@ -23,9 +23,6 @@ non-private runs only, and scores, their covariance and reports about items in t
 
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""
-
-UNEVEN = "uneven assignments"
-"""In the local model, the setting that is there if one assignment has improbably many reports."""
 
 UNPLACED = "unplaced"
 """In an adaptive protocol, the setting that counts items whose place the sort has not found."""

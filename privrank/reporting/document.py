@@ -12,7 +12,6 @@ from privrank import __version__
 from privrank.privacy.budget import Ledger
 from privrank.results import plots
 from privrank.results.base import Result
-from privrank.results.columns import label_all
 from privrank.results.tables import Table, render
 from privrank.util.checks import check_names
 
@@ -28,7 +27,6 @@ def report(
     *,
     title: str | None = None,
     budget: Ledger | None = None,
-    labels: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a page on results: tables, figures, what is protected, and the ledger.
 
@@ -47,9 +45,6 @@ def report(
         Title of the page.
     budget : Budget, optional
         The ledger to print.
-    labels : mapping of str to str, optional
-        Labels of items, groups and columns of covariates, as ``with_labels`` of a result takes
-        them; each result is given those it knows.
 
     Returns
     -------
@@ -81,9 +76,6 @@ def report(
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title must be a text, got {type(title).__name__}.")
     target = _target(path)
-    if labels is not None:
-        own = [name for name, entry in entries.items() if isinstance(entry, Result)]
-        entries |= zip(own, label_all([entries[name] for name in own], labels), strict=True)
     public = {name: entry._public() for name, entry in entries.items() if isinstance(entry, Result)}
     page = render(
         "report.html",

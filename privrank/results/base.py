@@ -185,10 +185,6 @@ class Result(ABC):
         """Return what is public of the release, as a table of several results states it."""
         return release_facts(self.release)
 
-    def _codes(self) -> tuple[str, ...]:
-        """Return what can be labelled."""
-        return _codes(self.release)
-
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         """Return numbers, their standard errors and other lines for a table of several results.
 
@@ -211,38 +207,6 @@ class Result(ABC):
         return self.summary().as_html()
 
 
-def _codes(release: Release) -> tuple[str, ...]:
-    """Return what can be labelled: items, columns of covariates, groups."""
-    survey = release.survey
-    more: tuple[str, ...] = ()
-    if isinstance(survey, Sample):
-        more = tuple(name for name, _ in survey.groups)
-    elif survey.covariates is not None:
-        columns = (name for name in survey.covariates.columns if name != _REST)
-        more = (*survey.covariates.item_columns, *columns)
-    return (*survey.items, *more)
-
-
-def check_labels(labels: object, known: Sequence[str]) -> dict[str, str]:
-    """Return labels by code, and refuse codes that are unknown.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no mapping to texts, a text is empty, or a code is unknown.
-    """
-    if not isinstance(labels, Mapping) or not all(isinstance(v, str) for v in labels.values()):
-        raise TypeError('labels must map codes to texts, as {"crimRate": "Crime rate"} does.')
-    check_names("labels", list(labels))
-    if empty := [str(code) for code, label in labels.items() if not label.strip()]:
-        raise ValueError(f"labels must not be empty, and that of {empty[0]!r} is.")
-    if unknown := [str(code) for code in labels if str(code) not in known]:
-        raise ValueError(
-            f"labels must be for {', '.join(known)}, and {unknown[0]!r} is none of them."
-        )
-    return {str(code): seen(label) for code, label in labels.items()}
-
-
 def _labelled(release: Release, labels: object) -> Release:
     """Return a release whose items, columns of covariates and groups bear labels.
 
@@ -253,25 +217,41 @@ def _labelled(release: Release, labels: object) -> Release:
     TypeError, ValueError
         If it is no mapping to texts, a code is unknown, or two codes would have one label.
     """
-    known = check_labels(labels, _codes(release))
-
-    def named(names: Sequence[str]) -> tuple[str, ...]:
-        changed = tuple(known.get(name, name) for name in names)
-        shown = [seen(name) for name in changed]
-        if twice := [name for name in shown if shown.count(name) > 1]:
-            raise ValueError(
-                f"labels must differ from each other, and {twice[0]!r} is there twice."
-            )
-        return changed
-
     survey = release.survey
-    if isinstance(survey, Sample):
-        names = named([name for name, _ in survey.groups])
-        groups = tuple(zip(names, (size for _, size in survey.groups), strict=True))
-        return replace(release, survey=replace(survey, items=named(survey.items), groups=groups))
     # a coefficient is named by its column and its item, so that these are all names there are
-    facts = survey.covariates
+    lists: list[tuple[str, ...]] = [survey.items]
+    if isinstance(survey, Sample):
+        lists.append(tuple(name for name, _ in survey.groups))
+    elif (facts := survey.covariates) is not None:
+        lists += [facts.item_columns, facts.columns]
+    codes = [*survey.items, *(name for names in lists[1:] for name in names if name != _REST)]
+    items, *more = _renamed(lists, _checked_labels(labels, codes))
+    if isinstance(survey, Sample):
+        groups = tuple(zip(more[0], (size for _, size in survey.groups), strict=True))
+        return replace(release, survey=replace(survey, items=items, groups=groups))
     if facts is not None:
-        item_columns, columns = named(facts.item_columns), named(facts.columns)
-        facts = replace(facts, item_columns=item_columns, columns=columns)
-    return replace(release, survey=replace(survey, items=named(survey.items), covariates=facts))
+        facts = replace(facts, item_columns=more[0], columns=more[1])
+    return replace(release, survey=replace(survey, items=items, covariates=facts))
+
+
+def _checked_labels(labels: object, codes: Sequence[str]) -> dict[str, str]:
+    """Return labels by code, and refuse what is no label, or for nothing."""
+    if not isinstance(labels, Mapping) or not all(isinstance(v, str) for v in labels.values()):
+        raise TypeError('labels must map codes to texts, as {"crimRate": "Crime rate"} does.')
+    check_names("labels", list(labels))
+    if empty := [str(code) for code, label in labels.items() if not label.strip()]:
+        raise ValueError(f"labels must not be empty, and that of {empty[0]!r} is.")
+    if unknown := [str(code) for code in labels if str(code) not in codes]:
+        raise ValueError(
+            f"labels must be for {', '.join(codes)}, and {unknown[0]!r} is none of them."
+        )
+    return {str(code): seen(label) for code, label in labels.items()}
+
+
+def _renamed(lists: Sequence[tuple[str, ...]], labels: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Return lists of names with labels in the place of codes, each of them once in its list."""
+    renamed = [tuple(labels.get(name, name) for name in names) for names in lists]
+    shown = [[seen(name) for name in names] for names in renamed]
+    if twice := [name for names in shown for name in names if names.count(name) > 1]:
+        raise ValueError(f"labels must differ from each other, and {twice[0]!r} is there twice.")
+    return renamed

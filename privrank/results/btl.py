@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -17,10 +16,9 @@ from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.linear import ItemContrasts, display, groups_at, names_shown, worth_map
+from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT, Link
-from privrank.release.names import WINS
 from privrank.results import plots
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads
@@ -158,82 +156,6 @@ class BTLResult(Result):
     def corrected(self) -> bool:
         """Whether the bias of the ridge is corrected."""
         return self.estimate.corrected
-
-    def _why_no_likelihood(self) -> str:
-        """Return why there is no likelihood, in one sentence; empty if there is one."""
-        release = self.release
-        if release.source != "none":
-            return (
-                "a private fit has no likelihood, which is a function of the exact answers that "
-                "the release does not hold: use test_homogeneity(), wald_test() or "
-                "wald_test_terms(), or fit with epsilon=numpy.inf."
-            )
-        if WINS not in release.parts and release.link != LOGIT:
-            return (
-                f"the likelihood of link={release.link.name!r} needs the wins of every pair, and "
-                f"this release holds net wins alone: fit the data again with "
-                f"link={release.link.name!r}."
-            )
-        return ""
-
-    def _likelihood(self) -> ScoreEquations:
-        # with w_ij wins of i over j, ties half a win to each, the log-likelihood is the sum of
-        # w_ij log F(t_ij); of the logit it is score'b - sum n_ij log(2 cosh(t_ij / 2))
-        if reason := self._why_no_likelihood():
-            raise ValueError(reason)
-        return self._equations()
-
-    @property
-    def llf(self) -> float:
-        """Log-likelihood at the estimates, answers independent; non-private fits only."""
-        facts, b = self._likelihood(), self.estimate.coefficients
-        # the matching loss of the logit is counted from equal worths
-        start = self.llnull if facts.answers is None else 0.0
-        return start + float(facts.target @ b) - facts.loss.value(facts.linear.predict(b))
-
-    @property
-    def llnull(self) -> float:
-        """Log-likelihood where either answer has probability 1/2; non-private fits only."""
-        return -math.log(2.0) * self._likelihood().pairs.total
-
-    @property
-    def deviance(self) -> float:
-        """Deviance of the single answers, -2 `llf`; non-private fits only."""
-        return -2.0 * self.llf
-
-    @property
-    def df_model(self) -> int:
-        """Degrees of freedom of the model, its free coefficients; non-private fits only."""
-        linear = self._likelihood().linear
-        return linear.size - isinstance(linear, ItemContrasts)
-
-    @property
-    def df_resid(self) -> float:
-        """Residual degrees of freedom, comparisons less `df_model`; non-private fits only."""
-        return self._likelihood().pairs.total - self.df_model
-
-    @property
-    def aic(self) -> float:
-        """Akaike's criterion, -2 `llf` + 2 `df_model`; non-private fits with ``penalty=0`` only."""
-        return self._criterion("aic", 2.0)
-
-    @property
-    def bic(self) -> float:
-        """Schwarz's criterion: `aic` with the log of the number of comparisons in place of 2."""
-        return self._criterion("bic", math.log(self._likelihood().pairs.total))
-
-    def _criterion(self, name: str, price: float) -> float:
-        """Return an information criterion with this price of a coefficient."""
-        value = price * self.df_model + self.deviance
-        if not self._at_maximum:
-            raise ValueError(f"{name} needs estimates that maximise the likelihood: use penalty=0.")
-        return value
-
-    @property
-    def _at_maximum(self) -> bool:
-        """Whether there is a likelihood, and the estimates maximise it without a penalty."""
-        maximum = not np.any(self.estimate.ridge) and self.estimate.converged
-        return maximum and not self._why_no_likelihood()
 
     @property
     def params(self) -> pd.Series[float]:

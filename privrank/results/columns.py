@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from privrank.results.base import RANK_OF, Result, check_labels
+from privrank.results.base import RANK_OF, Result
 from privrank.results.guarantee import SEEDED
 from privrank.results.tables import UNIDENTIFIED, Table
 from privrank.util.checks import check_count, check_names
@@ -39,7 +39,6 @@ def summary_col(
     results: Sequence[Result | PooledResult],
     *,
     names: Sequence[str] | None = None,
-    labels: Mapping[str, str] | None = None,
     rows: Sequence[str] | None = None,
     digits: int = 4,
     title: str | None = None,
@@ -53,11 +52,9 @@ def summary_col(
         items, or p-values. Where their estimates differ in kind, a row says which is which.
     names : sequence of str, optional
         Column headings; by default each result's epsilon.
-    labels : mapping of str to str, optional
-        Labels of items, groups and columns of covariates, as ``with_labels`` of a result takes
-        them; each result is given those it knows.
     rows : sequence of str, optional
-        The terms to show, by code or label, in this order; by default all of them.
+        The terms to show, in this order; by default all of them. Results have labels in the place
+        of codes by their ``with_labels``.
     digits : int, default 4
         Decimals of estimates, standard errors, statistics and p-values.
     title : str, optional
@@ -75,7 +72,7 @@ def summary_col(
     TypeError
         If the list is empty, holds what is no result, or results have no row in common.
     ValueError
-        If there are not as many `names` as results, or a term or a code is unknown.
+        If there are not as many `names` as results, or a term is unknown.
     """
     if not isinstance(results, Sequence) or not all(isinstance(one, Result) for one in results):
         raise TypeError("results must be a list of results.")
@@ -84,8 +81,7 @@ def summary_col(
     check_count("digits", digits, low=0, high=12)
     if not isinstance(title, str | None):
         raise TypeError(f"title must be a text, got {type(title).__name__}.")
-    shown = results if labels is None else label_all(results, labels)
-    columns = [_Column(*result._numbers(), result._public()) for result in shown]
+    columns = [_Column(*result._numbers(), result._public()) for result in results]
     _check_shared(results, columns)
     headings = [f"eps={result.epsilon:g}" for result in results]
     if names is not None:
@@ -94,7 +90,7 @@ def summary_col(
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
     terms = list(dict.fromkeys(chain.from_iterable(column.terms for column in columns)))
     if rows is not None:
-        known, terms = terms, [_label(row, labels or {}) for row in check_names("rows", rows)]
+        known, terms = terms, check_names("rows", rows)
         if unknown := [row for row in terms if row not in known]:
             raise ValueError(f"rows must be among {', '.join(known)}, and {unknown[0]!r} is not.")
     # ranks are facts, too: below the rule, under the estimates of the same terms
@@ -113,33 +109,6 @@ def summary_col(
         notes=tuple(notes),
         rule=len(estimates),
     )
-
-
-def label_all(
-    results: Sequence[Result | PooledResult], labels: object
-) -> list[Result | PooledResult]:
-    """Return results, each with those of the labels that are for something in it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no mapping to texts, a code is in no result, or two codes of one would have one
-        label.
-    """
-    own = [result._codes() for result in results]
-    known = check_labels(labels, list(dict.fromkeys(chain.from_iterable(own))))
-    # a code that another result has is no error here
-    given = [{code: known[code] for code in theirs if code in known} for theirs in own]
-    pairs = zip(results, given, strict=True)
-    return [result.with_labels(texts) if texts else result for result, texts in pairs]
-
-
-def _label(term: str, labels: Mapping[str, str]) -> str:
-    """Return a term in which codes are replaced: one alone, or a column and an item."""
-    if term in labels:
-        return labels[term]
-    column, colon, item = term.rpartition(":")
-    return f"{labels.get(column, column)}{colon}{labels.get(item, item)}"
 
 
 def _check_shared(results: Sequence[Result | PooledResult], columns: Sequence[_Column]) -> None:

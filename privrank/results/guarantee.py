@@ -117,13 +117,11 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
     """Return the header lines of epsilon and delta."""
     if release.local:
         counts = [f"{number} {reason}" for reason, number in release.rejected.items() if number]
-        lines = [
+        rejected = ", ".join(counts) or "none"
+        return (
             ("Epsilon:", f"{release.epsilon:g} per respondent and report"),
-            ("Rejected reports:", ", ".join(counts) or "none"),
-        ]
-        if names.UNEVEN in release.plan.settings:
-            lines.append(("Assignments:", "not uniform, see the tally"))
-        return tuple(lines)
+            ("Rejected reports:", rejected),
+        )
     epsilon = "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"
     return ("Epsilon:", epsilon), ("Delta:", f"{release.delta:g}")
 

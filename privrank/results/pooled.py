@@ -256,17 +256,6 @@ class PooledResult:
         """Two-sided p-values for an average item: a worth of 0, or the middle Borda score."""
         return self._series(self._stated(False)["pvalue"], "p-value")
 
-    def cov_params(self) -> pd.DataFrame:
-        """Return the covariance matrix of the worths."""
-        if not self._worths or self.tau is not None:
-            raise ValueError(
-                "the covariances between Borda scores are not known, and random effects give each "
-                "worth an error of its own: use bse."
-            )
-        rows, names = self._combined(False)[1], list(self.items)
-        sampling, noise = self.by_item.parts
-        return pd.DataFrame(rows @ (sampling + noise)[0] @ rows.T, names, names)
-
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals, columns ``lower`` and ``upper``.
 
@@ -416,9 +405,6 @@ class PooledResult:
     def with_labels(self, labels: Mapping[str, str]) -> Self:
         """Return the same result with labels in the place of codes, as other results do."""
         return replace(self, results=tuple(result.with_labels(labels) for result in self.results))
-
-    def _codes(self) -> tuple[str, ...]:
-        return self.results[0]._codes()
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         test = self.test_heterogeneity()

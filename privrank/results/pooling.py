@@ -33,25 +33,23 @@ sampling error.
 **Q** is Cochran's, over its degrees of freedom beside an F distribution, whose second degrees of
 freedom come from the same two sources: chi-squared where noise is normal and variances are known.
 
-**Random effects.** The true values of survey k are x + u_k, u_k of covariance tau^2 I, so that D_k
-becomes D_k + tau^2 G_k G_k'. Tau is that of Paule and Mandel (1982,
-https://doi.org/10.6028/jres.087.022): Q is what it is in expectation, its degrees of freedom, or
-tau is 0. Intervals are those of Hartung and Knapp (2001, https://doi.org/10.1002/sim.1009): what
-survey k adds to a combination c of the estimate, c'W_k r_k, has the variance a_k before and h_k
-after the estimate was taken off. The variance of the estimate is multiplied by
-
-    q = sum_k (c'W_k r_k)^2 / a_k  /  sum_k h_k / a_k,
-
-and is at least what it is for common values; t has K - 1 degrees of freedom. So a tau that is
-estimated from few surveys changes the weights but not whether intervals cover.
+**Random effects.** The true values of survey k are x + u_k, with u_k drawn independently of each
+other around 0. The pooled value is the plain mean of the surveys' own, x + G_k^-1 residual_k(x), so
+that the equations above have G_k^-1 in the place of G_k D_k^-1. Intervals are Student's t with
+K - 1 degrees of freedom of these K values. Where they are normal about one mean, each with a
+variance of its own, or mixtures of such, as Laplace noise is, the test keeps its level up to .083
+(Bakirov and Szekely 2006, https://doi.org/10.1007/s10958-006-0366-5; Ibragimov and Mueller 2010,
+https://doi.org/10.1198/jbes.2009.08046). Nothing is estimated that could fail: neither weights nor
+tau. The error is at least that of the mean for common values. Tau is by moments: the variance of
+the surveys' values, less what sampling and noise add to it, over all numbers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from scipy.linalg import helmert
@@ -67,7 +65,7 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.solvers import inverse, solve_each, square_root, zero
+from privrank.util.solvers import inverse, solve_each, square_root
 
 _MOST_FREEDOM = 1e9
 """Degrees of freedom at which t is normal, and F chi-squared."""
@@ -124,9 +122,12 @@ class _Equations:
     sampling: FloatArray
     noise: FloatArray
     same: bool
+    random: bool
 
     @classmethod
-    def of(cls, sources: Sequence[Source], point: FloatArray, same: bool) -> _Equations:
+    def of(
+        cls, sources: Sequence[Source], point: FloatArray, same: bool, random: bool
+    ) -> _Equations:
         """Return the equations of all results at this point."""
         parts = zip(*(source.at(point) for source in sources), strict=True)
         residual, slope, sampling, least, noise = (np.array(part) for part in parts)
@@ -141,31 +142,27 @@ class _Equations:
             # averaged before they are cut off, as else all that noise took below would add up
             pairs = zip(sampling[:, 0], least[:, 0], strict=True)
             sampling = np.array([floored(*pair) for pair in pairs])[:, None]
-        return cls(residual, slope, sampling, noise, same)
+        return cls(residual, slope, sampling, noise, same, random)
 
     @property
     def apart(self) -> FloatArray:
         """Covariances D_k of what differs between results."""
         return self.noise if self.same else self.sampling + self.noise
 
-    def combined(self, tau: float = 0.0) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return D_k^-1, J^-1, and W_k = J^-1 G_k D_k^-1, which takes a residual to the pooled."""
-        between = tau**2 * self.slope @ self.slope.swapaxes(-1, -2)
-        precision = _inverses(self.apart + between)
+    def combined(self) -> tuple[FloatArray, FloatArray]:
+        """Return D_k^-1 and J^-1 G_k D_k^-1."""
+        precision = _inverses(self.apart)
         weighted = self.slope.swapaxes(-1, -2) @ precision
-        covariance = _inverses((weighted @ self.slope).sum(axis=0))
-        return precision, covariance, covariance @ weighted
+        return precision, _inverses((weighted @ self.slope).sum(axis=0)) @ weighted
+
+    @property
+    def weights(self) -> FloatArray:
+        """Matrices W_k that take residuals to the pooled value: of random effects G_k^-1 / K."""
+        return _inverses(self.slope) / len(self.slope) if self.random else self.combined()[1]
 
     def moved(self, weights: FloatArray) -> FloatArray:
         """Return by how much all results together move the pooled value, shape (blocks, p)."""
         return np.asarray(np.einsum("kbpq,kbq->bp", weights, self.residual))
-
-    def cochran(self, tau: float = 0.0) -> FloatArray:
-        """Return Cochran's Q by block, with what the pooled value takes of it taken off."""
-        precision, _, weights = self.combined(tau)
-        step = self.moved(weights)
-        left = self.residual - np.einsum("kbpq,bq->kbp", self.slope, step)
-        return np.asarray(np.einsum("kbp,kbpq,kbq->b", left, precision, left))
 
     def split(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sampling and the noise part of the covariance of the pooled value."""
@@ -187,22 +184,36 @@ class Pooled:
         The pooled value.
     same : bool
         Whether all results are of one survey.
-    tau : float or None
-        Standard deviation of each number between surveys; None if they have common values.
+    random : bool
+        Whether surveys have values of their own about a mean, which is then pooled.
     """
 
     sources: Sequence[Source] = field(repr=False)
     point: FloatArray
     same: bool
-    tau: float | None = None
+    random: bool = False
 
     @cached_property
     def _here(self) -> _Equations:
-        return _Equations.of(self.sources, self.point, self.same)
+        return _Equations.of(self.sources, self.point, self.same, self.random)
 
     @cached_property
     def _weights(self) -> FloatArray:
-        return self._here.combined(self.tau or 0.0)[2]
+        return self._here.weights
+
+    @property
+    def _own(self) -> FloatArray:
+        """Values of the results by themselves, less the pooled, shape (results, blocks, p)."""
+        here = self._here
+        return np.asarray(np.einsum("kbpq,kbq->kbp", _inverses(here.slope), here.residual))
+
+    @property
+    def tau(self) -> float | None:
+        """Standard deviation of each number between surveys; None if they have common values."""
+        if not self.random:
+            return None
+        between = self._own.var(axis=0, ddof=1).mean() - _mean_variances(self.single).mean()
+        return math.sqrt(max(between, 0.0))
 
     @cached_property
     def parts(self) -> tuple[FloatArray, FloatArray]:
@@ -215,22 +226,18 @@ class Pooled:
         return _through(_inverses(self._here.slope), self._here.sampling + self._here.noise)
 
     @property
-    def _shares(self) -> FloatArray:
-        """Mean weights of the results by block, shape (results, blocks)."""
-        shares = np.trace(self._weights @ self._here.slope, axis1=-2, axis2=-1)
-        return np.asarray(shares / self.point.shape[1])
-
-    @property
     def shares(self) -> FloatArray:
         """Mean weights of the results, which add up to 1."""
-        return np.asarray(self._shares.mean(axis=1))
+        return np.asarray(_mean_variances(self._weights @ self._here.slope).mean(axis=1))
 
     def errors(self, rows: FloatArray, blocks: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return standard errors of combinations, and the degrees of freedom of their t."""
-        if self.tau is not None:
-            return self._random_errors(rows, blocks), np.full(len(rows), len(self.sources) - 1.0)
         sampling, noise = (_forms(rows, part[blocks]) for part in self.parts)
         total = np.maximum(sampling + noise, 1e-300)
+        if self.random:
+            values, count = np.einsum("rp,krp->kr", rows, self._own[:, blocks]), len(self.sources)
+            total = np.maximum(total, values.var(axis=0, ddof=1) / count)
+            return np.sqrt(total), np.full(len(rows), count - 1.0)
         lost, kurtosis = np.zeros((2, len(rows)))
         for k, source in enumerate(self.sources):
             along = np.einsum("rp,rpq->rq", rows, self._weights[k, blocks])
@@ -244,22 +251,6 @@ class Pooled:
             freedom = np.min([source.freedom for source in self.sources], axis=0)
             lost += (sampling / total) ** 2 / freedom[blocks]
         return np.sqrt(total), _freedom(lost, kurtosis)
-
-    def _random_errors(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
-        """Return the errors of Hartung and Knapp: what surveys add, beside what is expected."""
-        here, weights, slope = self._here, self._weights, self._here.slope
-        _, covariance, _ = here.combined(self.tau or 0.0)
-        between = (self.tau or 0.0) ** 2 * slope @ slope.swapaxes(-1, -2)
-        # a_k, what the estimate takes of it, and what surveys did add
-        before = _forms(rows, _through(weights, here.apart + between)[:, blocks])
-        taken = _forms(rows, _through(weights @ slope, covariance)[:, blocks])
-        left = here.residual - np.einsum("kbpq,bq->kbp", slope, here.moved(weights))
-        added = np.einsum("rp,krpq,krq->kr", rows, weights[:, blocks], left[:, blocks])
-        before = np.maximum(before, 1e-300)
-        expected = ((before - taken) / before).sum(axis=0)
-        ratio = (added**2 / before).sum(axis=0) / np.maximum(expected, 1e-300)
-        least = _forms(rows, here.combined()[1][blocks])
-        return np.asarray(np.sqrt(np.maximum(_forms(rows, covariance[blocks]) * ratio, least)))
 
     def stated(
         self, rows: FloatArray, blocks: IntArray, null: float, alpha: float
@@ -293,8 +284,11 @@ class Pooled:
         distribution with df and 4 + 2 df (df + 2) / s degrees of freedom.
         """
         here, df = self._here, self.freedom
-        statistics, precision = here.cochran(), here.combined()[0]
-        rest = (1.0 - self._shares) ** 2
+        precision, weights = here.combined()
+        # what the pooled value takes of the residuals is taken off
+        left = here.residual - np.einsum("kbpq,bq->kbp", here.slope, here.moved(weights))
+        statistics = np.einsum("kbp,kbpq,kbq->b", left, precision, left)
+        rest = (1.0 - _mean_variances(weights @ here.slope)) ** 2
         lost, excess = np.zeros((2, len(statistics)))
         for block in range(len(statistics)):
             for k, source in enumerate(self.sources):
@@ -319,6 +313,11 @@ def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
     """Return the quadratic forms of rows, shape (rows, p), in matrices, shape (..., rows, p, p)."""
     forms = np.einsum("rp,...rpq,rq->...r", rows, matrices, rows)
     return np.asarray(np.maximum(forms, 0.0))
+
+
+def _mean_variances(matrices: FloatArray) -> FloatArray:
+    """Return the means of the diagonals of matrices, shape (..., p, p)."""
+    return np.asarray(np.diagonal(matrices, axis1=-2, axis2=-1).mean(axis=-1))
 
 
 def _through(weights: FloatArray, covariance: FloatArray) -> FloatArray:
@@ -364,49 +363,25 @@ def pool(
     release (:func:`privrank.bradley_terry.estimate.estimate`): once more, now towards the first
     solution. Weights are those at the solution before.
     """
-    point = _solve(sources, start, start, start, spread, same)
-    point = _solve(sources, point, point, start, spread, same)
+    at = partial(_Equations.of, sources, same=same, random=random)
+    point = _solve(at, start, start, spread)
+    point = _solve(at, point, start, spread)
     if math.isfinite(spread):
-        point = _solve(sources, point, point, point, spread, same)
-    pooled = Pooled(sources, point, same)
-    # tau changes the weights, and so the mean, by one step each time; the next hardly moves it
-    for _ in range(3 * random):
-        here, df = pooled._here, pooled.freedom * len(start)
-        tau = _tau(here, df)
-        pooled = replace(pooled, point=pooled.point + here.moved(here.combined(tau)[2]), tau=tau)
-    return pooled
-
-
-def _tau(here: _Equations, freedom: int) -> float:
-    """Return the standard deviation between surveys at which Q is its degrees of freedom."""
-
-    def beyond(tau: float) -> float:
-        return float(here.cochran(tau).sum()) - freedom
-
-    if not beyond(0.0) > 0:
-        return 0.0
-    high = 1.0
-    while beyond(high) > 0:
-        high *= 2.0
-    return zero(beyond, 0.0, high, xtol=1e-9)
+        point = _solve(at, point, point, spread)
+    return Pooled(sources, point, same, random)
 
 
 def _solve(
-    sources: Sequence[Source],
-    weighed: FloatArray,
-    start: FloatArray,
-    anchor: FloatArray,
-    spread: float,
-    same: bool,
+    at: Callable[[FloatArray], _Equations], start: FloatArray, anchor: FloatArray, spread: float
 ) -> FloatArray:
-    """Solve the pooled equations with the weights at one value and a ridge towards another."""
+    """Solve the pooled equations with the weights at the start and a ridge towards an anchor."""
     # Newton's method on equations whose weights stay where they are
-    there = _Equations.of(sources, weighed, same)
-    weights = there.combined()[2]
+    there = at(start)
+    weights = there.weights
     # the ridge counts against the whole error, sampling included
     shrink, point = spread**-2.0 * sum(there.split(weights)), start
     for _ in range(_ROUNDS):
-        here = _Equations.of(sources, point, same)
+        here = at(point)
         moved = here.moved(weights) - np.einsum("bpq,bq->bp", shrink, point - anchor)
         step = solve_each((weights @ here.slope).sum(axis=0) + shrink, moved)
         longest = np.abs(step).max(initial=0.0)

@@ -21,8 +21,6 @@ from privrank.util.solvers import largest_ratio
 if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
 
-_LIKELIHOOD = "The log-likelihood takes answers as independent, and a tie as half a win to each."
-
 _ENDLESS = (
     "An interval that ends in inf has no bound on that side: with this much noise no worth there, "
     "however extreme, can be ruled out."
@@ -69,9 +67,6 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     ]
     notes = [guarantee.reading(release) + _coverage_note(release, result.alpha), *notes]
     notes += guarantee.loss_notes(release, result.estimator)
-    if result._at_maximum:
-        header += [("Log-Likelihood:", f"{result.llf:.2f}"), ("AIC:", f"{result.aic:.2f}")]
-        notes.append(_LIKELIHOOD)
     linear = ["linear"] if _by_items(release) else []
     notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
     notes += [*guarantee.privacy_notes(release, details), *result.warnings]

@@ -8,13 +8,13 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 import privrank as pr
-from privrank.consensus import intervals
 from privrank.consensus.intervals import (
     fraction_interval,
     rank_threshold,
     score_half_width,
     score_interval,
 )
+from privrank.hypotheses import tails
 from privrank.hypotheses.tails import difference_variance, half_width, simulated
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -84,14 +84,14 @@ def test_no_pair_is_stated_wrongly_more_often_than_allowed(m, name, target):
 
 
 @pytest.mark.parametrize("name", distributions(3, 1.0))
-def test_intervals_of_the_sample_are_exact(name):
+def test_intervals_of_the_sample_hold_and_are_not_much_wider_than_they_have_to_be(name):
     distribution, step, pairs = distributions(6, 0.5)[name]
     gap = rank_threshold(distribution, step, 6, 100, 0.1, "sample", pairs)
     noise = score_noise(distribution, 6, pairs, 20_000, np.random.default_rng(3)) * (step / 100)
     if name == "none":
         assert gap == 0.0
     else:
-        assert np.mean(np.ptp(noise, axis=1) > gap) == pytest.approx(0.1, abs=0.01)
+        assert 0.05 < np.mean(np.ptp(noise, axis=1) > gap) < 0.105
 
 
 def test_a_fair_coin_between_a_ranking_and_its_reverse_is_the_worst_survey():
@@ -163,10 +163,12 @@ def test_equal_scores_are_in_no_order_even_without_noise():
 def test_half_the_noise_is_noticed(monkeypatch):
     distribution, step, pairs = distributions(6, 0.5)["K-norm"]
     honest = score_noise(distribution, 6, pairs, 4000, np.random.default_rng(3)) * (step / 100)
-    intervals.rank_threshold.cache_clear()
-    monkeypatch.setattr(intervals, "permutohedra", lambda m, f=intervals.permutohedra: f(m) / 2)
+    monkeypatch.setattr(tails, "permutohedra", lambda m, f=tails.permutohedra: f(m) / 2)
+    tails._body_differences.cache_clear()
+    rank_threshold.cache_clear()
     gap = rank_threshold(distribution, step, 6, 100, 0.05, "sample", pairs)
-    intervals.rank_threshold.cache_clear()
+    tails._body_differences.cache_clear()
+    rank_threshold.cache_clear()
     assert np.mean(np.ptp(honest, axis=1) > gap) > 0.2
 
 

@@ -45,7 +45,7 @@ DOORS |= {"pooling", "topk", "uniformity"}
 
 # Rooms mirror each other by family; else no two modules have one name.
 FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
-FAMILIES |= {"base", "contributions", "pooling", "topk"}
+FAMILIES |= {"base", "pooling", "topk"}
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {

@@ -200,7 +200,7 @@ def test_readme_commands_are_targets_of_the_makefile():
 
 def test_readme_lines_without_make_are_what_make_does():
     lines = "\n".join(blocks("sh"))
-    for command in ("-m privrank.reporting --out report", '".[docs]"'):
+    for command in ("tools/report.py --out report", '".[docs]"'):
         assert command in lines and command in MAKEFILE
 
 

@@ -158,16 +158,6 @@ DOORS = {
         lambda frame: worths("winner + loser ~ C(job)", frame),
         lambda frame: worths("winner + loser ~ C(job, levels=['cook', 'smith', 'monk'])", frame),
     ),
-    "how active respondents are": (
-        "winner",
-        lambda frame: pr.contribution_tradeoff(
-            frame.rename(columns={"winner": "item1", "loser": "item2"}),
-            respondent="who",
-            epsilon=1.0,
-            for_epsilon=1.0,
-        ),
-        None,
-    ),
 }
 
 

@@ -164,7 +164,7 @@ def test_effects_at_the_end_of_their_range_have_an_error():
     assert 0.98 < found <= 1.0 and found.error > 0.0
 
 
-def test_figures_against_epsilon_take_finite_ones():
-    plan = pr.power.UniformityPower(2, kind="choices")
-    with pytest.raises(ValueError, match="epsilon must be finite where it is on the axis"):
-        plan.plot_power("epsilon", nobs=50, epsilon=[1.0, math.inf], total_variation=0.1)
+def test_figures_of_several_lines_against_epsilon_take_finite_ones():
+    plan, at = pr.power.UniformityPower(2, kind="choices"), {"total_variation": 0.1}
+    with pytest.raises(ValueError, match="epsilon must be finite on the axis where nobs is a list"):
+        plan.plot_power("epsilon", nobs=[50, 90], epsilon=[1.0, math.inf], **at)

@@ -64,15 +64,9 @@ def test_rankings_are_simulated_with_their_error():
     assert abs(np.mean(rejected) - 0.7) < 3 * math.hypot(0.06, 0.04)
 
 
-def test_a_distance_states_the_same_effect_as_phi():
-    model = pr.Mallows(5, 0.8)
-    for design, distance in (
-        (UNIFORM(5), model.total_variation("uniform")),
-        (IDENTITY(pr.Mallows(5, 0.6)), model.total_variation(pr.Mallows(5, 0.6))),
-    ):
-        effect = design._read("phi", 0.8)
-        assert design._read("total_variation", distance) == pytest.approx(effect, rel=1e-4)
-        assert design._shown(effect) == pytest.approx(0.8)
+def test_effects_are_shown_as_they_are_stated():
+    for design in (UNIFORM(5), IDENTITY(pr.Mallows(5, 0.6))):
+        assert design._shown(design._read(0.8)) == pytest.approx(0.8)
 
 
 def test_detectable_effects_come_from_the_same_engine():
@@ -110,18 +104,19 @@ def test_figures_have_a_line_for_each_number():
     assert [line.get_label() for line in ax.lines] == ["epsilon 0.2", "non-private"]
     ax = design.plot_power("effect", nobs=50, epsilon=1.0, total_variation=[0.1, 0.2]).axes[0]
     assert ax.get_xlabel() == "total variation" and len(ax.lines) == 1
-    figure = pr.plot_tradeoff(design, [0.1, 0.3, 1.0], power=0.8, total_variation=0.1)
+    figure = design.plot_power("epsilon", power=0.8, **two([0.1, 0.3, 1.0, np.inf]))
     drawn, plain = figure.axes[0].lines
     assert list(drawn.get_xdata()) == [0.1, 0.3, 1.0] and np.all(np.diff(drawn.get_ydata()) < 0)
     assert plain.get_label() == "non-private"
-    with pytest.raises(ValueError, match="one of nobs and power must be given"):
-        pr.plot_tradeoff(design, [1.0], total_variation=0.1)
-    with pytest.raises(ValueError, match="epsilons must be finite"):
-        pr.plot_tradeoff(design, [1.0, np.inf], nobs=9, total_variation=0.1)
-    with pytest.raises(TypeError, match="design must be a plan"):
-        pr.plot_tradeoff("six items", [1.0], nobs=9)
-    with pytest.raises(ValueError, match="must not both be lists"):
+    assert figure.axes[0].get_ylabel() == "respondents"
+    ax = design.plot_power("nobs", nobs=[50, 100], epsilon=1.0, power=0.8).axes[0]
+    assert ax.lines[0].get_ydata()[0] > ax.lines[0].get_ydata()[1]  # effects that are found
+    with pytest.raises(ValueError, match="exactly one of"):
+        design.plot_power("epsilon", epsilon=[1.0], total_variation=0.1)
+    with pytest.raises(ValueError, match="nobs and epsilon must not be lists"):
         design.plot_power("effect", nobs=[9, 19], epsilon=[0.1, 1], total_variation=[0.1, 0.2])
+    with pytest.raises(ValueError, match="power must not be lists"):
+        design.plot_power("epsilon", power=[0.8, 0.9], **two([0.1, 1.0]))
 
 
 CHOICES, TABLE = UNIFORM(3, kind="choices"), IDENTITY([0.4, 0.3, 0.2, 0.1])
@@ -142,7 +137,7 @@ BAD = {
     ),
     "two effects": (
         lambda: UNIFORM(4).power(nobs=25, phi=0.5, **two(1.0)),
-        "give one of them",
+        "total_variation= is none of what a",
     ),
     "phi of choices": (
         lambda: CHOICES.power(nobs=25, phi=0.5, epsilon=1.0),

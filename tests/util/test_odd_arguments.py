@@ -83,10 +83,6 @@ CHOICES = pr.power.UniformityPower(2, kind="choices")
 TOP = pr.power.TopKPower(4, k=2, max_rows=6, replicates=20)
 
 
-def tradeoff(epsilons, nobs=100):
-    return pr.plot_tradeoff(CHOICES, epsilons, nobs=nobs, total_variation=0.1)
-
-
 def population(**given):
     protocol = pr.local.AdaptiveKwikSort(tuple(ITEMS), 1.0)
     return pr.local.Population(**{"protocol": protocol, "ranks": ranks().to_numpy(), **given})
@@ -113,7 +109,6 @@ CALLS = {
     ),
     "standard error": (BTL.standard_error, POINT),
     "gap": (TOP.solve_power, {**POINT, "power": 0.5}, ["nobs", "power"]),
-    "plot_tradeoff": (tradeoff, {"epsilons": [0.5, 1.0]}),
     "PrivateBTL": (pr.PrivateBTL, {"comparisons": comparisons(), **MODEL}),
     "fit of worths": (
         pr.PrivateBTL(comparisons(), **MODEL).fit,
@@ -269,8 +264,8 @@ def test_whole_numbers_are_names(results):
     assert pr.summary_col(results[:2], names=[2024, 2025]).columns == ("", "2024", "2025")
 
 
-def test_a_tradeoff_names_the_effects_that_a_plan_takes():
+def test_a_figure_names_the_effect_that_a_plan_takes():
     with pytest.raises(TypeError, match=r"phi= is none of what a BTLPower takes: state contrast="):
-        pr.plot_tradeoff(BTL, [1.0], nobs=100, phi=0.9)
+        BTL.plot_power("epsilon", epsilon=[1.0], nobs=100, phi=0.9)
     with pytest.raises(TypeError, match=r"gap= .* UniformityPower takes: state total_"):
-        pr.plot_tradeoff(CHOICES, [1.0], power=0.8, gap=0.4)
+        CHOICES.plot_power("epsilon", epsilon=[1.0], power=0.8, gap=0.4)

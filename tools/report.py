@@ -1,4 +1,8 @@
-"""A report on the example surveys: what they prefer, and what epsilon buys."""
+"""A report on the example surveys, what they prefer and what epsilon buys: ``make report``.
+
+Each survey has one ledger. What was released is archived as JSON in ``releases/`` of the output
+folder and read back from there, so that a second run spends nothing and writes the same report.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +54,7 @@ def _consensus(survey: datasets.Survey, epsilon: float, budget: Budget) -> Aggre
 
 
 def _stop(sentence: str) -> NoReturn:
-    raise SystemExit(f"privrank.reporting: {sentence}")
+    raise SystemExit(f"report: {sentence}")
 
 
 def _ledger(path: Path, survey: datasets.Survey) -> Budget:
@@ -112,7 +116,6 @@ def investigate(survey: datasets.Survey, store: Path) -> dict[str, Any]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the report, given command line arguments other than those of the process."""
     parser = argparse.ArgumentParser(
-        prog="python -m privrank.reporting",
         description="Analyse the example surveys under differential privacy, with secure noise, "
         "and write one HTML page. Releases are archived in the output folder and used again, so "
         "that a second run spends nothing.",

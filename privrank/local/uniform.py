@@ -1,4 +1,4 @@
-"""The test of uniformity from reports: a quadratic form of net wins, and what it is under H0.
+"""The test of uniformity from reports: a quadratic form of net wins, its null, result and power.
 
 **Statistic.** B' V^+ B: B are the net wins of the items as reported, V the covariance that B would
 have under H0 if the digits of a report were independent, given what was asked. With disjoint pairs
@@ -20,24 +20,38 @@ a function of n, epsilon and phi alone. So the q with which power .9, on average
 takes the least L depends on neither n nor epsilon. The choice min(8, floor(m / 2)) is within 3 % of
 the least for every number of items m. With a thousand items L is 53.8 at q = 2, 26.6 at 5, 25.0 at
 8 and 27.3 at 16.
+
+**Power, before reports are collected.** Respondents' rankings follow a Mallows model with a centre
+that the protocol does not know, so that all centres are as likely. Of reports about one pair each
+the numbers of each answer are drawn, which is as quick for a million as for a thousand; of others
+every report is simulated.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from privrank.hypotheses.nulls import FULL, fingerprint, public_generator
+from privrank.distributions.kendall import pair_probability
+from privrank.distributions.mallows import Mallows
+from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nulls import FULL, Null, Order, fingerprint, public_generator
+from privrank.hypotheses.statistic import Statistic
+from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Asking, Protocol
-from privrank.local.protocols_orders import RandomPairs
+from privrank.local.protocols_orders import PairBits, RandomPairs
 from privrank.local.tally import Tally, check_tally, release_of
 from privrank.release.names import GAIN, STATISTIC
 from privrank.release.release import Release
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.results.ranktest import RankTestResult, read_test
+from privrank.results.testnotes import hypotheses_of_uniformity
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.solvers import spectrum
 from privrank.util.workers import progress
 
@@ -80,9 +94,9 @@ class Asked:
 
     @classmethod
     def of(cls, tally: Tally) -> Asked:
-        """Return what the reports of a tally were asked."""
-        protocol = tally.protocol
-        assert isinstance(protocol, Asking)
+        """Return what the reports of a tally were asked, or refuse."""
+        check_tally(tally)
+        protocol = check_reported(tally.protocol)
         assignment, place = np.unique(tally.assignment, return_inverse=True)
         count = np.bincount(place, tally.count, minlength=len(assignment)).astype(np.int64)
         votes = tally.count[:, None, None] * _wins(protocol)[protocol.unpacked(tally.answer)]
@@ -172,8 +186,8 @@ def _wins(protocol: Asking) -> FloatArray:
     return np.asarray(protocol.signs.sum(axis=2), dtype=np.float64)
 
 
-def check_reported(protocol: object) -> None:
-    """Refuse what is no protocol whose reports show whether orders are uniform."""
+def check_reported(protocol: object) -> Asking:
+    """Return a protocol whose reports show whether orders are uniform, or refuse."""
     if not isinstance(protocol, Asking) or protocol.options != math.factorial(protocol.width):
         name = protocol.kind if isinstance(protocol, Protocol) else type(protocol).__name__
         raise ValueError(
@@ -187,18 +201,12 @@ def check_reported(protocol: object) -> None:
             f"have {protocol.digits} random ones: collect reports of PairBits, or of RandomPairs "
             f"with pairs=1."
         )
-
-
-def counted(tally: Tally) -> Asked:
-    """Return what a test takes of a tally, or refuse."""
-    check_tally(tally)
-    check_reported(tally.protocol)
-    return Asked.of(tally)
+    return protocol
 
 
 def release_test(tally: Tally, draws: int | None) -> Release:
     """Return the statistic of a tally with its null draws, so many or the usual number."""
-    facts = counted(tally)
+    facts = Asked.of(tally)
     drawn = facts.draws(usual_draws(facts.size) if draws is None else draws)
     return release_of(
         tally,
@@ -207,3 +215,143 @@ def release_test(tally: Tally, draws: int | None) -> Release:
         method="quadratic form",
         settings={"df": float(facts.rank), GAIN: facts.protocol.response.gain},
     )
+
+
+def infer(
+    release: Release, *, alpha: float = 0.05, simulation: Mapping[str, Any] | None = None
+) -> RankTestResult:
+    """Return the test from a release of a tally's statistic: post-processing."""
+    if NULL not in release.values:
+        raise ValueError("release must be of a UniformityTest, and this one is of another model.")
+    protocol = protocol_from_json(str(release.plan.settings["protocol"]))
+    null = Null.of_draws(release.values[NULL])
+    collected = Collection(protocol, release.sample.nobs).statistic
+    return read_test(
+        null,
+        release=release,
+        test="UniformityTest",
+        method=release.plan.method,
+        alpha=alpha,
+        hypotheses=hypotheses_of_uniformity(release.sample),
+        draws=len(release.values[NULL]),
+        simulation=simulation,
+        notes=_notes(release, protocol),
+        query=replace(collected, null=partial(_kept, null)),
+        null_model=NullModel(),
+    )
+
+
+def _kept(null: Null, draws: int) -> Null:
+    """Return the null distribution of a release, which holds all the draws that there are."""
+    return null
+
+
+def _notes(release: Release, protocol: Protocol) -> tuple[str, ...]:
+    sees = (
+        "The statistic sees mean ranks alone: opposite camps, cycles of preferences and items that "
+        "are placed first or last are invisible to it if mean ranks are equal."
+    )
+    if isinstance(protocol, PairBits) and protocol.pairing == "public":
+        pairs = protocol.table.reshape(-1, 2)
+        named = ", ".join("-".join(protocol.items[place] for place in pair) for pair in pairs[:8])
+        more = f" and {len(pairs) - 8} more" * (len(pairs) > 8)
+        sees = (
+            f"The statistic sees the order of {len(pairs)} public pairs ({named}{more}), and no "
+            f"consensus that leaves these even."
+        )
+    null = (
+        f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} degrees "
+        f"of freedom; the p-value is by simulation, given how often each was asked."
+    )
+    return sees, null
+
+
+@dataclass(frozen=True)
+class Collection:
+    """So many reports of a protocol that are to be collected.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        What respondents are asked, and the epsilon of a report.
+    nobs : int
+        Number of respondents.
+
+    Notes
+    -----
+    **Statistic.** A response of gain g to the order of items i and j adds, on average, g (2 p - 1)
+    to the net wins of i and takes as much from those of j. Here p is the probability that i is
+    ranked first. So the number of answers for i out of c is binomial with share 1/2 + g (p - 1/2).
+    """
+
+    protocol: Protocol
+    nobs: int
+
+    @property
+    def bits(self) -> bool:
+        """Whether each respondent is asked for the order of one pair."""
+        protocol = self.protocol
+        return isinstance(protocol, Asking) and protocol.width == 2 and protocol.digits == 1
+
+    @property
+    def statistic(self) -> Statistic:
+        """The statistic of the test, of surveys that are simulated."""
+        return Statistic(
+            self.protocol.kind,
+            STEP,
+            0,
+            value=_as_drawn,
+            null=self.null,
+            sampler=self.simulated,
+        )
+
+    def null(self, draws: int) -> Null:
+        """Return the null distribution of one such survey, from so many draws.
+
+        A fit's own is that given how often each pair was asked, which a plan does not know.
+        """
+        survey = self.survey(0.0, public_generator("planned reports"))
+        return Null.of_draws(survey.draws(draws))
+
+    def simulated(self, theta: float, rng: np.random.Generator) -> int:
+        """Return the statistic of one survey."""
+        return self.survey(theta, rng).statistic
+
+    def survey(self, theta: float, rng: np.random.Generator) -> Asked:
+        """Simulate a survey whose rankings are of a Mallows model with this -log phi."""
+        place = rng.permutation(len(self.protocol.items))
+        return self._counts(theta, place, rng) if self.bits else self._reports(theta, place, rng)
+
+    def _counts(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
+        """Draw how often each pair is asked, and how often the first of its items is ahead."""
+        protocol, pairs, m = self.protocol, self.protocol.assignments, len(place)
+        assert isinstance(protocol, Asking)
+        if pairs <= self.nobs:
+            number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
+            questions, count = np.flatnonzero(number), number[number > 0]
+        else:
+            questions, count = np.unique(protocol.assign(self.nobs, rng), return_counts=True)
+        first, second = protocol.asked(questions)[:, 0].T
+        gap = place[second] - place[first]
+        lead = np.sign(gap) * _leads(m, theta)[np.abs(gap)]
+        more = 2 * rng.binomial(count, 0.5 + 0.5 * protocol.gain * lead) - count
+        net = np.bincount(first, more, m) - np.bincount(second, more, m)
+        return Asked(protocol, questions, count.astype(np.int64), net.astype(np.float64))
+
+    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
+        """Simulate respondents one by one."""
+        protocol = self.protocol
+        ranks = Mallows.from_theta(len(place), theta).rvs(self.nobs, rng)[:, place]
+        return Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
+
+
+def _as_drawn(statistic: IntArray, order: Order) -> int:
+    """Return the statistic of a simulated survey."""
+    return int(statistic)
+
+
+@lru_cache(maxsize=64)
+def _leads(m: int, theta: float) -> FloatArray:
+    """Return how much more often an item is ahead of one 0, 1, ... places after it than behind."""
+    ahead = [0.5, *(pair_probability(gap, theta) for gap in range(1, m))]
+    return own(2.0 * np.array(ahead) - 1.0, np.float64)

@@ -14,7 +14,7 @@ from privrank.hypotheses.nulls import uniform_rankings
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.tally import Tally
-from privrank.local.uniformtest import STEP, Asked
+from privrank.local.uniform import STEP, Asked
 
 NAMES = list("abcdefghij")
 
