@@ -48,7 +48,7 @@ def _hash(text: NDArray[np.uint8], key: Words, v: Words) -> np.uint64:
         v[0] ^= word
     v[2] ^= np.uint64(255)
     _rounds(v, 4)
-    return v[0] ^ v[1] ^ v[2] ^ v[3]
+    return np.uint64(v[0] ^ v[1] ^ v[2] ^ v[3])
 
 
 @compiled
