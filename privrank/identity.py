@@ -42,7 +42,7 @@ from privrank.util.checks import (
     check_tolerance,
 )
 
-OfStatistics = Literal["auto", "tv", "omnibus", "borda", "max-count", "kernel", "distance"]
+OfStatistics = Literal["auto", "tv", "omnibus", "borda", "kernel", "distance"]
 OfPapers = Literal["paninski", "goldreich", "sigmoid", "binary"]
 IdentityMethod = Literal[OfStatistics, OfPapers]
 
@@ -276,7 +276,7 @@ class IdentityTest:
         method : str, default "auto"
             Choices: ``"auto"`` or ``"omnibus"``, small deviations of many categories, large ones of
             few and observations that H0 rules out together. ``"tv"``, the total variation distance,
-            with a confidence interval. ``"max-count"``; ``"goldreich"``, the reduction to
+            with a confidence interval. ``"goldreich"``, the reduction to
             uniformity, which loses most of the power. For a uniform null ``"paninski"``, for many
             categories and few choices. For two categories ``"binary"``, also ``"auto"`` there, of
             exact level by a public random number at the boundary, most powerful if one-sided. For
@@ -452,8 +452,6 @@ def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) 
         # distance of the cells is none of the categories
         reduced = categories.total_variation(n, uniform(asz18.CELLS * len(p)))
         return replace(reduced, distance=False)
-    if method == "max-count":
-        return categories.largest_excess(n, p)
     if method == "omnibus" or (method == "auto" and len(p) > 2):
         return categories.omnibus_of(n, p, xi, rankings=rankings)
     return replace(categories.total_variation(n, p), name="total variation distance from the null")
@@ -469,9 +467,9 @@ def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
             return ("auto", "borda", "omnibus") if few else ("auto", "borda")
         return ("auto", "omnibus", "tv")
     if len(sample.items) == 2:
-        return ("auto", "tv", "omnibus", "max-count", "goldreich", "binary", "sigmoid")
+        return ("auto", "tv", "omnibus", "goldreich", "binary", "sigmoid")
     flat = ("paninski", "sigmoid") if is_uniform(null.probabilities) else ()
-    return ("auto", "tv", "omnibus", "max-count", "goldreich", *flat)
+    return ("auto", "tv", "omnibus", "goldreich", *flat)
 
 
 def infer(

@@ -16,7 +16,7 @@ from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.local import uniform as reported
 from privrank.mechanisms import ranknorms
-from privrank.mechanisms.categories import max_count, omnibus_of, total_variation
+from privrank.mechanisms.categories import omnibus_of, total_variation
 from privrank.mechanisms.samples import release_sample
 from privrank.plans import samples
 from privrank.plans.nullmodel import Gaps, Ties
@@ -43,9 +43,9 @@ from privrank.util.checks import (
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
 
-OfRankings = Literal["auto", "borda", "pairs", "laplace", "two-sample", "mallows", "omnibus"]
+OfRankings = Literal["auto", "borda", "laplace", "two-sample", "mallows", "omnibus"]
 OfBits = Literal["truncated", "bucket"]
-OfChoices = Literal["auto", "omnibus", "tv", "max-count"]
+OfChoices = Literal["auto", "omnibus", "tv"]
 UniformityMethod = Literal[OfRankings, OfBits, OfChoices]
 
 Asked = Statistic | RandomBit
@@ -54,7 +54,6 @@ Build = Callable[[int, int, float], Statistic]
 _RANKINGS: dict[str, Build] = {
     "auto": ranknorms.of_rankings,
     "borda": lambda n, m, xi: ranknorms.borda_norm(n, m),
-    "pairs": lambda n, m, xi: ranknorms.pair_norm(n, m),
     "laplace": lambda n, m, xi: bfz21.pair_squares(n, m),
     "two-sample": lambda n, m, xi: bfz21.two_rankings(m),
     "mallows": lambda n, m, xi: bfz21.central_distance(n, m),
@@ -63,16 +62,13 @@ _RANKINGS: dict[str, Build] = {
 _WITHOUT_NOISE: dict[str, Build] = {
     **_RANKINGS,
     "borda": lambda n, m, xi: ranknorms.plain_norm(n, m),
-    "pairs": lambda n, m, xi: bfz21.pair_squares(n, m),
 }
-"""Without noise the plain norm is Friedman's test, and the sum of squares orders samples as the
-pair norm does, on a finer scale."""
+"""Without noise the plain norm is Friedman's test."""
 
 _CHOICES: dict[str, Build] = {
     "auto": ranknorms.of_choices,
     "omnibus": lambda n, k, xi: omnibus_of(n, uniform(k), xi),
     "tv": lambda n, k, xi: total_variation(n, uniform(k)),
-    "max-count": lambda n, k, xi: max_count(n, k),
 }
 _BITS = get_args(OfBits)
 
@@ -237,13 +233,13 @@ class UniformityTest:
             For rankings: ``"auto"``, mean ranks at nine tenths of the level and all that leaves
             them alone at one tenth. ``"borda"``, mean ranks alone: the norm of the summed rank
             vectors, capped where n and m say that this lowers the noise (without noise, Friedman's
-            test). ``"pairs"``, wins in disjoint random pairs of items; ``"laplace"``, their sum of
-            squares. ``"mallows"``, distances to the order of the columns; ``"two-sample"``, the
+            test). ``"laplace"``, the sum of squared wins in disjoint random pairs of items.
+            ``"mallows"``, distances to the order of the columns; ``"two-sample"``, the
             distance of two rankings; ``"omnibus"``, for at most 6 items, counts over all orders;
             ``"truncated"`` and ``"bucket"`` release the decision alone. For choices: ``"auto"`` or
             ``"omnibus"``, small deviations of many categories and large ones of few together;
-            ``"tv"``, the total variation distance, with a confidence interval; ``"max-count"``, the
-            largest count. The summary says what a statistic cannot see.
+            ``"tv"``, the total variation distance, with a confidence interval. The summary says
+            what a statistic cannot see.
         alpha : float, default 0.05
             Significance level.
         tolerance : float, optional
@@ -346,7 +342,7 @@ def ask(
     """
     check_choice("method", method, _known(sample), f" for {sample.kind}")
     if method in _BITS:
-        check_noisy(method, xi, "pairs")
+        check_noisy(method, xi, "laplace")
     if tolerance is not None and method not in ("truncated", "two-sample"):
         raise ValueError(
             f"tolerance= is for method='truncated' and 'two-sample', whose guarantee depends on "

@@ -245,16 +245,16 @@ def uniformities():
     long = {"items": list(two["mixed"].columns)}
     ten = surveys.rankings(n=5, m=10)
     capped = {"items": list(ten["mixed"].columns)}
-    ranked = ("auto", "borda", "pairs", "laplace", "mallows", "omnibus")
+    ranked = ("auto", "borda", "laplace", "mallows", "omnibus")
     by_rank = [{"method": method, **FEW_DRAWS} for method in ranked]
-    chosen = [{"method": method, **FEW_DRAWS} for method in ("auto", "omnibus", "tv", "max-count")]
+    chosen = [{"method": method, **FEW_DRAWS} for method in ("auto", "omnibus", "tv")]
     bits = [{"method": "bucket", "epsilon": 4.0}, {"method": "truncated", "epsilon": 4.0}]
     bits += [{**bits[1], "tolerance": 0.9}]
     listed = {"categories": CATEGORIES}
     rankings, choice = {"formula": " + ".join(ITEMS) + " ~ 1"}, {"formula": "choice ~ 1"}
     crowd, picked = surveys.choices(people=20), surveys.choices()
     gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
-    effect = [{"method": "max-count", **FEW_DRAWS, "effect_epsilon": 0.5}]
+    effect = [{"method": "omnibus", **FEW_DRAWS, "effect_epsilon": 0.5}]
     pair = {"categories": CATEGORIES[:2]}
     return [
         *fits("completed rankings", test, gaps, row | COMPLETE, by_rank[:1]),
@@ -292,14 +292,14 @@ def identities():
     def by(*methods, **more):
         return [{"method": method, **FEW_DRAWS, **more} for method in methods]
 
-    shares = by("auto", "tv", "omnibus", "max-count", "goldreich")
+    shares = by("auto", "tv", "omnibus", "goldreich")
     null = by("auto", "omnibus", "kernel", "distance")
     uniform, fair = {"null": "uniform"}, {"null": [0.6, 0.4]}
     sides = [*by("binary"), *by("sigmoid", tolerance=0.2)]
     sides += [*by("binary", alternative="larger"), *by("binary", alternative="smaller")]
     ask = [*by("paninski"), *by("sigmoid", tolerance=0.2)]
     gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
-    beside = by("max-count", "goldreich", effect_epsilon=0.5)
+    beside = by("omnibus", "goldreich", effect_epsilon=0.5)
     listing = {"items": ITEMS, "null": orders}
     noisy = {"null_nobs": 40, "null_noise": 1.0}
     before, two = {"null_nobs": 40}, [{"method": "auto"}, {"method": "tv", "effect_epsilon": 0.5}]

@@ -152,7 +152,6 @@ def of_choices(n: int, p: tuple[float, ...], epsilon: float) -> dict[str, Statis
         "default": categories.omnibus_of(n, p, epsilon),
         "total variation": categories.total_variation(n, p),
         "cell-wise excess": categories.cellwise_excess(n, p),
-        "largest excess": categories.largest_excess(n, p),
     }
 
 

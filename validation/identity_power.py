@@ -88,9 +88,7 @@ def main() -> None:
 
     for cell, (k, n, epsilon) in enumerate(CHOICES, 6000):
         sample = Sample("choices", tuple(map(str, range(k))), n, "row", 1)
-        rejections = rejections_of(
-            sample, NullModel((1.0 / k,) * k), epsilon, ("auto", "tv", "max-count")
-        )
+        rejections = rejections_of(sample, NullModel((1.0 / k,) * k), epsilon, ("auto", "tv"))
         study(f"{n} choices of {k}, uniform; Paninski .2", counts, (k, n), rejections, cell)
     for cell, (m, phi, n, epsilon, other) in enumerate(RANKINGS, 6100):
         sample = Sample("rankings", tuple(map(str, range(m))), n, "row", 1)

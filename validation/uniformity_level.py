@@ -25,7 +25,6 @@ EPSILONS = (0.1, 1 / 3, 1.0, math.inf)
 METHODS = (
     "auto",
     "borda",
-    "pairs",
     "laplace",
     "mallows",
     "two-sample",

@@ -28,7 +28,7 @@ SETTINGS = {
     (30, 1000): (0.01018,),
     (1000, 100): (4.02e-4,),
 }
-METHODS = ("auto", "borda", "pairs", "laplace", "bucket", "truncated")
+METHODS = ("auto", "borda", "laplace", "bucket", "truncated")
 EPSILONS = (1 / 3, 1.0)
 ALPHA = 0.05
 

@@ -261,17 +261,6 @@ def uniform_sum(m: int, copies: int, origin: int, cell: int) -> tuple[IntArray, 
     return np.arange(first, first + count), weights / weights.sum()
 
 
-def pmf(m: int, theta: float) -> FloatArray:
-    """Return P(D = d) for d = 0..m (m - 1) / 2 by dynamic programming, in O(m^3)."""
-    from privrank.kernels import rankings as kernels
-
-    j = np.arange(1, m + 1)
-    if theta == 0:
-        return kernels.distance_pmf(1.0, np.ones(m), 1.0 / j)
-    weights = -math.expm1(-theta) / -np.expm1(-j * theta)
-    return kernels.distance_pmf(math.exp(-theta), np.exp(-j * theta), weights)
-
-
 def log_partition(m: int, theta: float) -> float:
     """Return log Z = sum_j log(1 + phi + ... + phi^(j-1)); every term is at least 0."""
     if math.isinf(theta):

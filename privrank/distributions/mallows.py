@@ -265,14 +265,15 @@ class Mallows:
         return ahead if gap > 0 else 1.0 - ahead
 
     def distance_pmf(self) -> FloatArray:
-        """Return P(d = k) for k = 0..m (m - 1) / 2, for at most 2000 items (O(m^3))."""
+        """Return P(d = k) for k = 0..m (m - 1) / 2, for at most 2000 items."""
         m = len(self.items)
         if m > MOST_ITEMS_PMF:
             raise ValueError(
                 f"distance_pmf tabulates m (m - 1) / 2 + 1 values, for at most {MOST_ITEMS_PMF} "
                 f"items, got {m}: use distance_cdf."
             )
-        return kendall.pmf(m, self.theta)
+        below = self.distance_cdf(np.arange(m * (m - 1) // 2 + 1))
+        return np.maximum(np.diff(below, prepend=0.0), 0.0)
 
     def distance_cdf(self, d: ArrayLike) -> FloatArray:
         """Return P(Kendall distance to the centre <= d), for each of the numbers `d`."""

@@ -282,16 +282,8 @@ class Null:
         return values[rejected]
 
 
-def null_of(
-    name: str,
-    sizes: tuple[int, ...],
-    value: Value,
-    sample: Sampler,
-    draws: int,
-    *,
-    exact: Callable[[], Null | None] = lambda: None,
-) -> Null:
-    """Return the distribution of a statistic: the exact one if there is one, else Monte Carlo.
+def null_of(name: str, sizes: tuple[int, ...], value: Value, sample: Sampler, draws: int) -> Null:
+    """Return the distribution of a statistic by Monte Carlo.
 
     Parameters
     ----------
@@ -302,13 +294,8 @@ def null_of(
     sample : callable
         Maps a generator to data under the null hypothesis; can be pickled.
     draws : int
-        How many Monte Carlo draws.
-    exact : callable, optional
-        Returns the exact distribution, or None where it would take too long.
+        How many draws.
     """
-    null = exact()
-    if null is not None:
-        return null
     return Null.of_draws(
         null_draws(name, sizes, partial(_drawn, value=value, sample=sample), draws)
     )
@@ -328,7 +315,7 @@ def monte_carlo_pvalue(statistic: float, table: FloatArray) -> float:
     return float((1 + np.count_nonzero(table >= statistic)) / (1 + len(table)))
 
 
-def noisy_quantile(draws: FloatArray, level: float, scale: float) -> float:
+def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int = 1) -> float:
     """Return the number that a statistic exceeds with a given probability, noise included.
 
     Parameters
@@ -339,12 +326,14 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float) -> float:
         The probability, in (0, 1).
     scale : float
         Scale of the Laplace noise that will be added; 0 for none.
+    copies : {1, 2}
+        How many such variables are added.
 
     Returns
     -------
     float
-        The q with mean_b P(T_b + L >= q) = level; without noise the least draw that a share of at
-        most `level` of the draws exceeds.
+        The q with mean_b P(T_b + L >= q) = level, L the sum of them; without noise the least draw
+        that a share of at most `level` of the draws exceeds.
 
     Notes
     -----
@@ -355,12 +344,15 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float) -> float:
     draws = np.asarray(draws, dtype=np.float64)
     if scale == 0:
         return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
-    reach = scale * (1.0 - math.log(min(level, 1.0 - level)))
+    reach = copies * scale * (2.0 - math.log(min(level, 1.0 - level)))
     low, high = float(draws.min()) - reach, float(draws.max()) + reach
 
     def exceeded(q: float) -> bool:
         steps = (q - draws) / scale
+        # the tail of one variable, or of the sum of two
         tail = 0.5 * np.exp(-np.abs(steps))
+        if copies == 2:
+            tail *= 1.0 + 0.5 * np.abs(steps)
         return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
 
     return bracket(exceeded, low, high, 60)[1]

@@ -54,7 +54,7 @@ class Statistic:
         the test its level exactly; for statistics with an exact null distribution.
     coarse : callable or None
         Maps a number of draws to the same statistic with its public constants from so many, for a
-        first look at many sizes; None where it has no such constants.
+        first look at many sizes; None where these constants are none, or quick.
     sampler : callable or None
         Maps an effect and a generator to simulated data as `value` takes them, where these are no
         rankings or choices, such as reports; else None.

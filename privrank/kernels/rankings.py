@@ -129,31 +129,6 @@ def insertion_ranks(codes: IntArray) -> IntArray:
 
 
 @compiled
-def distance_pmf(ratio: float, powers: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the distribution of a sum of truncated geometric variables, by convolutions.
-
-    Given q, the powers q^j and the weights 1 / (1 + q + ... + q^(j-1)) for j = 1..m, returns the
-    probabilities of 0..m (m - 1) / 2 under the sum of independent V_j with P(V_j = k) proportional
-    to q^k on {0..j-1}. Each convolution is one running sum, so the whole costs O(m^3 / 6); the
-    absolute error is a small multiple of the machine precision.
-    """
-    m = len(powers)
-    distribution = np.zeros(m * (m - 1) // 2 + 1)
-    before = np.zeros(len(distribution))
-    distribution[0] = 1.0
-    for j in range(2, m + 1):
-        top = j * (j - 1) // 2
-        before[: top + 1] = distribution[: top + 1]
-        running = 0.0
-        for k in range(top + 1):
-            running = running * ratio + before[k]
-            if k >= j:
-                running = max(running - powers[j - 1] * before[k - j], 0.0)
-            distribution[k] = running * weights[j - 1]
-    return distribution
-
-
-@compiled
 def shuffled_ranks(bits: IntArray) -> IntArray:
     """Return the rankings that a matrix of random 32-bit words describes, by inserting items.
 
@@ -284,20 +259,6 @@ def discordance_counts(
         for b in range(later):
             totals[apart[b]] += weights[a] * weights[a + 1 + b]
     return totals
-
-
-@compiled
-def pairwise_distances(ranks: IntArray) -> IntArray:
-    """Return the Kendall distances of all pairs of n rankings, in O(n^2 m log m)."""
-    n, m = ranks.shape
-    order, tree = np.empty(m, np.int64), np.empty(m + 1, np.int64)
-    out = np.empty(n * (n - 1) // 2, np.int64)
-    place = 0
-    for a in range(n):
-        for b in range(a):
-            out[place] = _discordant(ranks[a], ranks[b], order, tree)
-            place += 1
-    return out
 
 
 _BATCH = 512

@@ -25,7 +25,6 @@ from privrank.hypotheses.nullmodel import (
     is_uniform,
     multinomial,
     sorted_multinomial,
-    uniform,
 )
 from privrank.hypotheses.nulls import (
     Null,
@@ -41,6 +40,7 @@ from privrank.hypotheses.statistic import Statistic
 from privrank.util.arrays import IntArray, own, signs_of_orders
 
 Alternative = Literal["larger", "smaller", "two-sided"]
+Measure = Callable[[IntArray], IntArray]
 
 MOST_ITEMS = 6
 """Most items whose m! rankings are counted one by one."""
@@ -78,13 +78,6 @@ class _Expected:
         above = np.maximum((counts << self.bits) - _expected(self), 0).sum(axis=-1)
         return np.asarray(GRID * above // self.unit())
 
-    def excess_value(self, counts: IntArray, order: Order) -> int:
-        return int(self.excess(counts))
-
-    def largest_value(self, counts: IntArray, order: Order) -> int:
-        largest = int(((counts << self.bits) - _expected(self)).max())
-        return GRID * largest >> self.bits
-
     def cellwise_value(self, counts: IntArray, order: Order) -> int:
         low, high = _ranges(self)
         here = (counts << self.bits)[np.asarray(self.p) > 0]
@@ -100,14 +93,6 @@ class _Expected:
         deviation = counts @ signs - self.n * (mean @ signs)
         norm = math.sqrt(float(deviation @ deviation) / signs.shape[1])
         return math.floor(GRID / 2 * norm)
-
-    def of_two(self) -> Null | None:
-        """Return the exact distribution of the excess of two categories, unless they are many."""
-        if len(self.p) != 2 or self.n > _LARGEST:
-            return None
-        count, (first, _) = np.arange(self.n + 1), np.asarray(self.p) / math.fsum(self.p)
-        null = Null(count, nullmodel.binomial_weights(self.n, float(first)))
-        return null.mapped(lambda m: self.excess(np.stack((m, self.n - m), axis=1)))
 
     def sizes(self) -> tuple[int, ...]:
         return self.n, len(self.p), fingerprint(self.p)
@@ -146,19 +131,14 @@ def excess(counts: IntArray, n: int) -> IntArray:
     return np.asarray(np.maximum(counts.shape[-1] * counts - n, 0).sum(axis=-1))
 
 
-def _excess_value(counts: IntArray, order: Order, n: int) -> int:
-    return int(excess(counts, n))
+def _whole(measure: Measure, counts: IntArray, order: Order) -> int:
+    return int(measure(counts))
 
 
-def _max_value(counts: IntArray, order: Order) -> int:
-    return int(counts.max())
-
-
-def _uniform_null(
-    name: str, n: int, k: int, value: Value, known: Callable[[int, int], Null | None]
-) -> Callable[[int], Null]:
-    sample = partial(multinomial, n, uniform(k))
-    return partial(null_of, name, (n, k), value, sample, exact=partial(known, n, k))
+def _null_of_two(measure: Measure, n: int, p: Probabilities, draws: int) -> Null:
+    """Return the exact distribution of a measure of the counts of two categories."""
+    null = Null(np.arange(n + 1), nullmodel.binomial_weights(n, p[0] / math.fsum(p)))
+    return null.mapped(lambda first: measure(np.stack((first, n - first), axis=1)))
 
 
 def total_variation(n: int, p: Probabilities) -> Statistic:
@@ -184,57 +164,20 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     1024 / D times them at most 1024 apart. Attained, for instance, where n p_a >= 1: a choice
     leaves M_a <= t_a for a category at or above its expected count.
 
-    **Null.** Exact for equal p up to about 2^23 lattice points and for two categories, else Monte
-    Carlo over multinomial counts.
+    **Null.** Exact for up to 2^22 choices of two categories, else Monte Carlo over multinomial
+    counts.
     """
-    k, name = len(p), "total variation distance"
+    k, cells = len(p), _Expected(n, p)
+    name, measure = "total variation distance from the null", cells.excess
+    step, sensitivity = cells.unit() / (1 << cells.bits) / n / GRID, GRID
     if is_uniform(p):
-        value = partial(_excess_value, n=n)
-        null = _uniform_null(name, n, k, value, nullmodel.uniform_excess)
-        return Statistic(name, 1.0 / (n * k), min(k, n), value, null, distance=True)
-    cells = _Expected(n, p)
-    drawn = cells.null("total variation distance from the null", cells.excess_value)
-    return Statistic(
-        name,
-        step=cells.unit() / (1 << cells.bits) / n / GRID,
-        sensitivity=GRID,
-        value=cells.excess_value,
-        null=partial(drawn, exact=cells.of_two),
-        distance=True,
-    )
-
-
-def max_count(n: int, k: int) -> Statistic:
-    """Return the largest count of a category.
-
-    Notes
-    -----
-    **Privacy.** Replacing a choice moves every count by at most one, and so their maximum.
-
-    **Null.** Exact for up to about 2^23 lattice points, else Monte Carlo.
-    """
-    null = _uniform_null("largest count", n, k, _max_value, nullmodel.largest_count)
-    return Statistic("largest count", 1.0, 1, _max_value, null)
-
-
-def largest_excess(n: int, p: Probabilities) -> Statistic:
-    """Return the largest excess of a count over its expectation, max_x (M_x - n p_x).
-
-    Returns
-    -------
-    Statistic
-        Its value is the floor of 1024 times that, n p_x rounded to a multiple of 2^-b.
-
-    Notes
-    -----
-    **Privacy.** As for :func:`max_count`; 1024 times the maximum moves by at most 1024, and so does
-    its floor, taken in integers. Attained where the category of the maximum gains a choice.
-
-    **Null.** Monte Carlo.
-    """
-    name, cells = "largest excess count", _Expected(n, p)
-    null = cells.null(name, cells.largest_value)
-    return Statistic(name, 1.0 / GRID, GRID, cells.largest_value, null)
+        name, measure = "total variation distance", partial(excess, n=n)
+        step, sensitivity = 1.0 / (n * k), min(k, n)
+    value: Value = partial(_whole, measure)
+    null = cells.null(name, value)
+    if k == 2 and n <= _LARGEST:
+        null = partial(_null_of_two, measure, n, p)
+    return Statistic("total variation distance", step, sensitivity, value, null, distance=True)
 
 
 def kendall_norm(n: int, p: Probabilities) -> Statistic:
@@ -324,7 +267,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     because the other parts may reach as far.
     """
     cells, ruled_out = _Expected(n, p), 0.0 in p
-    values: tuple[Value, ...] = (cells.excess_value, cells.cellwise_value)
+    values: tuple[Value, ...] = (partial(_whole, cells.excess), cells.cellwise_value)
     kind, sensitivity = "choices", GRID
     sample: Sampler = partial(sorted_multinomial, n, p)
     sizes: tuple[int, ...] = (n, len(p), fingerprint(sorted(p)))
@@ -348,22 +291,18 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
 
 def of_ranks(counted: Statistic) -> Statistic:
     """Return a statistic of counts by order as one of ranks, shape (n, m)."""
-    simulated, impossible, coarse = counted.simulated, counted.impossible, counted.coarse
+    simulated, impossible = counted.simulated, counted.impossible
     return replace(
         counted,
         value=partial(_of_ranks, counted.value),
         simulated=None if simulated is None else partial(_of_ranks, simulated),
+        coarse=None,
         impossible=None if impossible is None else partial(_of_ranks, impossible),
-        coarse=None if coarse is None else partial(_of_ranks_by_draws, coarse),
     )
 
 
 def _of_ranks(function: Callable[..., int], ranks: IntArray, *order: Order) -> int:
     return function(count_orders(ranks), *order)
-
-
-def _of_ranks_by_draws(coarse: Callable[[int], Statistic], draws: int) -> Statistic:
-    return of_ranks(coarse(draws))
 
 
 def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statistic:

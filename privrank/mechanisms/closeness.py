@@ -78,6 +78,7 @@ import numpy as np
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
+from privrank.hypotheses.nulls import noisy_quantile
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
@@ -107,11 +108,8 @@ from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.util.arrays import FloatArray, IntArray, orders_of
-from privrank.util.solvers import bracket
 
 Measure = Callable[[TableArray], FloatArray]
-
-_HALVINGS = 44
 
 _TIE = 2.0**-30
 """Statistics no further apart than this, relative to the largest, may be equal but for rounding."""
@@ -389,16 +387,4 @@ def null_threshold(statistics: FloatArray, level: float, b: float) -> float:
     as much as they do if all move alike. So the l1 sensitivity of T_0 and either of the two is
     2 Delta, whatever else is released of the same re-labellings.
     """
-    statistics = np.asarray(statistics, dtype=np.float64)
-    if b == 0:
-        return float(np.quantile(statistics, 1.0 - level, method="inverted_cdf"))
-    reach = b * (4.0 - 2.0 * math.log(level))
-    low, high = float(statistics.min()) - reach, float(statistics.max()) + reach
-
-    def exceeded(threshold: float) -> bool:
-        steps = (threshold - statistics) / b
-        # the tail of a sum of two Laplace variables
-        tail = 0.25 * np.exp(-np.abs(steps)) * (2.0 + np.abs(steps))
-        return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
-
-    return bracket(exceeded, low, high, _HALVINGS)[1]
+    return noisy_quantile(statistics, level, b, copies=2)

@@ -27,10 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.encode.samples import count_orders
-from privrank.hypotheses import nullmodel
 from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import (
-    Null,
     Order,
     Value,
     are_many,
@@ -153,50 +151,6 @@ def pair_sums(ranks: IntArray, order: Order) -> IntArray:
         block = ranks[rows]
         ahead += np.count_nonzero(block[:, first] < block[:, second], axis=0)
     return np.asarray(2 * ahead - n)
-
-
-def pair_norm(n: int, m: int) -> Statistic:
-    """Return the norm |S| of the pair counts, floored on a grid of 1024 steps per sensitivity.
-
-    Returns
-    -------
-    Statistic
-        Its value is floor(1024 |S| / (2 sqrt(d))), by an exact integer square root.
-
-    Notes
-    -----
-    **Privacy.** A replaced ranking moves every S_p by at most 2, so |S| by at most 2 sqrt(d) and
-    x = 1024 |S| / (2 sqrt(d)) by at most 1024. Since floor(x + 1024) = floor(x) + 1024, the floor
-    moves by at most 1024. No rounding enters: for x^2 = S'S 1024^2 / (4 d) and whole j,
-    j <= x iff j^2 <= floor(x^2), so floor(x) is the integer square root of floor(x^2). Attained:
-    n equal rankings, one of which is reversed.
-
-    **Null.** The image of the null distribution of the sum of squares.
-    """
-    d = m // 2
-    return Statistic(
-        name="pair norm",
-        step=2 * math.sqrt(d) / GRID,
-        sensitivity=GRID,
-        value=_pair_norm,
-        null=partial(_pair_norm_null, n, d),
-    )
-
-
-def _pair_norm(ranks: IntArray, order: Order) -> int:
-    sums = pair_sums(ranks, order)
-    return _root(int(sums @ sums), len(order) // 2)
-
-
-def _root(square: int, d: int) -> int:
-    return math.isqrt(square * GRID**2 // (4 * d))
-
-
-def _pair_norm_null(n: int, d: int, draws: int) -> Null:
-    def roots(squares: IntArray) -> IntArray:
-        return np.array([_root(square, d) for square in squares.tolist()], dtype=np.int64)
-
-    return nullmodel.pair_squares_null(n, d, draws).mapped(roots)
 
 
 def sees_everything(n: int, m: int) -> bool:
@@ -387,7 +341,8 @@ def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int
         return _distances_of_orders(count_orders(ranks), m)
     if 8 * n * math.log2(m) < m:
         # few rankings of many items: sorting takes m log m for a pair, comparing bits m^2 / 128
-        apart, times = np.unique(kernels.pairwise_distances(ranks), return_counts=True)
+        pairs = [kernels.kendall_to_center(ranks[:row], ranks[row]) for row in range(1, n)]
+        apart, times = np.unique(np.concatenate(pairs), return_counts=True)
         return np.append(apart, 0), np.append(2 * times, n), 2 * int(apart @ times)
     elif third:
         words = np.ascontiguousarray(kernels.packed_pairs(ranks).T)

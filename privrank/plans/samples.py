@@ -234,7 +234,7 @@ def guaranteed(n: int, m: int, alpha: float, tolerance: float | None) -> float:
     if n != 2:
         raise ValueError(
             f"method='two-sample' compares exactly two rankings, and there are {n}: use "
-            f"method='auto' or 'pairs'."
+            f"method='auto' or 'laplace'."
         )
     least = two_rankings_tolerance(m, alpha)
     if least is None or (tolerance is not None and tolerance < least):

@@ -16,7 +16,6 @@ from functools import partial
 
 import numpy as np
 
-from privrank.hypotheses.interval import least_mean
 from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import Order, null_of
 from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
@@ -127,6 +126,31 @@ def random_reduction(
 def _cell(uniforms: FloatArray, size: IntArray | int) -> IntArray:
     last = np.maximum(np.asarray(size) - 1, 0)
     return np.asarray(np.minimum((uniforms * size).astype(np.int64), last))
+
+
+def least_mean(n: int, k: int, tau: float) -> tuple[int, float]:
+    """Return the size at which the mean statistic under two-level distributions is least, and it.
+
+    The mean is that of n S, which at tau = 0 is that under uniformity.
+
+    E (M - c)+ = n p P(M' >= j - 1) - c P(M >= j), M binomial(n, p), M' binomial(n - 1, p),
+    j = floor(c) + 1, c = n / k; a binomial tail is an incomplete beta function.
+    """
+    from scipy.special import betainc
+
+    sizes = np.arange(1, max(1, math.floor(k * (1 - tau))) + 1)
+    sizes = sizes[sizes < k]
+    least = n // k + 1
+
+    def mean(p: FloatArray) -> FloatArray:
+        p = np.clip(p, 0.0, 1.0)
+        longer = betainc(least, n - least + 1, p)
+        shorter = betainc(least - 1, n - least + 1, p) if least > 1 else 1.0
+        return np.asarray(n * p * shorter - n / k * longer)
+
+    means = sizes * mean(1 / k + tau / sizes) + (k - sizes) * mean(1 / k - tau / (k - sizes))
+    least_at = int(means.argmin())
+    return int(sizes[least_at]), float(means[least_at])
 
 
 def sigmoid_bit(n: int, k: int, epsilon: float, tolerance: float) -> RandomBit:

@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from privrank.hypotheses import nullmodel
-from privrank.hypotheses.nulls import FULL, Null, Order
+from privrank.hypotheses.nulls import FULL, Order, null_of
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.ranknorms import pair_sums
 from privrank.privacy.noise import DiscreteLaplace
@@ -43,26 +43,29 @@ def pair_squares(n: int, m: int) -> Statistic:
     2 - n <= S_p <= n, so the change is at most 4 (n - 1). Over the pairs that is 4 d (n - 1), a
     multiple of u. Attained: n equal rankings, one of which is reversed.
 
-    **Null.** Exact where the lattice has at most 2^22 points within reach, else Monte Carlo.
+    **Null.** Monte Carlo over the pair counts.
     """
     d, unit = m // 2, 8 if n % 2 else 4
+    squared = partial(_squared, odd=n % 2, unit=unit)
     return Statistic(
         name="sum of squared pair counts",
         step=float(unit),
         sensitivity=4 * d * (n - 1) // unit,
         value=partial(_squares, odd=n % 2, unit=unit),
-        null=partial(_squares_null, n, d, unit),
+        null=partial(null_of, "squared pair counts", (n, d), squared, partial(_signs, n, d)),
     )
 
 
 def _squares(ranks: IntArray, order: Order, odd: int, unit: int) -> int:
-    sums = pair_sums(ranks, order)
+    return _squared(pair_sums(ranks, order), order, odd, unit)
+
+
+def _squared(sums: IntArray, order: Order, odd: int, unit: int) -> int:
     return (int(sums @ sums) - len(sums) * odd) // unit
 
 
-def _squares_null(n: int, d: int, unit: int, draws: int) -> Null:
-    null = nullmodel.pair_squares_null(n, d, draws)
-    return null.mapped(lambda squares: (squares - d * (n % 2)) // unit)
+def _signs(n: int, d: int, rng: np.random.Generator) -> IntArray:
+    return 2 * rng.binomial(n, 0.5, d) - n
 
 
 def two_rankings(m: int) -> Statistic:
@@ -200,7 +203,7 @@ class Buckets:
 
     BUNIF as corrected. With probability
     `alpha` it answers by a fair coin. Else it rejects with the share of `count` buckets in which
-    the exact test of the sum of squared pair counts rejects at level alpha / (2 (1 - alpha)).
+    the test of the sum of squared pair counts rejects at level alpha / (2 (1 - alpha)).
     Whoever releases the bit deals the rankings at random: a secret uniform permutation puts them in
     a row, and the ranking in place l of it is in bucket l modulo `count`.
 
@@ -226,8 +229,8 @@ class Buckets:
     their probabilities under neighbours is at most 1 + 2 (1 - alpha) / (alpha count) <= e^epsilon
     for count >= 2 (1 - alpha) / (alpha (e^epsilon - 1)).
 
-    **Null.** The level is alpha / 2 + (1 - alpha) E share <= alpha, exactly: the mean of a share
-    is the mean of the buckets' own levels.
+    **Null.** The level is alpha / 2 + (1 - alpha) E share <= alpha, on average over the tables of
+    draws behind the thresholds: the mean of a share is the mean of the buckets' own levels.
     """
 
     n: int

@@ -26,11 +26,10 @@ BIT = (
 # What the statistic of a method hardly sees, of choices, of rankings, and under a Mallows null.
 _UNSEEN = {
     "tv": "a large deviation of a single category among many",
-    "max-count": "categories chosen too rarely, and small deviations of many",
     "goldreich": "what categories that are mapped at random hide",
     "paninski": "anything where there are many more choices than categories",
     **dict.fromkeys(
-        ("pairs", "laplace", "truncated", "bucket"),
+        ("laplace", "truncated", "bucket"),
         "what leaves disjoint random pairs of items even",
     ),
     "borda": "opposite camps, cycles of preferences and items placed first or last, if mean ranks "
@@ -176,7 +175,7 @@ def against_null(method: str, null: NullModel, release: Release) -> tuple[str, .
             f"H0 gives probability 0 to {count} of the {sample.nobs} observations: it is "
             f"rejected whatever the statistic."
         )
-    apart = method not in ("tv", "max-count", "goldreich") or release.source == "none"
+    apart = method not in ("tv", "goldreich") or release.source == "none"
     if null.rules_out and not apart:
         notes.append(
             "An observation to which H0 gives probability 0 counts no more than another here; "

@@ -18,8 +18,8 @@ from privrank.release.survey import Sample
 from privrank.uniformity import ask
 
 PEOPLE = 60
-RANKINGS = ["auto", "borda", "pairs", "laplace", "mallows", "omnibus", "bucket"]
-CHOICES = ["auto", "tv", "max-count"]
+RANKINGS = ["auto", "borda", "laplace", "mallows", "omnibus", "bucket"]
+CHOICES = ["auto", "tv", "omnibus"]
 CASES = [("rankings", method) for method in RANKINGS] + [("choices", method) for method in CHOICES]
 
 
@@ -134,7 +134,7 @@ def worst_ratio(asked, samples, epsilon, order):
     return worst
 
 
-@pytest.mark.parametrize("method", ["auto", "pairs", "laplace", "mallows", "omnibus"])
+@pytest.mark.parametrize("method", ["auto", "laplace", "mallows", "omnibus"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize(("n", "m"), [(2, 3), (3, 2), (4, 2)])
 def test_every_ratio_of_rankings_is_within_epsilon(method, epsilon, n, m):
@@ -145,7 +145,7 @@ def test_every_ratio_of_rankings_is_within_epsilon(method, epsilon, n, m):
         assert worst_ratio(asked, samples, epsilon, order) <= epsilon * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("method", ["auto", "tv", "max-count"])
+@pytest.mark.parametrize("method", ["auto", "tv", "omnibus"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize(("n", "k"), [(2, 3), (3, 3), (5, 2)])
 def test_every_ratio_of_choices_is_within_epsilon(method, epsilon, n, k):
@@ -191,10 +191,10 @@ def test_the_noise_is_as_wide_as_epsilon_asks(kind, method, epsilon):
 
 
 def test_the_noise_is_drawn_from_the_stated_distribution():
-    test, result = fitted("rankings", "pairs", epsilon=0.1)
+    test, result = fitted("rankings", "laplace", epsilon=0.1)
     part = result.release.parts["statistic"]
     values = [
-        test.fit(0.1, method="pairs", rng=np.random.default_rng(k)).release.parts["statistic"]
+        test.fit(0.1, method="laplace", rng=np.random.default_rng(k)).release.parts["statistic"]
         for k in range(200)
     ]
     spread = np.var([int(one.values[0]) for one in values], ddof=1)

@@ -103,9 +103,6 @@ print(kernels.kendall_distance(a[0], b[0]))
 print(kernels.insertion_ranks((rng.random((2, 40)) * np.arange(1, 41)).astype(np.int64)).tolist())
 print(kernels.inversion_scores(a, np.arange(40)).tolist())
 print(kernels.inversion_sums(a, np.arange(5)).tolist())
-j = np.arange(1, 9)
-distribution = kernels.distance_pmf(0.7, 0.7**j, 0.3 / (1 - 0.7**j))
-print([round(float(p), 14) for p in distribution])
 shuffled, fair = kernels.shuffles(rng.integers(0, 2**32, (3, 9), dtype=np.uint32))
 print(shuffled.tolist(), fair.tolist(), kernels.shuffles(np.zeros((1, 3), np.uint32))[1].tolist())
 # interpreted, NumPy warns of what is meant to be taken modulo 2^64
@@ -117,7 +114,7 @@ print(counts.tolist(), search.pivot_sort(counts.astype(float), a[0] - 1).tolist(
 margins = (counts - counts.T).astype(float)
 print(search.insertion_search(b[0] - 1, margins, 0.5).tolist())
 found = kernels.discordance_counts(bits.T.copy(), np.arange(1, len(bits) + 1), 780)
-print(np.flatnonzero(found).tolist(), found[found > 0].tolist(), kernels.pairwise_distances(a))
+print(np.flatnonzero(found).tolist(), found[found > 0].tolist())
 wide = np.argsort(rng.random((3, 70)), axis=1) + 1  # more items than run along the rankings
 print((kernels.pair_counts(wide) @ np.arange(70)).tolist())
 records = rng.standard_normal((30, 6)).astype(np.float32)

@@ -69,7 +69,9 @@ def test_a_floor_moves_by_at_most_the_quotient_rounded_up():
 )
 @pytest.mark.parametrize(("origin", "cell"), [(0, 1), (7, 1)])
 def test_sum_of_distances_agrees_with_convolution(m, copies, origin, cell):
-    one, distribution = kendall.pmf(m, 0.0), np.ones(1)
+    one, distribution = np.ones(1), np.ones(1)
+    for j in range(2, m + 1):
+        one = np.convolve(one, np.full(j, 1.0 / j))
     for _ in range(copies):
         distribution = np.convolve(distribution, one)
     values, weights = kendall.uniform_sum(m, copies, origin, cell)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privrank.hypotheses import nulls
-from privrank.hypotheses.interval import interval_from, tv_interval
+from privrank.hypotheses.interval import interval_from
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulls import Null, fingerprint, public_generator
 from privrank.mechanisms import categories
@@ -18,7 +18,6 @@ from privrank.mechanisms.categories import (
     _quantiles,
     cellwise_excess,
     kendall_norm,
-    largest_excess,
     of_ranks,
     total_variation,
 )
@@ -108,9 +107,8 @@ def test_total_variation_moves_by_no_more_than_claimed(seed):
     rng = public_generator("a test of sensitivities", seed)
     n, k = int(rng.integers(2, 7)), int(rng.integers(2, 6))
     p = rng.dirichlet(np.full(k, [0.3, 1.0, 30.0][seed % 3]))
-    for make in (total_variation, largest_excess):
-        statistic = make(n, tuple(p.tolist()))
-        assert largest_move(values_of(statistic, n, k)) <= statistic.sensitivity == 1024
+    statistic = total_variation(n, tuple(p.tolist()))
+    assert largest_move(values_of(statistic, n, k)) <= statistic.sensitivity == 1024
 
 
 def test_the_bound_by_the_largest_probability_is_needed_and_near():
@@ -121,19 +119,9 @@ def test_the_bound_by_the_largest_probability_is_needed_and_near():
     assert 1000 <= largest_move(values_of(total_variation(n, p), n, 4)) <= 1024
 
 
-@pytest.mark.parametrize(("n", "p"), CASES)
-def test_largest_excess_moves_by_one_choice(n, p):
-    values = values_of(largest_excess(n, p), n, len(p))
-    assert largest_move(values) == 1024
-    for counts, value in values.items():
-        exact = max(c - n * q for c, q in zip(counts, p, strict=True))
-        assert value == pytest.approx(1024 * exact - 0.5, abs=0.5001)
-
-
 def test_nearly_equal_probabilities_have_nearly_the_exact_distribution_of_uniformity():
     equal, nearly = total_variation(40, uniform(5)), (0.2, 0.2, 0.2, 0.2 - 1e-12, 0.2 + 1e-12)
-    null, drawn = equal.null(99), total_variation(40, nearly).null(nulls.FULL)
-    assert null.draws is None and drawn.draws == nulls.FULL
+    null, drawn = equal.null(nulls.FULL), total_variation(40, nearly).null(nulls.FULL)
     mean = null.values @ null.weights * equal.step
     step = total_variation(40, nearly).step
     assert drawn.values @ drawn.weights * step == pytest.approx(mean, rel=0.01)
@@ -151,7 +139,7 @@ def test_null_of_two_categories_is_exact(n, p):
     )
 
 
-@pytest.mark.parametrize("make", [total_variation, largest_excess, omnibus_of])
+@pytest.mark.parametrize("make", [total_variation, omnibus_of])
 def test_drawn_nulls_are_the_distribution_over_all_counts(make):
     n, p, found = 6, (0.5, 0.3, 0.2, 0.0), Counter()
     statistic = make(n, p)
@@ -279,7 +267,6 @@ def test_statistics_can_be_pickled():
     for statistic in (
         total_variation(9, (0.5, 0.3, 0.2)),
         total_variation(9, (0.7, 0.3)),
-        largest_excess(9, (0.5, 0.3, 0.2)),
         kendall_norm(9, (0.5, 0.5)),
         omnibus_of(9, (0.5, 0.3, 0.2)),
         omnibus_rankings(9, (0.5, 0.5)),
@@ -346,8 +333,6 @@ def test_interval_ends_stay_within_what_can_be():
     ]
     assert ends[0] == (0.0, 0.0) and ends[2] == (0.8, 0.8)
     assert ends[1][0] == 0.0 < ends[1][1] < 0.8
-    uniform = tv_interval(150, 60, 3, DiscreteLaplace(6.0), 0.1)
-    assert released_interval(150, 60, (1 / 3,) * 3, DiscreteLaplace(6.0), 0.1) == uniform
 
 
 # Published tests

@@ -37,7 +37,7 @@ def false_alarms(build, epsilon, replicates=200, **options):
     return np.array(hits)
 
 
-@pytest.mark.parametrize("method", ["auto", "omnibus", "max-count", "goldreich"])
+@pytest.mark.parametrize("method", ["auto", "omnibus", "goldreich"])
 def test_choices_keep_their_level_and_find_other_shares(method):
     options = {"method": method, "draws": 999}
     pvalues = false_alarms(lambda k: choices(seed=k), 0.5, **options)

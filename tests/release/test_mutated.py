@@ -80,7 +80,7 @@ OTHERS = {
         1.0, permutations=39, details_epsilon=2.0, rng=rng()
     ),
     "exact": lambda: pr.UniformityTest(CHOICES["choice"][1:] == "a", items=[False, True]).fit(
-        1.0, method="max-count", rng=rng()
+        1.0, method="tv", rng=rng()
     ),
     "simulated": lambda: pr.UniformityTest(RANKS).fit(1.0, draws=99, rng=rng()),
     "voters": lambda: pr.UniformityTest.from_reports(of_reports(), draws=99),
