@@ -83,7 +83,7 @@ bench: $(RUN) $(VENV)/.installed-bench
 	$(THREADS) $(RUN) benchmarks/uniformity.py
 	$(RUN) benchmarks/closeness.py
 	$(RUN) benchmarks/aggregation.py
-	$(THREADS) $(RUN) benchmarks/scale.py --rows 1e5 1e6
+	$(THREADS) $(RUN) benchmarks/scale.py
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist report privrank.egg-info

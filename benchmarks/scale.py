@@ -1,47 +1,79 @@
-"""Time fits of respondents as rows grow, beside the bare group-by of DuckDB on the same files.
+"""Time fits of respondents as rows, respondents, items and parts grow, beside a bare group-by.
 
-`python benchmarks/scale.py` makes answers of 1,000 items in a temporary folder of Parquet files and
-prints one row for each number of rows and engine: seconds on the clock and of processors, the peak
-of the memory, and the times of the bare group-by (ten minutes with the default sizes). Every fit
-runs in a process of its own. `--rows 1e6 1e7 1e8 --engines duckdb` asks for others; engines are
-pandas, polars, pyarrow, duckdb, dask and spark (where a JVM is), and `--row-unit` takes each
-comparison as a unit. The last lines are the exponents of time in rows, fitted by least squares.
+`python benchmarks/scale.py` makes answers in a temporary folder of Parquet files, fits worths to
+them in processes of their own, and writes docs/benchmarks-scale.md: seconds on the clock, their
+ratio to the seconds in which DuckDB groups the same rows, and the peak of the memory, which is the
+driver's with dask and spark (where a JVM is). One size grows at a time; the last lines are the
+exponents of time in each, by least squares. `--rows 1e7 1e8 --engines duckdb` takes others, and
+then grows rows alone and writes nothing; so does `--quick`.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
+import platform
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-ITEMS = 1000
+OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-scale.md"
 ENGINES = ("pandas", "polars", "pyarrow", "duckdb", "dask", "spark")
 
 
-def write(folder: Path, rows: int) -> None:
-    """Write answers of a tenth as many respondents as rows, in files of at most five million."""
+@dataclass(frozen=True)
+class Work:
+    """What is fitted: rows of respondents about items, read by an engine, in parts."""
+
+    rows: int = 1_000_000
+    respondents: int = 100_000
+    items: int = 1000
+    parts: int = 64
+    engine: str = "duckdb"
+    unit: str = "respondent"
+
+    @property
+    def name(self) -> str:
+        """The folder of the answers."""
+        return f"{self.rows}-{self.respondents}-{self.items}"
+
+
+class Cost(NamedTuple):
+    """What a piece of work took: seconds on the clock, and gigabytes."""
+
+    seconds: float
+    memory: float
+
+
+def write(folder: Path, work: Work) -> None:
+    """Write random answers, in files of at most five million."""
     import duckdb
 
-    files = max(4, rows // 5_000_000)
+    files = max(4, work.rows // 5_000_000)
     folder.mkdir()
     connection = duckdb.connect()
     connection.execute("select setseed(.5)")
     for number in range(files):
         connection.execute(
             f"""copy (
-                select 'r' || lpad(floor(random() * {rows // 10})::bigint::varchar, 9, '0') as who,
-                    'item' || lpad(i::varchar, 4, '0') as item1,
-                    'item' || lpad(((i + 1 + j) % {ITEMS})::varchar, 4, '0') as item2,
+                select 'r' || lpad(floor(random() * {work.respondents})::bigint::varchar, 9, '0')
+                        as who,
+                    'item' || lpad(i::varchar, 5, '0') as item1,
+                    'item' || lpad(((i + 1 + j) % {work.items})::varchar, 5, '0') as item2,
                     case when u < .5 then 1 else -1 end as outcome
-                from (select floor(random() * {ITEMS})::int as i, random() as u,
-                    floor(random() * {ITEMS - 1})::int as j from range({rows // files}))
+                from (select floor(random() * {work.items})::int as i, random() as u,
+                    floor(random() * {work.items - 1})::int as j
+                    from range({work.rows // files}))
             ) to '{folder}/{number}.parquet' (format parquet)"""
         )
 
@@ -74,72 +106,134 @@ def opened(engine: str, folder: Path) -> object:
     return pandas.read_parquet(folder)
 
 
-def bare(folder: Path, unit: bool) -> None:
+def group_by(folder: Path, unit: str) -> None:
     """Count the distinct rows by DuckDB alone."""
     import duckdb
 
-    by = "who, item1, item2, outcome" if unit else "item1, item2, outcome"
+    by = "item1, item2, outcome" if unit == "row" else "who, item1, item2, outcome"
     source = f"select {by}, count(*) from '{folder}/*.parquet' group by all"
     duckdb.sql(f"select count(*) from ({source})").fetchall()
 
 
-def fit(engine: str, folder: Path, unit: bool) -> None:
-    """Fit worths with all that a default fit releases."""
+def fit(folder: Path, work: Work) -> None:
+    """Fit worths with all that a default fit releases; of respondents five rows count."""
     import privrank as pr
+    from privrank.encode import frames
 
     warnings.simplefilter("ignore")
-    items = [f"item{k:04d}" for k in range(ITEMS)]
-    options = {"respondent": "who", "max_rows": 5, "excess": "sample"} if unit else {}
-    model = pr.PrivateBTL(opened(engine, folder), items=items, **{"respondent": None, **options})
-    print(f"  counted after {time.perf_counter() - START:.1f} s, {peak():.2f} GB", flush=True)
-    model.fit(1.0)
+    frames.PARTS = work.parts
+    items = [f"item{k:05d}" for k in range(work.items)]
+    options = {"respondent": None}
+    if work.unit == "respondent":
+        options = {"respondent": "who", "max_rows": 5, "excess": "sample"}
+    pr.PrivateBTL(opened(work.engine, folder), items=items, **options).fit(1.0)
 
 
-def peak() -> float:
-    """Return the largest memory of this process so far, in gigabytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+def run(folder: Path, work: Work) -> None:
+    """Do the work, in a process of its own, and print what it took."""
+    start = time.perf_counter()
+    group_by(folder, work.unit) if work.engine == "bare" else fit(folder, work)
+    print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
 
 
-def measured(engine: str, folder: Path, unit: bool) -> float:
-    """Run one piece of work in a process of its own, which prints its line; return its seconds."""
-    command = [sys.executable, __file__, "--run", engine, str(folder)]
-    command += [] if unit else ["--row-unit"]
-    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    print(found, end="", flush=True)
-    return float(found.split()[-2])
+def measured(folder: Path, work: Work) -> Cost:
+    """Return what a piece of work takes."""
+    if not (answers := folder / work.name).exists():
+        write(answers, work)
+    command = [sys.executable, __file__, "--run", str(answers), repr(work)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return Cost(*map(float, out.split()[-2:]))
 
 
-START = time.perf_counter()
+def table(folder: Path, works: list[Work]) -> tuple[list[str], list[Cost]]:
+    """Return rows of a table of these works, and what each took."""
+    head = "| engine | unit | rows | respondents | items | parts | s | of bare | GB |"
+    lines, costs, bare = [head, "| --- " * 9 + "|"], [], {}
+    print(*lines, sep="\n", flush=True)
+    for work in works:
+        key = work.name, work.unit
+        if key not in bare:
+            bare[key] = measured(folder, replace(work, engine="bare"))
+        cost = measured(folder, work)
+        costs.append(cost)
+        lines.append(
+            f"| {work.engine} | {work.unit} | {work.rows:,} | {work.respondents:,} | "
+            f"{work.items:,} | {work.parts} | {cost.seconds:.1f} | "
+            f"{cost.seconds / bare[key].seconds:.1f} | {cost.memory:.2f} |"
+        )
+        print(lines[-1], flush=True)
+    return lines, costs
+
+
+def exponent(sizes: list[int], costs: list[Cost]) -> float:
+    """Return the power of a size that time grows by."""
+    seconds = [cost.seconds for cost in costs]
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def growth(base: Work) -> dict[str, list[Work]]:
+    """Return works of growing sizes, one at a time."""
+    steps = (1, 3, 10)
+    return {
+        "rows": [replace(base, rows=base.rows * k, respondents=base.rows * k // 10) for k in steps],
+        "respondents": [replace(base, respondents=base.respondents * k // 3) for k in steps],
+        "items": [replace(base, items=k) for k in (100, 300, 1000)],
+        "parts": [replace(base, parts=k) for k in (4, 16, 64, 256)],
+    }
 
 
 def main() -> None:
-    """Print the times."""
+    """Print the tables, and write them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", nargs="+", type=float, default=[1e6, 3e6, 1e7])
-    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=["duckdb", "polars"])
-    parser.add_argument("--row-unit", action="store_true")
+    parser.add_argument("--rows", nargs="+", type=float)
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=["duckdb"])
+    parser.add_argument("--unit", choices=["respondent", "row"], default="respondent")
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    unit = not given.row_unit
     if given.run:
-        engine, folder = given.run[0], Path(given.run[1])
-        bare(folder, unit) if engine == "bare" else fit(engine, folder, unit)
-        clock = time.perf_counter() - START
-        used = f"{time.process_time():.1f} s of processors, {peak():.2f} GB"
-        print(f"{folder.name} rows, {engine}: {used}; on the clock {clock:.2f} s")
+        run(Path(given.run[0]), eval(given.run[1]))
         return
-    times: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for rows in map(int, given.rows):
-            write(Path(folder, f"{rows:.0e}"), rows)
-            for engine in ("bare", *given.engines):
-                seconds = measured(engine, Path(folder, f"{rows:.0e}"), unit)
-                times.setdefault(engine, []).append(seconds)
-                print(f"  {seconds / times['bare'][-1]:.1f} times the bare group-by")
-    for engine, seconds_by_rows in times.items():
-        if len(given.rows) > 1:
-            slope = np.polyfit(np.log(given.rows), np.log(seconds_by_rows), 1)[0]
-            print(f"{engine}: time grows with rows to the power of {slope:.2f}")
+    base = Work(unit=given.unit)
+    if given.quick:
+        base = replace(base, rows=30_000, respondents=3000, items=100)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if given.rows:
+            sizes = [int(rows) for rows in given.rows]
+            for engine in given.engines:
+                works = [
+                    replace(base, rows=rows, respondents=rows // 10, engine=engine)
+                    for rows in sizes
+                ]
+                _, costs = table(folder, works)
+                if len(sizes) > 1:
+                    print(f"time grows with rows to the power of {exponent(sizes, costs):.2f}")
+            return
+        text = []
+        for what, works in growth(base).items():
+            lines, costs = table(folder, works)
+            power = exponent([getattr(work, what) for work in works], costs)
+            text += [f"## More {what}", "", *lines, ""]
+            text += [f"Time grows with {what} to the power of {power:.2f}.", ""]
+        engines = [engine for engine in ENGINES if engine != "spark" or find_spec("pyspark")]
+        works = [replace(base, engine=engine) for engine in engines]
+        works += [replace(base, engine=engine, unit="row") for engine in engines]
+        text += ["## Engines", "", *table(folder, works)[0], ""]
+    if not given.quick:
+        packages = ("numpy", "pandas", "polars", "pyarrow", "duckdb", "dask", "pyspark")
+        packages = [f"{name} {version(name)}" for name in packages if find_spec(name)]
+        head = (
+            f"# Benchmarks of many rows\n\nCommand `make bench`, {datetime.date.today()}, Python "
+            f"{platform.python_version()}, {', '.join(packages)}. Every fit runs in a process of "
+            f"its own and is on the clock from its first import on: it opens a folder of Parquet, "
+            f"counts, spends and releases all that a default fit does; of a respondent five rows "
+            f"are drawn. *Of bare* is the ratio to the time in which DuckDB groups the same rows "
+            f"by respondent, items and outcome (without the respondent where the unit is a row). "
+            f"Memory is the largest that the process had; that of the workers of Spark is not in "
+            f"it.\n\n"
+        )
+        OUT.write_text(head + "\n".join(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

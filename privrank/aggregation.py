@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -19,19 +18,18 @@ from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import (
     LARGEST_SHARE,
     LEAST_SHARE,
+    PUBLISHED,
     AggregationMethod,
     Releases,
     cautions,
     plan_aggregation,
-    plan_sort,
 )
 from privrank.plans.nullmodel import Missing
 from privrank.published import agkm22
 from privrank.release.kept import kept
 from privrank.release.names import ORDER
-from privrank.release.plan import Plan, Setting
+from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release
-from privrank.release.survey import Sample
 from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
 from privrank.util.arrays import own
@@ -42,9 +40,6 @@ from privrank.util.checks import (
     check_fit,
     check_number,
 )
-
-_PUBLISHED = ("kwiksort", "kwiksort-hay", "exponential")
-"""Methods that release an order alone."""
 
 
 class PrivateRankAggregation:
@@ -237,7 +232,7 @@ class PrivateRankAggregation:
         check_choice("method", method, AggregationMethod)
         check_choice("releases", releases, Releases)
         check_choice("target", target, Target)
-        plan = planned(
+        plan = plan_aggregation(
             self._encoded.sample,
             epsilon,
             delta,
@@ -247,8 +242,7 @@ class PrivateRankAggregation:
             partial=self._encoded.partial,
             declared=_declared(self._encoded),
         )
-        # without noise a paper's method is an algorithm of ours: there is nothing to protect
-        published = method in _PUBLISHED and math.isfinite(epsilon)
+        published = method in PUBLISHED and math.isfinite(epsilon)
         mechanism = agkm22.release if published else release_aggregation
         release = mechanism(self._encoded, plan, budget=budget, rng=rng)
         with kept(release, "PrivateRankAggregation.from_release(error.release)"):
@@ -336,35 +330,6 @@ def _declared(encoded: EncodedSample) -> dict[str, Setting]:
     """Return what was declared of shared ranks and of missing items, for the record."""
     declared: dict[str, Setting] = {"ties": True} if encoded.ties else {}
     return declared if encoded.missing is None else {**declared, f"missing {encoded.missing}": True}
-
-
-def planned(
-    sample: Sample,
-    epsilon: float,
-    delta: float,
-    method: AggregationMethod,
-    share: float = 0.0,
-    *,
-    releases: Releases = "auto",
-    partial: bool = False,
-    declared: Mapping[str, Setting] | None = None,
-) -> Plan:
-    """Return the plan of any method, a paper's or that of the package, from public numbers."""
-    if releases == "pairs" and method in ("borda", *_PUBLISHED):
-        raise ValueError(
-            f"method={method!r} releases no pairs: leave out releases='pairs', or use "
-            f"method='auto'."
-        )
-    # a paper's method releases an order alone, with a plan of its own
-    if method not in _PUBLISHED or math.isinf(epsilon):
-        given: dict[str, Any] = {"partial": partial, "declared": declared}
-        return plan_aggregation(sample, epsilon, delta, method, share, releases=releases, **given)
-    if share:
-        raise ValueError(
-            f"method={method!r} releases an order and nothing else: leave out score_share, or "
-            f"use method='auto'."
-        )
-    return plan_sort(sample, epsilon, delta, method, partial=partial, declared=declared)
 
 
 def _check_share(share: object) -> float:

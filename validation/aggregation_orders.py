@@ -28,11 +28,11 @@ import pandas as pd
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.aggregation import planned as plan_of_method
 from privrank.consensus.orders import by_score, kemeny, kemeny_score, pair_matrix
 from privrank.consensus.rules import consensus_of
 from privrank.mechanisms.aggregation import half_votes, pair_counts
 from privrank.mechanisms.spend import draw
+from privrank.plans.aggregation import plan_aggregation as plan_of_method
 from privrank.published import agkm22
 from privrank.release.names import ORDER, PAIRS, TOTALS
 from privrank.release.survey import Sample

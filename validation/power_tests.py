@@ -12,7 +12,7 @@ import numpy as np
 from study import asked, mean_and_error, table
 
 import privrank as pr
-from privrank.local.protocols_orders import PairBits, RandomPairs, SubRanking
+from privrank.local.protocols_orders import PairBits
 from privrank.power.testing import TestPower
 
 POWER = pr.power.UniformityPower, pr.power.IdentityPower, pr.power.ClosenessPower
@@ -88,9 +88,9 @@ def run(rng: np.random.Generator, cell: Cell) -> float:
             drawn = [model.rvs(size, rng) for model, size in zip(models, sizes, strict=True)]
             test = of_groups(drawn)
         fit = test.fit(epsilon, permutations=design.permutations, rng=rng)
-    elif getattr(design, "mode", "") == "local" or getattr(design, "protocol", None):
+    elif getattr(design, "mode", "") == "local":
         names = [str(k) for k in range(design.items)]
-        protocol = replace(design.protocol or PairBits(names, 1.0), epsilon=epsilon)
+        protocol = PairBits(names, epsilon)
         ranks = pr.Mallows(design.items, phi).rvs(n, rng)[:, rng.permutation(design.items)]
         fit = pr.UniformityTest.from_reports(protocol.tally(protocol.simulate(ranks, rng)))
     elif kind(design) == "choices":
@@ -174,16 +174,6 @@ def cells() -> list[Cell]:
             {"total_variation": 0.07, "epsilon": 0.3},
         ),
         Cell("reports, 6 items", uniform(6, mode="local"), {"phi": 0.8, "epsilon": 1.0}),
-        Cell(
-            "reports of triples, 5 items",
-            uniform(5, protocol=SubRanking(list("abcde"), 4.0)),
-            {"phi": 0.9, "epsilon": 4.0},
-        ),
-        Cell(
-            "reports of random pairs, 6 items",
-            uniform(6, protocol=RandomPairs(list("abcdef"), 2.0)),
-            {"nobs": 800, "phi": 0.8},
-        ),
         Cell("reports, 12 items, held out", uniform(12, mode="local"), {"nobs": 900, "epsilon": 2}),
         Cell("groups, 4 items", groups(4), {"phi": 0.72, "epsilon": 1.0}, 0.7),
         Cell("groups, 6 items", groups(6), {"nobs": 260, "epsilon": 1.0}, 0.7),

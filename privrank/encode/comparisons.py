@@ -7,9 +7,9 @@ Messages name columns and rules, never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -253,27 +253,27 @@ def count_parts(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None
     mapped = None if whole else on_workers(view, names, columns.respondent)
     if mapped is None:
         pieces = frames.whole_respondents(view, names, columns.respondent, whole=whole)
-        counts = in_threads(partial(count, rules=rules), filter(len, pieces))
-        parts = Parts(tuple(part for piece in counts for part in piece.held))
+        counts: Iterable[Counted] = in_threads(partial(count, rules=rules), filter(len, pieces))
     else:
         counts = mapped(lambda piece: replace(count(piece, rules), held=()))
-        parts = Parts(made=lambda f: mapped(lambda piece: f(*count(piece, rules).held)))
-    frames.check_rows(len(counts), "comparisons", ", and one that counts")
-    return _added(counts), parts
+    total = reduce(_added, counts, Counted(0, NONE, NONE, NONE, None, None))
+    frames.check_rows(total.nobs, "comparisons", ", and one that counts")
+    made = None if mapped is None else lambda f: mapped(lambda piece: f(*count(piece, rules).held))
+    return total, Parts(total.held, made)
 
 
-def _added(pieces: Sequence[Counted]) -> Counted:
-    """Return the sum of what parts count; no respondent is in two of them."""
-    met = np.concatenate([piece.codes for piece in pieces])
-    codes, place = frames.distinct_codes(met, int(met.max()) + 1)
+def _added(total: Counted, piece: Counted) -> Counted:
+    """Return what some parts count in all and a further one; no respondent is in two of them."""
+    met = np.concatenate((total.codes, piece.codes))
+    codes, place = frames.distinct_codes(met, int(met.max(initial=0)) + 1)
     comparisons, net = (
         sum_by(place, np.concatenate(counts), len(codes))
-        for counts in zip(*((piece.comparisons, piece.net) for piece in pieces), strict=True)
+        for counts in ((total.comparisons, piece.comparisons), (total.net, piece.net))
     )
-    by_pattern = [piece.units for piece in pieces if piece.units is not None]
-    units = np.sum(by_pattern, axis=0) if by_pattern else None
-    nobs = sum(piece.nobs for piece in pieces)
-    return Counted(nobs, codes, comparisons, net, units, pieces[0].described)
+    counted = [units for units in (total.units, piece.units) if units is not None]
+    units = reduce(np.add, counted) if counted else None
+    held = (*total.held, *piece.held)
+    return Counted(total.nobs + piece.nobs, codes, comparisons, net, units, piece.described, held)
 
 
 def count(view: Any, rules: Rules) -> Counted:

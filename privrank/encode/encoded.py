@@ -18,8 +18,9 @@ copied.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain, islice
 from typing import Any, NoReturn, TypeVar
 
@@ -83,16 +84,19 @@ class Part:
         return self.count * self.sign
 
 
-def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> list[T]:
-    """Return what a function returns of each of some things, several at a time by as many cores."""
+def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> Iterator[T]:
+    """Yield what a function returns of each of some things, several at a time by as many cores."""
     from joblib import Parallel, delayed
 
     rest = iter(things)
     ahead = list(islice(rest, 2))
     if len(ahead) < 2:
-        return list(map(function, ahead))
+        yield from map(function, ahead)
+        return
     jobs = (delayed(function)(thing) for thing in chain(ahead, rest))
-    return list(Parallel(n_jobs=-1, prefer="threads", pre_dispatch="n_jobs")(jobs))
+    # no more things are read, nor results held, than there are cores
+    workers = Parallel(-1, prefer="threads", pre_dispatch="n_jobs", return_as="generator")
+    yield from workers(jobs)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -108,11 +112,15 @@ class Parts:
     """
 
     held: tuple[Part, ...] = ()
-    made: Callable[[Callable[[Part], Any]], list[Any]] | None = None
+    made: Callable[[Callable[[Part], Any]], Iterable[Any]] | None = None
 
-    def map(self, function: Callable[[Part], T]) -> list[T]:
-        """Return what a function returns of each part."""
+    def map(self, function: Callable[[Part], T]) -> Iterable[T]:
+        """Return what a function returns of each part, one after the other."""
         return in_threads(function, self.held) if self.made is None else self.made(function)
+
+    def total(self, function: Callable[[Part], IntArray]) -> IntArray:
+        """Return the sum of the arrays that a function returns of each part."""
+        return reduce(np.add, self.map(function))
 
     def then(self, change: Callable[[Part], Part]) -> Parts:
         """Return the parts that a function makes of these."""

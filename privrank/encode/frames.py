@@ -216,7 +216,7 @@ class Key:
         return np.append(place, -1)[self.codes].astype(np.int64)
 
 
-PARTS, BATCH = 16, 2**20
+PARTS, BATCH = 64, 2**20
 """The parts that frames of more rows than a batch are cut into."""
 
 
@@ -236,7 +236,7 @@ def whole_respondents(
     if len(ahead) < 2 and sum(map(len, ahead)) <= BATCH:
         yield from ahead
         return
-    # texts that many rows have in common take a number in each until their part is read
+    # texts that many rows have in common are a number in each
     lazy, schema = isinstance(view, nw.LazyFrame), ahead[0].schema
     common = [name for name in columns if lazy and name != owner and schema[name] == nw.String]
     texts = [nw.col(name) for name in common]
@@ -249,7 +249,7 @@ def whole_respondents(
         for pile, chosen in zip(piles, np.split(rows, ends[:-1]), strict=True):
             pile.append(small[chosen])
     while piles:
-        yield nw.concat(piles.pop()).with_columns(text.cast(nw.String) for text in texts)
+        yield nw.concat(piles.pop())
 
 
 def _batches(view: Frame) -> Iterator[nw.DataFrame[Any]]:
@@ -303,7 +303,7 @@ def _hashed(text: NDArray[np.uint8], ends: IntArray) -> NDArray[np.uint64]:
 
 def _numbers_by_row(names: nw.Series[Any]) -> NDArray[np.uint64]:
     """Return the number of the name in each row."""
-    if texts := _texts(names):
+    if names.dtype == nw.String and (texts := _texts(names)):
         return np.concatenate([_hashed(*_bytes_of(chunk)) for chunk in texts.chunks])
     key = _key(names, numeric=False)
     return np.append(numbers_of_names(key.values), np.uint64(0))[key.codes]
@@ -431,10 +431,7 @@ def is_whole(counts: NDArray[np.float64]) -> bool:
 def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
     """Return the codes and distinct values of a column, missing as code -1."""
     if texts := _texts(series):
-        chunks = texts.dictionary_encode().unify_dictionaries().chunks
-        codes = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
-        values = chunks[0].dictionary.to_numpy(zero_copy_only=False)
-        return Key(np.concatenate(codes).astype(np.int64), values)
+        return _key_of_texts(texts)
     values = series.to_native()
     if not isinstance(values, pd.Series):
         entries = series.to_numpy()
@@ -444,13 +441,34 @@ def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
     return key_of(values)
 
 
+def _key_of_texts(texts: Any) -> Key:
+    """Return the codes and distinct values of Arrow's texts, or of numbers that stand for them."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(texts.type):
+        # in one piece, as the dictionaries of many would have to be brought together
+        whole = texts.cast("large_string").combine_chunks().dictionary_encode()
+        return Key(_indices(whole), whole.dictionary.to_numpy(zero_copy_only=False))
+    chunks = texts.unify_dictionaries().chunks
+    codes, met = pd.factorize(np.concatenate([_indices(chunk) for chunk in chunks]))
+    # a dictionary may hold values that no entry has, some of them twice, and null
+    place, values = pd.factorize(chunks[0].dictionary.to_numpy(zero_copy_only=False)[met])
+    return Key(np.append(place, -1)[codes].astype(np.int64), values)
+
+
+def _indices(chunk: Any) -> IntArray:
+    """Return the place of each entry in a dictionary of Arrow, -1 where there is none."""
+    return np.asarray(chunk.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False))
+
+
 def _texts(series: nw.Series[Any]) -> Any:
     """Return a column of texts as Arrow's, so that they never become Python's; None for others.
 
     Those of pandas are its own, and nothing is Arrow's where that is not installed.
     """
     native = series.to_native()
-    if series.dtype != nw.String or isinstance(native, pd.Series) or not len(series):
+    texts = series.dtype in (nw.String, nw.Categorical, nw.Enum)
+    if not texts or isinstance(native, pd.Series) or not len(series):
         return None
     try:
         import pyarrow as pa

@@ -33,6 +33,25 @@ def _rounds(v: Words, number: int) -> None:
 
 
 @compiled
+def _hash(text: NDArray[np.uint8], key: Words, v: Words) -> np.uint64:
+    """Return the hash of a byte string under a key of two words, given room for the state."""
+    for j in range(4):
+        v[j] = _INITIAL[j] ^ key[j % 2]
+    size = len(text)
+    for start in range(0, size + 1, 8):
+        # eight bytes, the lowest first; after the last comes the length modulo 256
+        word = np.uint64(size % 256) << np.uint64(56) if start + 8 > size else np.uint64(0)
+        for j in range(start, min(start + 8, size)):
+            word |= np.uint64(text[j]) << np.uint64(8 * (j - start))
+        v[3] ^= word
+        _rounds(v, 2)
+        v[0] ^= word
+    v[2] ^= np.uint64(255)
+    _rounds(v, 4)
+    return np.uint64(v[0] ^ v[1] ^ v[2] ^ v[3])
+
+
+@compiled
 def siphash(text: NDArray[np.uint8], ends: IntArray, key: Words) -> Words:
     """Return the hash of each of some byte strings under a key of two words.
 
@@ -41,18 +60,29 @@ def siphash(text: NDArray[np.uint8], ends: IntArray, key: Words) -> Words:
     """
     out, v = np.empty(len(ends) - 1, np.uint64), np.empty(4, np.uint64)
     for i in range(len(out)):
-        for j in range(4):
-            v[j] = _INITIAL[j] ^ key[j % 2]
-        size = ends[i + 1] - ends[i]
-        for start in range(0, size + 1, 8):
-            # eight bytes, the lowest first; after the last comes the length modulo 256
-            word = np.uint64(size % 256) << np.uint64(56) if start + 8 > size else np.uint64(0)
-            for j in range(start, min(start + 8, size)):
-                word |= np.uint64(text[ends[i] + j]) << np.uint64(8 * (j - start))
-            v[3] ^= word
-            _rounds(v, 2)
-            v[0] ^= word
-        v[2] ^= np.uint64(255)
-        _rounds(v, 4)
-        out[i] = v[0] ^ v[1] ^ v[2] ^ v[3]
+        out[i] = _hash(text[ends[i] : ends[i + 1]], key, v)
+    return out
+
+
+@compiled
+def distinct_numbers(words: Words, rows: IntArray, wanted: IntArray, key: Words) -> IntArray:
+    """Return so many different numbers below `rows` for each name, one name after the other.
+
+    They are the hashes of the words of the name and of 0, 1, 2, ... modulo `rows`, but for those
+    that were met before.
+    """
+    out, v = np.empty(wanted.sum(), np.int64), np.empty(4, np.uint64)
+    text = np.empty(words.shape[1] + 1, np.uint64)
+    place = 0
+    for i in range(len(words)):
+        text[:-1], turn = words[i], 0
+        met = {np.int64(-1)}
+        while len(met) <= wanted[i]:
+            text[-1] = turn
+            number = np.int64(_hash(text.view(np.uint8), key, v) % np.uint64(rows[i]))
+            if number not in met:
+                met.add(number)
+                out[place] = number
+                place += 1
+            turn += 1
     return out

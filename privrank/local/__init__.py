@@ -21,8 +21,7 @@ from privrank.local.protocols_orders import (
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 
 if TYPE_CHECKING:
-    from privrank.local.curator import Curator
-    from privrank.local.population import Population
+    from privrank.local.curator import Curator, Population
 
 __all__ = [
     "AdaptiveKwikSort",
@@ -42,7 +41,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'privrank.local' has no attribute {name!r}")
-    return getattr(import_module(f"privrank.local.{name.lower()}"), name)
+    return getattr(import_module("privrank.local.curator"), name)
 
 
 def __dir__() -> list[str]:

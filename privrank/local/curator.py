@@ -1,19 +1,23 @@
-"""The curator of an adaptive protocol: hands out queries, takes answers, ends with an order."""
+"""The curator of an adaptive protocol hands out queries, takes answers and ends with an order.
+
+A simulated population answers its queries, for studies, examples and tests.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privrank.consensus.rules import consensus_of
 from privrank.consensus.statements import PairVotes, statements_of
 from privrank.local.client import protocol_from_json
-from privrank.local.protocols import check_kind, pair_place
+from privrank.local.protocols import check_generator, check_kind, check_rankings, pair_place
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import REPEATED, STRUCK, hashed, read_reports
 from privrank.local.tally import Tally, release_of
@@ -21,7 +25,7 @@ from privrank.release.archived import archive, read_archive
 from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, UNPLACED
 from privrank.results.aggregation import AggregationResult
 from privrank.util.arrays import IntArray, own
-from privrank.util.checks import check_alpha, check_count
+from privrank.util.checks import as_list, check_alpha, check_count, check_number
 
 UNASKED = "not asked for"
 """Why a report is rejected beside those of a tally: no open query has its id and its pair."""
@@ -204,7 +208,7 @@ class Curator:
         pairs = pairs[self.protocol.handing(self.handed, size)]
         np.add.at(self._asked, pairs, 1)
         self.handed += size
-        ids = [self.protocol.query_id() for _ in range(size)]
+        ids = [self.protocol.draw_id() for _ in range(size)]
         tokens = hashed(np.array(ids, dtype=object)).tolist()
         self._waiting.update(zip(tokens, pairs.tolist(), strict=True))
         return [
@@ -369,3 +373,75 @@ class Curator:
             return curator
         except (LookupError, TypeError, ValueError, AttributeError):
             raise ValueError(f"text must be JSON written by {_WRITER}.") from None
+
+
+Reports = dict[str, NDArray[Any]]
+
+
+class Population:
+    """People with rankings who are asked in random order, once each.
+
+    Parameters
+    ----------
+    protocol : AdaptiveKwikSort
+        The public protocol.
+    ranks : array of int, (people, items)
+        Complete rankings; rank 1 is the best.
+    rng : numpy.random.Generator
+        Draws who comes when, and what is answered: the run is not for publication.
+    dropout : float in [0, 1), default 0.0
+        Probability that somebody who is asked never answers.
+    late : float in [0, 1), default 0.0
+        Probability that an answer arrives only when others are asked the next time.
+    """
+
+    def __init__(
+        self,
+        protocol: AdaptiveKwikSort,
+        ranks: NDArray[Any],
+        rng: np.random.Generator,
+        *,
+        dropout: float = 0.0,
+        late: float = 0.0,
+    ) -> None:
+        check_kind(protocol, AdaptiveKwikSort, "others have simulate()")
+        check_generator(rng)
+        for name, share in (("dropout", dropout), ("late", late)):
+            rule = "a probability of at least 0 and below 1"
+            check_number(name, share, rule, lambda value: 0 <= value < 1)
+        self.protocol, self.rng, self.dropout, self.late = protocol, rng, dropout, late
+        self._ranks = rng.permutation(check_rankings(ranks, len(protocol.items)))
+        self._asked = 0
+        self._held = self._reports(0, [])
+
+    def _reports(self, start: int, queries: Sequence[Mapping[str, Any]]) -> Reports:
+        people = self._ranks[start : start + len(queries)]
+        assignments = np.array([query["assignment"] for query in queries], dtype=np.int64)
+        ids = np.array([query["report_id"] for query in queries], dtype="U32")
+        return {**self.protocol.simulate(people, self.rng, assignments), "report_id": ids}
+
+    def answer(self, queries: Sequence[Mapping[str, Any]]) -> Reports:
+        """Return the reports that arrive when the next people are asked these queries, in columns.
+
+        Those of people who are late with an earlier query come first.
+        """
+        known = as_list(queries)
+        if known is None or not all(isinstance(query, Mapping) for query in known):
+            raise TypeError("queries must be a list of queries, as a curator's next_queries() is.")
+        rng, number = self.rng, len(known)
+        if self._asked + number > len(self._ranks):
+            raise ValueError(
+                f"queries must be for people who were not asked before, and {len(self._ranks)} is "
+                f"all there are: set the curator's respondents to that."
+            )
+        reports = self._reports(self._asked, queries)
+        self._asked += number
+        coming, later = rng.random(number) >= self.dropout, rng.random(number) < self.late
+        held, self._held = self._held, {k: v[coming & later] for k, v in reports.items()}
+        return {k: np.concatenate([held[k], v[coming & ~later]]) for k, v in reports.items()}
+
+    def run(self, curator: Curator) -> None:
+        """Answer a curator until nobody is wanted."""
+        while queries := curator.next_queries():
+            curator.receive(self.answer(queries))
+        curator.receive(self.answer([]))

@@ -43,6 +43,11 @@ LARGEST_CODE = 2**63 - 1
 LARGEST_EPSILON = 100.0
 """Beyond it an answer is hardly ever changed, and the weights get long."""
 
+_HANDED = (
+    "{} must be given with an adaptive protocol: it is that of the query which the curator has "
+    "handed to this respondent."
+)
+
 
 @dataclass(frozen=True)
 class Protocol(ABC):
@@ -65,6 +70,17 @@ class Protocol(ABC):
 
     kind: ClassVar[str]
 
+    options = 2
+    """How many values a digit has."""
+    digits = 1
+    """How many digits an answer has, each at an equal share of epsilon."""
+    favoured = 1
+    """How many values of a digit a ranking favours."""
+    keeps_ties = False
+    """Whether items of equal rank are an answer of their own."""
+    adaptive = False
+    """Whether what is asked depends on earlier answers, so that a curator has to hand it out."""
+
     def __post_init__(self) -> None:
         """Check what all protocols have; what is special to one it checks itself, afterwards."""
         self._set(items=tuple(str(name) for name in check_items(self.items)))
@@ -79,26 +95,6 @@ class Protocol(ABC):
     @abstractmethod
     def assignments(self) -> int:
         """How many assignments there are; one is drawn uniformly, before the ranking is read."""
-
-    @property
-    @abstractmethod
-    def options(self) -> int:
-        """How many values a digit has."""
-
-    @property
-    def digits(self) -> int:
-        """How many digits an answer has, each at an equal share of epsilon."""
-        return 1
-
-    @property
-    def favoured(self) -> int:
-        """How many values of a digit a ranking favours."""
-        return 1
-
-    @property
-    def keeps_ties(self) -> bool:
-        """Whether items of equal rank are an answer of their own."""
-        return False
 
     @property
     def answers(self) -> int:
@@ -159,6 +155,8 @@ class Protocol(ABC):
 
     def draw_assignment(self) -> int:
         """Draw what one respondent is asked, from the operating system's random bits."""
+        if self.adaptive:
+            raise ValueError(_HANDED.format("assignment"))
         return below(self.assignments)
 
     def draw_id(self) -> str:
@@ -204,6 +202,8 @@ class Protocol(ABC):
             needed = [place for place, name in enumerate(self.items) if name in names]
         if report_id is not None and not (isinstance(report_id, str) and report_id):
             raise TypeError("report_id must be a text, that of the query which is answered.")
+        if report_id is None and self.adaptive:
+            raise ValueError(_HANDED.format("report_id"))
         name = self.draw_id() if report_id is None else report_id
         ranks = read_ranking(
             ranking, self.items, needed, ties=self.keeps_ties, partial=self.partial
@@ -300,15 +300,8 @@ class Asking(Protocol):
     two items 0 if the first is placed before the second, and 1 if after it.
     """
 
-    @property
-    def width(self) -> int:
-        """How many items a digit orders."""
-        return 2
-
-    @property
-    def options(self) -> int:
-        """How many orders there are."""
-        return math.factorial(self.width)
+    width = 2
+    """How many items a digit orders."""
 
     @cached_property
     def table(self) -> IntArray:
@@ -325,39 +318,32 @@ class Asking(Protocol):
         return np.asarray(self.table[np.asarray(assignments)])
 
     @cached_property
+    def _orders(self) -> IntArray:
+        """The orders of the asked items that values stand for: (orders, width)."""
+        return np.array(list(permutations(range(self.width))))
+
+    @cached_property
     def signs(self) -> NDArray[np.int8]:
         """What a value says of two of the asked items: (options, width, width).
 
         1 if it places the one of the row before that of the column, -1 if after it, 0 for a tie.
         """
-        orders = np.array(list(permutations(range(self.width))))
-        places = np.argsort(orders, axis=1)
+        places = np.argsort(self._orders, axis=1)
         return np.asarray(np.sign(places[:, None, :] - places[:, :, None]), dtype=np.int8)
 
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
         """Return the value that stands for the order of the asked items."""
         rows = np.arange(len(ranks))[:, None, None]
-        return _order_index(ranks[rows, self.asked(assignments)])[..., None]
+        order = np.argsort(ranks[rows, self.asked(assignments)], axis=-1)
+        # read as the digits of a number, orders ascend in lexicographic order
+        powers = self.width ** np.arange(self.width)[::-1]
+        return np.searchsorted(self._orders @ powers, order @ powers)[..., None]
 
     def question(self, assignment: int) -> list[tuple[str, ...]]:
         """Return the items that an assignment asks to be ordered, one tuple for each digit."""
         code = check_count("assignment", assignment, low=0, high=self.assignments - 1)
         sets = self.asked(np.array([code]))[0].tolist()
         return [tuple(self.items[place] for place in places) for places in sets]
-
-
-def _order_index(ranks: NDArray[Any]) -> IntArray:
-    """Return the place of each order, given by ranks in the last axis, in lexicographic order."""
-    size = ranks.shape[-1]
-    if size == 2:
-        return (ranks[..., 0] > ranks[..., 1]).astype(np.int64)
-    order = np.argsort(ranks, axis=-1)
-    index = np.zeros(order.shape[:-1], dtype=np.int64)
-    # the Lehmer code: of each item, how many later ones come before it in the list of items
-    for place in range(size - 1):
-        later = order[..., place + 1 :] < order[..., place, None]
-        index += later.sum(axis=-1) * math.factorial(size - 1 - place)
-    return index
 
 
 def pair_place(first: IntArray, second: IntArray, items: int) -> IntArray:

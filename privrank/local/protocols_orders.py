@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +34,6 @@ MOST_DIGITS = 62
 """Of two values each, in a number that every table can hold."""
 
 _PAIR_ORDER, _MATCHING = 1, 2  # seeds of public shuffles, of pairs and of items
-
-_HANDED = (
-    "{} must be given with an adaptive protocol: it is that of the query which the curator has "
-    "handed to this respondent."
-)
 
 Method = Literal["randomized", "laplace"]
 Pairing = Literal["public", "private"]
@@ -91,17 +86,13 @@ class SubRanking(Asking):
         super().__post_init__()
         high = min(len(self.items), LARGEST_SIZE)
         size = best_size(self.epsilon, high) if self.size is None else self.size
-        self._set(size=check_count("size", size, low=2, high=high))
+        size = check_count("size", size, low=2, high=high)
+        self._set(size=size, width=size, options=math.factorial(size))
         if self.assignments > LARGEST_CODE:
             raise ValueError(
                 f"size={self.size} of {len(self.items)} items has more subsets than a number of 63 "
                 f"bits can name: use a smaller size."
             )
-
-    @property
-    def width(self) -> int:
-        """How many items a respondent orders."""
-        return cast(int, self.size)
 
     @property
     def assignments(self) -> int:
@@ -161,13 +152,9 @@ class RandomPairs(Asking):
         """Check the number of pairs and the method."""
         super().__post_init__()
         high = min(self.assignments, MOST_DIGITS)
-        self._set(pairs=check_count("pairs", self.pairs, low=1, high=high))
+        pairs = check_count("pairs", self.pairs, low=1, high=high)
+        self._set(pairs=pairs, digits=pairs)
         check_choice("method", self.method, Method)
-
-    @property
-    def digits(self) -> int:
-        """One for each pair asked."""
-        return self.pairs
 
     @cached_property
     def response(self) -> SubsetResponse:
@@ -231,14 +218,10 @@ class PairBits(Asking):
         elif self.pairs == "all":
             if most > MOST_DIGITS:
                 raise ValueError(f"pairs='all' is with up to {2 * MOST_DIGITS + 1} items.")
+            self._set(digits=most)
         else:
             pairs = min(8, most) if self.pairs is None else self.pairs
             self._set(pairs=check_count("pairs", pairs, low=1, high=most))
-
-    @property
-    def digits(self) -> int:
-        """One for each pair asked."""
-        return len(self.items) // 2 if self.pairs == "all" else 1
 
     @cached_property
     def table(self) -> IntArray:
@@ -280,17 +263,8 @@ class Comparisons(Asking):
     def __post_init__(self) -> None:
         """Check the declaration of ties."""
         super().__post_init__()
-        self._set(ties=check_flag("ties", self.ties))
-
-    @property
-    def keeps_ties(self) -> bool:
-        """As declared."""
-        return self.ties
-
-    @property
-    def options(self) -> int:
-        """Two, or three with ties."""
-        return 3 if self.ties else 2
+        ties = check_flag("ties", self.ties)
+        self._set(ties=ties, keeps_ties=ties, options=2 + ties)
 
     @cached_property
     def signs(self) -> NDArray[np.int8]:
@@ -346,23 +320,12 @@ class AdaptiveKwikSort(Asking):
 
     shuffle: int = 0
     kind: ClassVar[str] = "adaptive"
+    adaptive = True
 
     def __post_init__(self) -> None:
         """Check the number of the shuffle."""
         super().__post_init__()
         self._set(shuffle=check_count("shuffle", self.shuffle, low=0, high=LARGEST_SHUFFLE))
-
-    def draw_assignment(self) -> int:
-        """Refuse: the curator says what is asked."""
-        raise ValueError(_HANDED.format("assignment"))
-
-    def draw_id(self) -> str:
-        """Refuse: a report without the id of an open query is not counted."""
-        raise ValueError(_HANDED.format("report_id"))
-
-    def query_id(self) -> str:
-        """Draw the id that a curator hands out with a query, from the same random bits."""
-        return super().draw_id()
 
     @property
     def pivots(self) -> IntArray:

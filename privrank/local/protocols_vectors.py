@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,16 +57,7 @@ class DuchiBall(Protocol):
     """
 
     kind: ClassVar[str] = "Duchi ball"
-
-    @property
-    def assignments(self) -> int:
-        """Seeds of directions."""
-        return SEEDS
-
-    @property
-    def options(self) -> int:
-        """Two sides."""
-        return 2
+    assignments = SEEDS
 
     @property
     def gain(self) -> float:
@@ -130,6 +121,7 @@ class CapBorda(Protocol):
     candidates: int | None = None
     cap: int | None = None
     kind: ClassVar[str] = "cap Borda"
+    assignments = SEEDS
 
     def __post_init__(self) -> None:
         """Check the numbers of directions, and choose them if they are left out."""
@@ -140,25 +132,10 @@ class CapBorda(Protocol):
             )
         wanted = math.ceil(math.log2(2 * math.exp(min(self.epsilon, 10))))
         candidates = min(4096, max(128, 2**wanted)) if self.candidates is None else self.candidates
-        self._set(candidates=check_count("candidates", candidates, low=2, high=4096))
-        if self.cap is None:
-            self._set(cap=best_cap(self.epsilon, len(self.items), self.options))
-        self._set(cap=check_count("cap", self.cap, low=1, high=self.options - 1))
-
-    @property
-    def assignments(self) -> int:
-        """Seeds of directions."""
-        return SEEDS
-
-    @property
-    def options(self) -> int:
-        """The directions."""
-        return cast(int, self.candidates)
-
-    @property
-    def favoured(self) -> int:
-        """The closest directions."""
-        return cast(int, self.cap)
+        options = check_count("candidates", candidates, low=2, high=4096)
+        cap = best_cap(self.epsilon, len(self.items), options) if self.cap is None else self.cap
+        cap = check_count("cap", cap, low=1, high=options - 1)
+        self._set(candidates=options, options=options, cap=cap, favoured=cap)
 
     @property
     def gain(self) -> float:

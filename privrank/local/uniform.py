@@ -67,9 +67,6 @@ _LIGHT, _HEAVY = 2**14, 2**17
 _BLOCK = 2**21
 """Numbers that are held at a time."""
 
-_ANY, _NUMBERS = 10**8, 2**22
-"""Respondents whose answers are counted, and numbers that reports of others take, at most."""
-
 
 def usual_draws(size: int) -> int:
     """Return how many null draws there are unless asked for, by the random numbers of one."""
@@ -295,14 +292,6 @@ class Collection:
         """Whether each respondent is asked for the order of one pair."""
         protocol = self.protocol
         return isinstance(protocol, Asking) and protocol.width == 2 and protocol.digits == 1
-
-    @property
-    def most(self) -> float:
-        """Up to how many respondents are simulated in reasonable time."""
-        if self.bits:
-            return float(_ANY)
-        m = len(self.protocol.items)
-        return float(max(_NUMBERS // max(m * m, m * self.protocol.options), 1_000))
 
     @property
     def statistic(self) -> Statistic:

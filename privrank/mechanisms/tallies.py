@@ -106,30 +106,33 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
     """
     runs = blocks(encoded.design, met(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
-    parts = answers_of(encoded).map(partial(_second_moments, codes=codes, runs=runs))
-    return {
-        name: np.sum(sums, axis=0)
-        for name, sums in zip(MOMENTS, zip(*parts, strict=True), strict=True)
-    }
+    sums = answers_of(encoded).total(partial(_second_moments, codes=codes, runs=runs))
+    return dict(zip(MOMENTS, sums, strict=True))
 
 
-def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice]) -> list[IntArray]:
+def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice]) -> IntArray:
     """Return those of one part, given the pairs met and which of them belong together."""
     from scipy.sparse import csr_array
 
     place = part.person, np.searchsorted(codes, part.pair)
     shape = len(part.name), len(codes)
     answers, counts = (csr_array((x, place), shape=shape) for x in (part.net, part.count))
-    return [
+    products = [
         np.concatenate([_product(a[:, run], b[:, run]).ravel() for run in runs])
         for a, b in zip((answers, answers, counts), (answers, counts, counts), strict=True)
     ]
+    return np.stack(products)
 
 
 def _product(a: Any, b: Any) -> IntArray:
-    """Return the product a'b of sparse matrices of whole numbers, far below 2^53: exact."""
+    """Return the product a'b of sparse matrices of whole numbers, far below 2^53: exact.
+
+    Both have their entries at the same places.
+    """
+    from privrank.kernels.sparse import sum_of_products
+
     if a.nnz < _DENSE * a.shape[0] * a.shape[1]:
-        return np.asarray((a.T @ b).toarray())
+        return sum_of_products(a.indptr, a.indices, a.data, b.data, a.shape[1])
     return np.asarray(np.rint(a.toarray().T.astype(float) @ b.toarray()).astype(np.int64))
 
 
@@ -180,7 +183,7 @@ def bounded(encoded: Encoded, rng: np.random.Generator | None) -> Encoded:
         _bounded, most=design.max_rows, distinct=design.distinct_pairs, key=draw_key(rng)
     )
     parts, codes = answers_of(encoded).then(bound), _codes(encoded)
-    count, net = np.sum(parts.map(partial(_counted, codes=codes)), axis=0)
+    count, net = parts.total(partial(_counted, codes=codes))
     return Encoded(design, (pairs[0], pairs[1], count, net), parts, encoded._units)
 
 
@@ -412,7 +415,7 @@ def _moments(encoded: Encoded, expected: Expected | None) -> IntArray:
     """
     design = encoded.design
     moments = partial(_moments_of, m=len(design.items), facts=design.covariates, expected=expected)
-    return np.asarray(np.sum(answers_of(encoded).map(moments), axis=0))
+    return answers_of(encoded).total(moments)
 
 
 def _moments_of(
@@ -435,8 +438,7 @@ def _moments_of(
     columns = np.concatenate((first, second, np.full(len(net), m)))
     values = np.concatenate((net, -net, named if facts is not None else np.zeros_like(net)))
     for index in range(kinds):
-        here = np.flatnonzero(np.tile(kind == index, 3))
-        who, place = np.unique(rows[here], return_inverse=True)
-        nets = csr_array((values[here], (place, columns[here])), shape=(len(who), m + 1))
+        here = np.tile(kind == index, 3)
+        nets = csr_array((values[here], (rows[here], columns[here])), shape=(len(part.name), m + 1))
         out[index] = _product(nets, nets)
     return out

@@ -141,72 +141,23 @@ LARGEST_EXPONENTIAL = 20
 """Items of the exponential mechanism, whose sampler holds 2^m numbers."""
 
 
-def query_cap(m: int, failure: float) -> int:
-    """Return a cap that KwikSort exceeds with probability at most `failure`, whatever the answers.
+def sort_cap(items: int) -> int:
+    """Return a number of queries that a sort hardly ever exceeds: (5/2) m log m, or all pairs.
 
-    At most m (m - 1) / 2, which is never exceeded.
-
-    Notes
-    -----
-    **Statistic.** Fix the answers: a tournament on the items, as every pair is asked at most once.
-    Dividing m items by a uniform pivot takes m - 1 queries and leaves two lists whose pivots are
-    independent. They have d and m - 1 - d items, d uniform among the scores of the tournament. Let
-    G_m be the largest E exp(t queries) over tournaments on m items. By Landau's theorem their
-    scores are majorised by 0, 1, ..., m - 1, the scores of a transitive one. So if
-    d -> G_d G_(m-1-d) is convex, its mean is largest there (Karamata), and
-
-        G_m <= exp(t (m - 1)) (1 / m) sum over d < m of G_d G_(m-1-d).
-
-    Convexity at every size is checked for the t in use; a t without it is passed over. Markov's
-    inequality gives P(queries > q) <= G_m exp(-t (q + 1)); the smallest q over a grid of t is
-    returned.
-
-    References
-    ----------
-    Landau (1953), https://doi.org/10.1007/BF02476378.
+    Answers that make an order need the most of them, as the most lopsided lists come about then. Of
+    up to 60 items one sort in 900,000 exceeds it, by the exact distribution for random pivots. Such
+    a sort is replaced (:mod:`privrank.published.agkm22`), and is as private as any other.
     """
-    best = m * (m - 1) // 2
-    for t in np.geomspace(0.1, 30.0, 60) / max(m, 2):
-        log = _log_moments(m, float(t))
-        if log is not None:
-            cap = math.floor((log - math.log(failure)) / float(t) * (1 + 1e-12))
-            best = min(best, max(cap, 0))
-    return best
+    return min(items * (items - 1) // 2, math.ceil(2.5 * items * math.log(items)))
 
 
-def _log_moments(items: int, t: float) -> float | None:
-    """Return the bound on log G_m, or None where convexity fails."""
-    log = np.zeros(items + 1)
-    for m in range(2, items + 1):
-        pieces = log[:m] + log[m - 1 :: -1]
-        top = pieces.max()
-        share = np.exp(pieces - top)
-        if m > 2 and (share[:-2] + share[2:] - 2 * share[1:-1]).min() < 0:
-            return None
-        log[m] = t * (m - 1) + top + math.log(share.sum() / m)
-    return float(log[items])
-
-
-@cache
-def _sort_cap(m: int) -> int:
-    """Return a number of queries that a sort exceeds with probability at most m^-4."""
-    return query_cap(m, m**-4.0)
-
-
-def plan_sort(
-    sample: Sample,
-    epsilon: float,
-    delta: float,
-    method: str,
-    *,
-    partial: bool = False,
-    declared: Mapping[str, Setting] | None = None,
+def _plan_published(
+    m: int, epsilon: float, delta: float, method: str, settings: dict[str, Setting]
 ) -> Plan:
     """Fix cap and scales of a sort, or the rate of ``"exponential"``, from public numbers."""
-    m, steps, xi = len(sample.items), unit_steps(sample, partial), pure_epsilon(epsilon, delta)
-    pairs = RankingSensitivity(m).pairs_l1
-    parts = {ORDER: PartPlan(None, 0, xi)}
-    settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
+    xi, pairs = pure_epsilon(epsilon, delta), RankingSensitivity(m).pairs_l1
+    steps, parts = settings["steps"], {ORDER: PartPlan(None, 0, xi)}
+    assert isinstance(steps, int)
     if method == "exponential":
         if m > LARGEST_EXPONENTIAL:
             raise ValueError(
@@ -219,7 +170,7 @@ def plan_sort(
         settings["cap"] = q = hay_cap(m)
         parts[QUERIES] = PartPlan(DiscreteLaplace.calibrate(q * steps, xi), steps, xi)
         return plan_of("KwikSort with a random rest", epsilon, delta, parts, settings)
-    settings["cap"] = q = min(_sort_cap(m), pairs)
+    settings["cap"] = q = sort_cap(m)
     shares = {} if q == pairs else {FALLBACK: FALLBACK_SHARE}
     epsilons = split(xi, shares, QUERIES)
     for name, queries in ((QUERIES, q), (FALLBACK, pairs)):
@@ -245,6 +196,9 @@ AggregationMethod = Literal[
     "copeland",
     "local-search",
 ]
+
+PUBLISHED = ("kwiksort", "kwiksort-hay", "exponential")
+"""Methods of papers, which release an order alone."""
 
 Releases = Literal["auto", "pairs"]
 _KINDS: dict[str, tuple[Kind, ...]] = {
@@ -287,10 +241,24 @@ def plan_aggregation(
     (:func:`privrank.plans.aggregation.choose`) pairs are released, which say more, and whose Kemeny
     order is right where majorities are not those of scores.
     """
+    if releases == "pairs" and method in ("borda", *PUBLISHED):
+        raise ValueError(
+            f"method={method!r} releases no pairs: leave out releases='pairs', or use "
+            f"method='auto'."
+        )
     steps, xi = unit_steps(sample, partial), pure_epsilon(epsilon, delta)
     m = len(sample.items)
+    settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
+    # without noise a paper's method is an algorithm of ours: there is nothing to protect
     if math.isinf(epsilon):
-        return _plan_plain(m, steps, delta, method, declared or {})
+        return _plan_plain(m, steps, delta, method, settings)
+    if method in PUBLISHED:
+        if share:
+            raise ValueError(
+                f"method={method!r} releases an order and nothing else: leave out score_share, or "
+                f"use method='auto'."
+            )
+        return _plan_published(m, epsilon, delta, method, settings)
     if method in ("copeland", "local-search"):
         raise ValueError(
             f"method={method!r} is for the non-private run, epsilon=numpy.inf: use method='auto'."
@@ -304,7 +272,6 @@ def plan_aggregation(
     epsilons = split(epsilon if gaussian else xi, {SCORE: share} if share else {}, main)
     part = _main_part(kind, m, steps, epsilons[main], delta)
     parts = {main: part, ORDER: PartPlan(None, 0, 0.0)}
-    settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
     if share:
         score = DiscreteLaplace.calibrate(pairs * steps, epsilons[SCORE])
         parts[SCORE] = PartPlan(score, pairs * steps, epsilons[SCORE], 1.0 / steps)
@@ -360,7 +327,7 @@ def _pairs_scale(epsilon: float, delta: float, pairs: int, steps: int) -> float:
 
 
 def _plan_plain(
-    m: int, steps: int, delta: float, method: AggregationMethod, declared: Mapping[str, Setting]
+    m: int, steps: int, delta: float, method: AggregationMethod, settings: Mapping[str, Setting]
 ) -> Plan:
     """Plan the non-private run: exact pair counts, and the order asked for."""
     rules: dict[str, Rule] = {
@@ -380,7 +347,7 @@ def _plan_plain(
     names = {PAIRS: steps, SCORE: RankingSensitivity(m).pairs_l1 * steps}
     parts = {name: PartPlan(QUIET, moved, math.inf, 1.0 / steps) for name, moved in names.items()}
     parts[ORDER] = PartPlan(None, 0, 0.0)
-    return plan_of(rules[method], math.inf, delta, parts, {"steps": steps, **declared})
+    return plan_of(rules[method], math.inf, delta, parts, settings)
 
 
 def predicted_excess(release: Release) -> float | None:

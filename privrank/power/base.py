@@ -185,8 +185,7 @@ class Power(ABC):
     @property
     def _local(self) -> bool:
         """Whether reports of the local model are planned, where a design may be about them."""
-        named = getattr(self, "protocol", None) is not None
-        return named or getattr(self, "mode", "central") == "local"
+        return getattr(self, "mode", "central") == "local"
 
     @property
     def _most(self) -> int:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from privrank import aggregation
-from privrank.consensus.intervals import Target
-from privrank.consensus.orders import kemeny, kemeny_score
+from privrank.aggregation import PrivateRankAggregation
+from privrank.consensus.orders import kemeny_score
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.encode.encoded import EncodedSample
@@ -20,10 +19,9 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_consensus
 from privrank.local.protocols import Protocol
-from privrank.local.protocols_orders import RandomPairs, SubRanking
-from privrank.local.protocols_vectors import CapBorda, DuchiBall
-from privrank.mechanisms.aggregation import pair_counts, release_aggregation
-from privrank.plans.aggregation import Releases
+from privrank.local.protocols_orders import SubRanking
+from privrank.mechanisms.aggregation import release_aggregation
+from privrank.plans.aggregation import Releases, plan_aggregation
 from privrank.power.base import Mode, Point, Power, item_names
 from privrank.release.names import ORDER
 from privrank.release.plan import Plan
@@ -58,13 +56,10 @@ class AggregationPower(Power):
         of the simultaneous rank intervals, highest rank less lowest: 0 where all ranks are certain.
     method : {"auto", "kemeny", "borda", "pairs-laplace"}
         As for :meth:`privrank.PrivateRankAggregation.fit`.
-    releases, target
-        As for :meth:`privrank.PrivateRankAggregation.fit`. The best order is that of the population
-        (the centre of the model), or of the sample.
+    releases
+        As for :meth:`privrank.PrivateRankAggregation.fit`.
     mode : {"central", "local"}
         ``"local"``: reports of :class:`privrank.local.SubRanking`, one of each respondent.
-    protocol : Protocol, optional
-        Another protocol that asks for a consensus; its epsilon is that which is asked about.
     replicates : int, default 200
         Surveys that are simulated.
     n_jobs : int, default 1
@@ -96,9 +91,7 @@ class AggregationPower(Power):
     loss: Loss = "excess"
     method: Method = "auto"
     releases: Releases = "auto"
-    target: Target = "population"
     mode: Mode = "central"
-    protocol: Protocol | None = None
 
     _named = "phi"
     caption = "Consensus order"
@@ -108,19 +101,11 @@ class AggregationPower(Power):
     def __post_init__(self) -> None:
         """Refuse what is no survey, before anything is asked."""
         super().__post_init__()
-        items = item_names(self.items)
+        item_names(self.items)
         if self._local and (self.method, self.releases) != ("auto", "auto"):
             raise ValueError(
                 "method and releases are those of the central model: leave them out in the local "
                 "one, where the protocol says what is released."
-            )
-        if self.protocol is None:
-            return
-        kinds = SubRanking | RandomPairs | CapBorda | DuchiBall
-        if not isinstance(self.protocol, kinds) or len(self.protocol.items) != len(items):
-            raise ValueError(
-                f"protocol must be a SubRanking, RandomPairs, CapBorda or DuchiBall for the "
-                f"{len(items)} items of the plan: leave it out and use mode='local'."
             )
 
     @property
@@ -136,12 +121,9 @@ class AggregationPower(Power):
         """Return what a fit releases, or the protocol of the reports."""
         items = item_names(self.items)
         if self._local:
-            # by itself a sub-ranking is as long as is best at its epsilon
-            return replace(self.protocol or SubRanking(items, at.epsilon), epsilon=at.epsilon)
+            return SubRanking(items, at.epsilon)
         sample = Sample("rankings", items, at.nobs, "row", 1)
-        return aggregation.planned(
-            sample, at.epsilon, at.delta, self.method, releases=self.releases
-        )
+        return plan_aggregation(sample, at.epsilon, at.delta, self.method, releases=self.releases)
 
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
         m = len(item_names(self.items))
@@ -162,15 +144,11 @@ class AggregationPower(Power):
         if self.loss == "width":
             if release is None:
                 return m - 1.0
-            read = aggregation.PrivateRankAggregation.from_release
-            limits = read(release, alpha=at.alpha, target=self.target).rank_conf_int()
+            read = PrivateRankAggregation.from_release(release, alpha=at.alpha)
+            limits = read.rank_conf_int()
             return float((limits["upper"] - limits["lower"]).mean())
-        if self.target == "population":
-            pairs = _ahead(model)
-            least = kemeny_score(np.arange(m), pairs)
-        else:
-            pairs = pair_counts(ranks) / at.nobs
-            least = kemeny(pairs).score
+        pairs = _ahead(model)
+        least = kemeny_score(np.arange(m), pairs)
         at_random = 0.25 * m * (m - 1)
         lost = at_random if release is None else kemeny_score(release.parts[ORDER].values, pairs)
         return (lost - least) / math.comb(m, 2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,8 @@ from privrank.hypotheses.simulation import rejection_at_level
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.identity import IdentityMethod
 from privrank.identity import ask as ask_identity
-from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import PairBits
-from privrank.local.uniform import Collection, check_reported
+from privrank.local.uniform import Collection
 from privrank.mechanisms.categories import Alternative
 from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
 from privrank.plans.nullmodel import read_null
@@ -153,8 +152,6 @@ class UniformityPower(OneSamplePower):
     mode : {"central", "local"}
         ``"local"``: rankings are not collected, but reports of :class:`privrank.local.PairBits`,
         one of each respondent, as for :meth:`privrank.UniformityTest.from_reports`.
-    protocol : Protocol, optional
-        Another protocol whose reports the test takes; its epsilon is that which is asked about.
     replicates : int, default 400
         Simulated samples behind an answer.
     n_jobs : int, default 1
@@ -199,7 +196,6 @@ class UniformityPower(OneSamplePower):
     kind: SampleKind = "rankings"
     method: UniformityMethod = "auto"
     mode: Mode = "central"
-    protocol: Protocol | None = None
     replicates: int = 400
 
     caption = "Test of uniformity"
@@ -207,38 +203,27 @@ class UniformityPower(OneSamplePower):
     def __post_init__(self) -> None:
         """Check what is fixed."""
         super().__post_init__()
-        names = item_names(self.items)
+        item_names(self.items)
         if self._local and (self.kind, self.method) != ("rankings", "auto"):
             raise ValueError(
                 "kind and method must be left out in the local model: its test of uniformity is "
                 "one of rankings, and the protocol decides on the statistic."
             )
-        if self.protocol is not None:
-            check_reported(self.protocol)
-            if len(self.protocol.items) != len(names):
-                raise ValueError(
-                    f"protocol must be of the {len(names)} items of the plan, got "
-                    f"{len(self.protocol.items)}."
-                )
-
-    @property
-    def _protocol(self) -> Protocol:
-        return self.protocol or PairBits(item_names(self.items), 1.0)
 
     def _against(self, nobs: int) -> Alternatives:
-        names = self._protocol.items if self._local else item_names(self.items)
+        names = item_names(self.items)
         unit: Any = "respondent" if self._local else "row"
         sample = Sample(self.kind, names, nobs, unit, 1)
         return Alternatives(sample, read_null("uniform", sample))
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         if self._local:
-            return Collection(replace(self._protocol, epsilon=xi), sample.nobs).statistic
+            return Collection(PairBits(sample.items, xi), sample.nobs).statistic
         return ask_uniformity(self.method, sample, xi=xi, alpha=alpha, tolerance=None)[0]
 
     @property
     def _searched(self) -> tuple[float, float]:
-        return (2.0, Collection(self._protocol, 2).most) if self._local else super()._searched
+        return (2.0, _CHOICES) if self._local else super()._searched
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def draw_rows(
     others. SipHash-2-4 under 128 secret bits is taken for a random function: numbers are then
     uniform to within one part in 2^64 / total, and groups with different names independent.
     """
-    from privrank.kernels.hashing import siphash
+    from privrank.kernels.hashing import distinct_numbers
 
     # `ends` number the rows of all kinds; `total` are the rows of each group
     last = np.flatnonzero(np.diff(group, append=-1))
@@ -87,21 +87,8 @@ def draw_rows(
     # the groups of which some rows and not all are kept, and what names them
     busy = np.flatnonzero(few)
     words = np.column_stack([name[last[busy]].astype(np.uint64) for name in names])
-    start, rows, wanted = (ends[last] - total)[busy], total[busy], few[busy]
-    drawn, missing, tried = np.zeros(0, dtype=np.int64), wanted, np.zeros_like(wanted)
-    while missing.any():
-        # so many more numbers for each group as are missing; repeated ones are dropped
-        who = np.repeat(np.arange(len(busy)), missing)
-        turn = np.arange(len(who)) - (np.cumsum(missing) - missing - tried)[who]
-        texts = np.column_stack((words[who], turn.astype(np.uint64)))
-        stops = np.arange(len(texts) + 1) * (8 * texts.shape[1])
-        numbers = siphash(texts.ravel().view(np.uint8), stops, key)
-        fresh = start[who] + (numbers % rows[who].astype(np.uint64)).astype(np.int64)
-        tried = tried + missing
-        drawn = np.sort(np.concatenate((drawn, fresh)))
-        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
-        owner = np.searchsorted(start + rows, drawn, side="right")
-        missing = wanted - np.bincount(owner, minlength=len(busy))
+    drawn = distinct_numbers(words, total[busy], few[busy], key)
+    drawn += np.repeat((ends[last] - total)[busy], few[busy])
     taken = np.bincount(np.searchsorted(ends, drawn, side="right"), minlength=len(size))
     place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
     return np.where((few == number)[place], taken, size - taken)

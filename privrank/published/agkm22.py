@@ -10,7 +10,7 @@ rankings that place u before v, and q the cap on queries.
 - The exponential mechanism of Table 2: ``method="exponential"``.
 
 What is wrong in the paper, and corrected here, is listed in docs/papers/agkm22.md. The cap q is
-that of :func:`privrank.plans.aggregation.query_cap`.
+that of :func:`privrank.plans.aggregation.sort_cap`.
 
 **Privacy.** A unit has L steps on each pair. Replacing it moves each count n L w_uv by at most L
 and the score of any one order by at most L D

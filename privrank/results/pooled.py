@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from scipy.linalg import helmert
 
 from privrank import __version__
 from privrank.bradley_terry.contrasts import tested_rank_sets
+from privrank.consensus.statements import NoisyVotes
 from privrank.release.archived import archive
 from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
@@ -47,7 +48,7 @@ def pooled(
         sources = [worth_source(inference) for inference in inferences]
         items = pool(sources, np.zeros((1, m - 1)), spread=spread, **how)
     else:
-        stated = [(result._scores(), result.target) for result in votes]
+        stated = [(cast("NoisyVotes", result._scores()), result.target) for result in votes]
         scores = [score_source(*pair) for pair in stated]
         items = pool(scores, np.full((m, 1), 0.5 * (m - 1)), **how)
         if all(estimate.fractions is not None for estimate, _ in stated):
@@ -214,7 +215,7 @@ class PooledResult:
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
-        """Sampling part of the standard errors; of reports of rankings all of it.
+        """Sampling part of the standard errors.
 
         With random effects all that is not privacy noise: which surveys were drawn, too.
         """

@@ -60,7 +60,7 @@ from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ItemContrasts, times
 from privrank.consensus.intervals import Target
-from privrank.consensus.statements import RandomReports, Statements
+from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
@@ -74,9 +74,6 @@ _LONGEST_STEP = 2.0
 """Longest step of a number in the search for the pooled value, in units of its prior spread."""
 
 _ROUNDS, _CLOSE = 200, 1e-10
-
-_UNKNOWN = 1e12
-"""The variance of a fraction that nobody was asked about."""
 
 _DRAWS = 5_000
 
@@ -452,40 +449,17 @@ def _means(
     return Source(at, np.full(len(values), np.inf), draws)
 
 
-def fraction_source(stated: Statements, target: Target) -> Source:
-    """Return the pair fractions, the first of two items of the list before the second.
-
-    Votes of the local model have the variance p (1 - p) / n of n exact answers, and what responses
-    add to it: (s - g^2) / (4 g^2 n), with g the gain and s the mean square of a vote
-    (:attr:`privrank.consensus.statements.PairVotes.largest_variance` less that of exact answers).
-    """
+def fraction_source(stated: NoisyVotes, target: Target) -> Source:
+    """Return the pair fractions, the first of two items of the list before the second."""
     assert stated.fractions is not None
-    pairs = np.triu_indices(len(stated.fractions), 1)
-    values = stated.fractions[pairs]
-    if isinstance(stated, RandomReports):
-        votes = stated.pairs
-        assert votes is not None
-        counts = votes.counts[pairs]
-        units = np.where(counts > 0, counts, 1.0)
-        noise = (votes.square - votes.gain**2) / (4.0 * votes.gain**2 * units)
-        noise = np.where(counts > 0, noise, _UNKNOWN)
-        return _means(np.nan_to_num(values, nan=0.5), 1.0, units, noise, None)
+    values = stated.fractions[np.triu_indices(len(stated.fractions), 1)]
     sample = stated.units if target == "population" else math.inf
     return _means(values, 1.0, sample, stated.noise_sd**2, _draws(stated.noise, 1))
 
 
-def score_source(stated: Statements, target: Target) -> Source:
-    """Return the Borda scores.
-
-    Those of reports have the variance that these show, by sampling and response together, with the
-    degrees of freedom of the reports.
-    """
+def score_source(stated: NoisyVotes, target: Target) -> Source:
+    """Return the Borda scores."""
     m, scores = len(stated.scores), stated.scores
-    if isinstance(stated, RandomReports):
-        shape, freedom = (m, 1, 1), np.diag(stated.concerned) - 1.0
-        shown = np.diag(stated.covariance).reshape(shape)
-        fixed = (np.ones(shape), shown, shown, np.zeros(shape))
-        return Source(lambda point: (scores[:, None] - point, *fixed), np.maximum(freedom, 1.0))
     units = stated.units if target == "population" else math.inf
     summed, noise = 1 if stated.fractions is None else m - 1, stated.noise
     if isinstance(noise, PermutohedronNoise):

@@ -258,10 +258,6 @@ class RankTestResult(Result):
         )
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the null distribution of the noisy statistic with threshold and released value."""
-        return self.plot_null(ax)
-
-    def plot_null(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the null distribution of the noisy statistic, the threshold and the released value.
 
         Raises

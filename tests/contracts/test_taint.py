@@ -21,6 +21,7 @@ import chain
 # Loops that keep nothing of their arrays.
 KERNELS = {
     "fixedpoint.stationary_direction",
+    "hashing.distinct_numbers",
     "hashing.siphash",
     "rankings.discordance_counts",
     "rankings.insertion_codes",
@@ -31,6 +32,7 @@ KERNELS = {
     "rankings.packed_pairs",
     "rankings.pair_counts",
     "rankings.places_of",
+    "sparse.sum_of_products",
     "subsets.last_terms",
     "subsets.split_costs",
     "subsets.subset_values",

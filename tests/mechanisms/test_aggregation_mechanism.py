@@ -13,7 +13,6 @@ from scipy.stats import chisquare
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
-from privrank.aggregation import planned
 from privrank.consensus.orders import kemeny_score
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_rankings
@@ -21,6 +20,7 @@ from privrank.mechanisms import aggregation as mechanism
 from privrank.mechanisms.spend import draw
 from privrank.plans import aggregation as rankplan
 from privrank.plans.aggregation import FALLBACK, QUERIES, totals_scale, unit_steps
+from privrank.plans.aggregation import plan_aggregation as planned
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, lattice_delta
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.aggregation import planned
 from privrank.consensus.orders import kemeny_score
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
 from privrank.mechanisms.aggregation import half_votes, pair_counts
 from privrank.plans.aggregation import QUERIES, unit_steps
+from privrank.plans.aggregation import plan_aggregation as planned
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import PAIRS, SCORE, TOTALS

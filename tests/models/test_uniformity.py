@@ -163,7 +163,7 @@ def test_summaries_say_what_they_must(method):
     if method in ("truncated", "bucket"):
         assert result.pvalue is None and result.statistic is None and "no p-value" in text
         with pytest.raises(ValueError, match="random bit"):
-            result.plot_null()
+            result.plot()
     else:
         assert f"{result.statistic:.4f}" in text and f"{result.threshold:.4f}" in text
         assert result.reject == (result.statistic >= result.threshold)
