@@ -207,11 +207,6 @@ class Power(ABC):
         """What is assumed that an answer has to name; empty if nothing is."""
         return ""
 
-    @property
-    def _title(self) -> str:
-        """The title of a figure: what is drawn, and what was assumed."""
-        return ", ".join(filter(None, (self.caption.format_map(vars(self)), self._assumes)))
-
     def power(
         self,
         nobs: int,
@@ -442,7 +437,8 @@ class Power(ABC):
         without = float(frame.loc[frame["epsilon"] == math.inf, drawn].iloc[0]) if plain else None
         frame = frame[frame["epsilon"] < math.inf] if plain else frame
         words = effect.replace("_", " ")
-        return plots.planned(frame, dep_var, drawn, self._title, words=words, plain=without, ax=ax)
+        title = ", ".join(filter(None, (self.caption.format_map(vars(self)), self._assumes)))
+        return plots.planned(frame, dep_var, drawn, title, words=words, plain=without, ax=ax)
 
 
 def item_names(items: object) -> tuple[str, ...]:

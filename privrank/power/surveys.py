@@ -28,7 +28,6 @@ from privrank.release.survey import Design, DesignKind, PairCounts, groups_of
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_count
 
-PairsKnown = Literal["release", "equal"]
 Answers = Literal["usual", "rankings", "independent"]
 
 MOST_ANSWERS = 2**22
@@ -51,7 +50,6 @@ class ComparisonPower(Power):
     max_rows: int = 1
     unit: Unit = "respondent"
     design: DesignKind = "private"
-    pair_counts: PairsKnown = "release"
     ties: bool = False
     dependence: Dependence = "auto"
     answers: Answers = "usual"
@@ -61,7 +59,7 @@ class ComparisonPower(Power):
         """Refuse what is no survey, before anything is asked."""
         super().__post_init__()
         check_count("max_rows", self.max_rows, high=self._distinct)
-        usual = {"unit": "respondent", "design": "private", "pair_counts": "release"}
+        usual = {"unit": "respondent", "design": "private"}
         usual |= {"method": "auto", "dependence": "auto"}
         other = [name for name, value in usual.items() if getattr(self, name, value) != value]
         if self._local and other:
@@ -72,11 +70,6 @@ class ComparisonPower(Power):
         if self.max_rows > 1 and (self._local or self.unit == "row"):
             raise ValueError(
                 "max_rows must be 1 in the local model and where a row is the unit: leave it out."
-            )
-        if self.design == "public" and self.pair_counts == "equal":
-            raise ValueError(
-                "pair_counts must be left out when design='public': the observed counts are "
-                "public then."
             )
 
     @property
@@ -126,12 +119,12 @@ class ComparisonPower(Power):
 
     def _facts(self, nobs: int, epsilon: float) -> Design:
         """Return the public facts of so many units, all pairs asked for equally often."""
-        public, ties = self.design == "public", self.ties
-        design = Design(self._names, nobs, self.unit, self.max_rows, True, ties, self.design, None)
+        kind, ties = self.design, self.ties
+        design = Design(self._names, nobs, self.unit, self.max_rows, True, ties, kind, None)
+        if kind == "private" and math.isfinite(epsilon):
+            return design
         pairs = PairCounts.equal(len(self._names), nobs * self.max_rows / self._distinct)
-        if public or math.isinf(epsilon):
-            return replace(design, pairs=replace(pairs, origin="observed"))
-        return replace(design, pairs=pairs) if self.pair_counts == "equal" else design
+        return replace(design, pairs=replace(pairs, origin="observed"))
 
     def _planned(self, at: Point) -> Plan | None:
         """Return what a fit of such a survey releases; None in the local model."""

@@ -150,8 +150,6 @@ def test_power_grows_with_what_it_should():
     assert spread.standard_error(200, 1.0, 0.4) > plan.standard_error(200, 1.0, 0.4)
     scattered = pr.power.BTLPower(**facts, answers="rankings")
     assert scattered.standard_error(200, 1.0, 0.4) > plan.standard_error(200, 1.0, 0.4)
-    every = pr.power.BTLPower(**facts, simultaneous=True)
-    assert every.power(200, 1.0, 0.4) < plan.power(200, 1.0, 0.4)
     # without an effect, the level
     assert plan.power(200, 1.0, 0.0) == pytest.approx(0.05, abs=0.04)
 
@@ -216,7 +214,6 @@ def test_other_forms_are_planned():
         {"method": "objective"},
         {"dependence": "pairs"},
         {"dependence": "pairs", "design": "public"},
-        {"pair_counts": "equal"},
         {"mode": "local", "max_rows": 1},
     ):
         plan = pr.power.BTLPower(**{"items": 4, "max_rows": 6, "replicates": 20, **settings})
@@ -267,10 +264,6 @@ def test_figures_have_a_line_for_each_number():
         (lambda: pr.power.BTLPower(items=4).power(100, 1.0, "big"), "contrast must be a finite"),
         (lambda: pr.power.BTLPower(items=4).power(100, 1.0, math.nan), "contrast must be a finite"),
         (lambda: pr.power.AggregationPower(items=4).power(100, 1.0, "a"), "phi must"),
-        (
-            lambda: pr.power.BTLPower(items=4, design="public", pair_counts="equal"),
-            "pair_counts must be left out",
-        ),
         (lambda: pr.power.BTLPower(items=4, mode="local", unit="row"), "unit is a setting"),
         (lambda: pr.power.BTLPower(items=4, mode="local", method="counts"), "method is a setting"),
         (
