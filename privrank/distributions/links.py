@@ -92,8 +92,8 @@ class _Logit:
 
 def probit_density(t: FloatArray) -> FloatArray:
     """Return F' of the normal distribution."""
-    near = np.minimum(np.abs(t), _VANISHED)
-    return np.asarray(np.exp(-0.5 * near * near) / math.sqrt(2.0 * math.pi))
+    inside = np.minimum(np.abs(t), _VANISHED)
+    return np.asarray(np.exp(-0.5 * inside * inside) / math.sqrt(2.0 * math.pi))
 
 
 def probit_slope(t: FloatArray) -> FloatArray:
@@ -117,8 +117,8 @@ class _Probit:
         return np.asarray(0.5 * erf(t * math.sqrt(0.5)))
 
     def integral(self, t: FloatArray) -> FloatArray:
-        near = np.minimum(np.abs(t), _VANISHED)
-        below = np.expm1(-0.5 * near * near) / math.sqrt(2.0 * math.pi)
+        inside = np.minimum(np.abs(t), _VANISHED)
+        below = np.expm1(-0.5 * inside * inside) / math.sqrt(2.0 * math.pi)
         return np.asarray(t * self.excess(t) + below)
 
     def variance(self, t: FloatArray) -> FloatArray:
