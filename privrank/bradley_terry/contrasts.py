@@ -119,6 +119,8 @@ def own_and_between(covariance: FloatArray) -> FloatArray:
 
 def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     """Return the largest design effect of shown coefficients and of differences of two of them."""
+    if np.array_equal(errors.sampling, errors.independent):
+        return 1.0
     sampling, independent = (
         own_and_between(shown @ part @ shown.T) for part in (errors.sampling, errors.independent)
     )
@@ -184,7 +186,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     generator = public_generator("homogeneity", m, release.design.nobs)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     noise = noise + edge_noise(equations, zero, draws, generator)
-    noise = noise @ linear.identity
+    noise = noise - noise.mean(axis=1, keepdims=True)
     nulls = [scores]
     if LARGEST in release.found:
         # the direction of two halves of the items, as long as D allows for a pair across them
