@@ -59,7 +59,6 @@ from privrank.bradley_terry.dependence import degrees_of_freedom, floored, singl
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ItemContrasts, times
-from privrank.consensus.intervals import Target
 from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
@@ -435,7 +434,7 @@ def _means(
     **Statistic.** Such a mean s of n units has at most the variance s (b - s) / n, b the largest
     (Bhatia and Davis); a fraction, which has b = 1, has just that. It is taken at the mean of n + 4
     values, two more at either end (Agresti and Coull 1998), as Wald's intervals need it near 0 and
-    b. With infinite `units` there is no sampling error.
+    b.
     """
     shape = (len(values), 1, 1)
 
@@ -449,24 +448,22 @@ def _means(
     return Source(at, np.full(len(values), np.inf), draws)
 
 
-def fraction_source(stated: NoisyVotes, target: Target) -> Source:
+def fraction_source(stated: NoisyVotes) -> Source:
     """Return the pair fractions, the first of two items of the list before the second."""
     assert stated.fractions is not None
     values = stated.fractions[np.triu_indices(len(stated.fractions), 1)]
-    sample = stated.units if target == "population" else math.inf
-    return _means(values, 1.0, sample, stated.noise_sd**2, _draws(stated.noise, 1))
+    return _means(values, 1.0, stated.units, stated.noise_sd**2, _draws(stated.noise, 1))
 
 
-def score_source(stated: NoisyVotes, target: Target) -> Source:
+def score_source(stated: NoisyVotes) -> Source:
     """Return the Borda scores."""
     m, scores = len(stated.scores), stated.scores
-    units = stated.units if target == "population" else math.inf
     summed, noise = 1 if stated.fractions is None else m - 1, stated.noise
     if isinstance(noise, PermutohedronNoise):
         # of one shape at every scale: draws take seconds where items are many, and sites share them
         noise = PermutohedronNoise(noise.items, 2.0**-10, 1)
     errors = stated.score_errors("sample")
-    return _means(scores, m - 1.0, units, errors**2, _draws(noise, summed))
+    return _means(scores, m - 1.0, stated.units, errors**2, _draws(noise, summed))
 
 
 @lru_cache(maxsize=16)
