@@ -162,6 +162,12 @@ class Result(ABC):
         """Return a level that was given, or the result's own."""
         return check_alpha(self.alpha if alpha is None else alpha)
 
+    def _fit_frame(self: Any, estimate: str, **statistic: Any) -> pd.DataFrame:
+        """Return estimates of this name with errors, their parts, p-values and intervals."""
+        parts = {"std_err": self.bse, "sampling": self.bse_sampling, "privacy": self.bse_privacy}
+        named = {estimate: self.params} | parts | statistic | {"pvalue": self.pvalues}
+        return pd.DataFrame(named).join(self.conf_int())
+
     def with_labels(self, labels: Mapping[str, str]) -> Self:
         """Return the same result with labels in the place of codes, wherever these are shown.
 

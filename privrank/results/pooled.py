@@ -108,6 +108,7 @@ class PooledResult:
     noisy_errors: ClassVar[bool] = True
     tidy = Result.tidy
     _series, _level, _repr_html_ = Result._series, Result._level, Result._repr_html_
+    _fit_frame = Result._fit_frame
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -340,14 +341,7 @@ class PooledResult:
         Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``pvalue``, the
         interval, the rank and, of worths, its confidence set.
         """
-        columns = {
-            "worth" if self._worths else "borda": self.params,
-            "std_err": self.bse,
-            "sampling": self.bse_sampling,
-            "privacy": self.bse_privacy,
-            "pvalue": self.pvalues,
-        }
-        frame = pd.DataFrame(columns).join(self.conf_int()).assign(rank=self.ranks())
+        frame = self._fit_frame("worth" if self._worths else "borda").assign(rank=self.ranks())
         if self._worths:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
         return frame.sort_values("rank")
