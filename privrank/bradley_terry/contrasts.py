@@ -15,16 +15,20 @@ from scipy.special import ndtr, ndtri
 from privrank.bradley_terry.dependence import cluster_moments, floored_moments, released_effect
 from privrank.bradley_terry.errors import NoisyErrors, from_normal, to_normal
 from privrank.bradley_terry.estimate import Covariance
-from privrank.bradley_terry.inference import Inference, by_scores, edge_noise, public_noise
+from privrank.bradley_terry.inference import (
+    FEW_DRAWS,
+    MOST_DRAWN_ITEMS,
+    Inference,
+    by_scores,
+    edge_noise,
+    public_noise,
+)
 from privrank.bradley_terry.inversion import intervals, pvalues
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root
-
-MOST_DRAWN_ITEMS = 200
-"""Beyond this, tests of equal worths use fewer draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,8 @@ def own_and_between(covariance: FloatArray) -> FloatArray:
 
 def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     """Return the largest design effect of shown coefficients and of differences of two of them."""
+    if np.array_equal(errors.sampling, errors.independent):
+        return 1.0
     sampling, independent = (
         own_and_between(shown @ part @ shown.T) for part in (errors.sampling, errors.independent)
     )
@@ -165,7 +171,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         return wald(inference, equations.within(table), "homogeneity")
     m, zero = equations.items, np.zeros(equations.items)
     df = m - 1
-    draws = 9_999 if m <= MOST_DRAWN_ITEMS else 1_999
+    draws = 9_999 if m <= MOST_DRAWN_ITEMS else FEW_DRAWS
     linear, function = equations.linear, equations.function
     independent = linear.information(equations.spread(linear.predict(zero)))
     if MOMENTS[0] in release.parts:
@@ -184,7 +190,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     generator = public_generator("homogeneity", m, release.design.nobs)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     noise = noise + edge_noise(equations, zero, draws, generator)
-    noise = noise @ linear.identity
+    noise = noise - noise.mean(axis=1, keepdims=True)
     nulls = [scores]
     if LARGEST in release.found:
         # the direction of two halves of the items, as long as D allows for a pair across them

@@ -16,9 +16,6 @@ from privrank.distributions.simulate import generator
 from privrank.util.arrays import FloatArray, IntArray, blocks, own
 from privrank.util.checks import as_array, check_count, check_items, check_number, quoted
 
-MOST_ITEMS_PMF = 2000
-"""Beyond this the distribution of the distance has too many values to tabulate."""
-
 LEAST_TOLERANCE = 1e-9
 """Total variation distances are computed to about 1e-15, so this still has six digits."""
 
@@ -263,17 +260,6 @@ class Mallows:
             raise ValueError("i and j must be two different items.")
         ahead = kendall.pair_probability(abs(gap), self.theta)
         return ahead if gap > 0 else 1.0 - ahead
-
-    def distance_pmf(self) -> FloatArray:
-        """Return P(d = k) for k = 0..m (m - 1) / 2, for at most 2000 items."""
-        m = len(self.items)
-        if m > MOST_ITEMS_PMF:
-            raise ValueError(
-                f"distance_pmf tabulates m (m - 1) / 2 + 1 values, for at most {MOST_ITEMS_PMF} "
-                f"items, got {m}: use distance_cdf."
-            )
-        below = self.distance_cdf(np.arange(m * (m - 1) // 2 + 1))
-        return np.maximum(np.diff(below, prepend=0.0), 0.0)
 
     def distance_cdf(self, d: ArrayLike) -> FloatArray:
         """Return P(Kendall distance to the centre <= d), for each of the numbers `d`."""
