@@ -15,16 +15,19 @@ from scipy.special import ndtr, ndtri
 from privrank.bradley_terry.dependence import cluster_moments, floored_moments, released_effect
 from privrank.bradley_terry.errors import NoisyErrors, from_normal, to_normal
 from privrank.bradley_terry.estimate import Covariance
-from privrank.bradley_terry.inference import Inference, by_scores, noise_by_place
+from privrank.bradley_terry.inference import (
+    FEW_DRAWS,
+    MOST_DRAWN_ITEMS,
+    Inference,
+    by_scores,
+    noise_by_place,
+)
 from privrank.bradley_terry.inversion import intervals, pvalues
 from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root
-
-MOST_DRAWN_ITEMS = 200
-"""Beyond this, tests of equal worths use fewer draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         return wald(inference, equations.within(table), "homogeneity")
     m, zero = equations.items, np.zeros(equations.items)
     df = m - 1
-    draws = 9_999 if m <= MOST_DRAWN_ITEMS else 1_999
+    draws = 9_999 if m <= MOST_DRAWN_ITEMS else FEW_DRAWS
     linear, function = equations.linear, equations.function
     independent = linear.information(equations.spread(linear.predict(zero)))
     if MOMENTS[0] in release.parts:

@@ -39,6 +39,9 @@ from privrank.util.solvers import spectrum, square_root, zero
 MOST_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
 
+MOST_DRAWN_ITEMS, FEW_DRAWS = 200, 1_999
+"""Of more items than these tests of all worths are simulated by so few draws."""
+
 _MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 20_000_000
 """Simulated errors of covariates, fewer where each takes many random numbers."""
 
@@ -107,7 +110,8 @@ class Inference:
         Normal sampling error plus the privacy noise by its exact distribution, for a quadratic form
         of this rank.
         """
-        facts, draws, response = self.equations, self.draws, self.errors.response
+        facts, response = self.equations, self.errors.response
+        draws = self.draws if facts.items <= MOST_DRAWN_ITEMS else FEW_DRAWS
         out = self.errors_of(self.errors.sampling + self.errors.scatter).draws(draws, rank, label)
         generator = public_generator(label + ", noise", len(out), draws)
         if self.release.source != "none":
