@@ -47,7 +47,6 @@ def as_comparisons(
     sep: str | None = None,
     codes: Mapping[str, Any] | None = None,
     places: Sequence[Any] | None = None,
-    order: str | None = None,
     ties: object = False,
     missing: Missing = "refuse",
     distinct_pairs: bool = True,
@@ -69,7 +68,7 @@ def as_comparisons(
         - ``"rankings"``: one row per respondent and one column per item, holding its rank, 1 best.
         - ``"ratings"``: the same with ratings, of which higher is better.
         - ``"orders"``: one row per respondent and one column per place, best first, holding the
-          name of the item there; or one column of texts such as ``"tea > milk = juice"``.
+          name of the item there.
     items : sequence of str or int, optional
         The items, in the order of the report. By default those that names of columns give
         (``"wide"``, ``"matrix"``, ``"rankings"``), or those of columns of polars Enums; else they
@@ -104,9 +103,6 @@ def as_comparisons(
         questions not answered.
     places : sequence of column names, optional
         Form ``"orders"``: the columns, best place first; by default all but the respondent's.
-    order : str, optional
-        Form ``"orders"``: the column of texts, in which ``>`` separates places and ``=`` items that
-        share one.
     ties : bool, str, or matrix
         Where ties are. For ranks, ratings and orders, True if items may share a place. For
         ``"winner-loser"`` the column that is True (or 1) where the two items tied. For ``"counts"``
@@ -172,11 +168,11 @@ def as_comparisons(
     0   tea  milk      1.0     30      items
     1   tea  milk     -1.0     12      items
 
-    The leading two of three items, as text; what is left out comes after them:
+    The leading two of three items; what is left out comes after them:
 
-    >>> texts = pd.DataFrame({"answer": ["tea > milk", "juice > tea"]})
+    >>> lists = pd.DataFrame({"best": ["tea", "juice"], "next": ["milk", "tea"]})
     >>> drinks = ["tea", "milk", "juice"]
-    >>> pr.as_comparisons(texts, "orders", order="answer", items=drinks, missing="bottom")
+    >>> pr.as_comparisons(lists, "orders", items=drinks, missing="bottom")
        respondent item1  item2  outcome pairs_from
     0           0   tea   milk      1.0      lists
     1           0   tea  juice      1.0      lists
@@ -198,7 +194,6 @@ def as_comparisons(
             "sep": (sep, ("wide",)),
             "codes": (codes, ("long", "wide")),
             "places": (places, ("orders",)),
-            "order": (order, ("orders",)),
             "missing": (None if missing == "refuse" else missing, _RANKED),
             "distinct_pairs": (None if distinct else distinct, ("wide", "counts")),
         },
@@ -209,7 +204,7 @@ def as_comparisons(
             f"codes={{'first': ..., 'second': ..., 'tie': ...}}."
         )
     if form in _RANKED:
-        read = _ranked(frame, form, items, respondent, places, order, ties, missing)
+        read = _ranked(frame, form, items, respondent, places, ties, missing)
     elif form == "wide":
         read = pairforms.read_wide(frame, items, respondent, pairs, sep, codes, distinct)
     elif form == "matrix":
@@ -251,14 +246,13 @@ def _ranked(
     items: object,
     respondent: str | None,
     places: object,
-    order: str | None,
     ties: object,
     missing: Missing,
 ) -> pd.DataFrame:
     """Return all pairs of every ranking, the items in the order of the list within each pair."""
     declared = check_flag("ties", ties)
     if form == "orders":
-        ranks, labels, index = read_orders(frame, items, respondent, places, order)
+        ranks, labels, index = read_orders(frame, items, respondent, places)
     else:
         rated = form == "ratings"
         ranks, labels, index = read_columns(frame, items, respondent, ratings=rated)

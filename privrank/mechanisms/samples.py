@@ -25,7 +25,6 @@ from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, signs_of_orders
 
-Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
 Draw = Callable[[IntArray], IntArray]
 
 
@@ -35,7 +34,6 @@ def release_sample(
     plan: Plan,
     *,
     null: NullModel,
-    reduction: Reduction | None = None,
     effect: Effect | None = None,
     budget: Ledger | None,
     rng: np.random.Generator | None,
@@ -52,9 +50,6 @@ def release_sample(
         Its noise (:func:`plan_sample`).
     null : NullModel
         What is tested, from which rankings with ties or missing items are completed.
-    reduction : callable, optional
-        Maps the counts and a generator to those of a random map of every choice by itself, of
-        which the statistic is then computed.
     effect : tuple of Statistic and float, optional
         The distance that the plan has beside it.
     budget : Ledger or None
@@ -67,7 +62,7 @@ def release_sample(
     BudgetExceeded, ValueError
         Before any row is read.
     """
-    drawn = partial(_drawn, encoded, query, plan, null, reduction, effect, rng)
+    drawn = partial(_drawn, encoded, query, plan, null, effect, rng)
     return released(plan, encoded.sample, drawn, budget=budget, rng=rng)
 
 
@@ -76,7 +71,6 @@ def _drawn(
     query: Statistic | RandomBit,
     plan: Plan,
     null: NullModel,
-    reduction: Reduction | None,
     effect: Effect | None,
     rng: np.random.Generator | None,
 ) -> Drawn:
@@ -88,8 +82,6 @@ def _drawn(
         values[IMPOSSIBLE] = np.array([query.impossible(data)])
     if effect is not None:
         values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
-    if reduction is not None:
-        data = reduction(data, rng)
     order = draw_permutation(len(sample.items), rng)
     if isinstance(query, Statistic):
         values[STATISTIC] = draw(plan.parts[STATISTIC], np.array([query.value(data, order)]), rng)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privrank import btl, topk
+from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.inversion import pvalues
 from privrank.hypotheses.simulation import all_of
 from privrank.plans.choice import Choice
@@ -43,20 +44,13 @@ class BTLPower(ComparisonPower):
         Comparisons that each respondent makes, of different pairs drawn at random.
     unit : {"respondent", "row"}
         What `nobs` counts and epsilon protects; a row is one comparison.
-    design, pair_counts, ties
-        As for :class:`privrank.PrivateBTL`; ``pair_counts`` is ``"release"`` or ``"equal"``.
+    design, ties
+        As for :class:`privrank.PrivateBTL`. Pair counts that are private are released.
     method, dependence
         As for :meth:`privrank.PrivateBTL.fit`.
     worths : float or sequence of float, optional
         Worths of the other items, beside the middle of the two that are compared: one for each, or
         one number over whose range they are spread evenly. Without it all are in the middle.
-    answers : {"usual", "rankings", "independent"}, default "usual"
-        How a respondent's answers go together. ``"rankings"``: as those of people who have an order
-        of all items in mind; ``"independent"``: not at all; ``"usual"``: half of the people are of
-        the one kind, half of the other. Every answer of a plan says the design effect that it was
-        found for: how many times as much answers vary as independent ones.
-    simultaneous : bool, default False
-        Whether all pairs are judged at once, as for ranks (Bonferroni).
     mode : {"central", "local"}
         ``"local"``: reports of :class:`privrank.local.Comparisons`, one of each respondent.
     replicates : int, default 200
@@ -87,7 +81,6 @@ class BTLPower(ComparisonPower):
 
     method: Method = "auto"
     worths: float | Sequence[float] | None = None
-    simultaneous: bool = False
 
     _named = "contrast"
     caption = "Two items separated by their worths"
@@ -115,28 +108,30 @@ class BTLPower(ComparisonPower):
         dependence = self.dependence
         return plan_fit(Request(design, epsilon, delta, self.method, dependence=dependence))
 
+    def _inferred(self, at: Point, plan: Plan | None, number: int) -> Inference | None:
+        """Return what a simulated fit infers; None where it is refused."""
+        release = self._released(at, plan, self._worths(at.effect), number)
+        return None if release is None else btl.infer(release)._inference()
+
     def _found(self, at: Point, plan: Plan | None, number: int) -> float:
         """Return whether a simulated fit detects the difference of the first two items."""
-        worths = self._worths(at.effect)
-        release = self._released(at, plan, worths, number)
-        if release is None:
-            return 0.0
-        level = at.alpha / (self._distinct if self.simultaneous else 1)
-        return float(pvalues(btl.infer(release)._inference(), _first_two(len(worths)))[0] <= level)
+        inference = self._inferred(at, plan, number)
+        return float(inference is not None and pvalues(inference, self._first_two)[0] <= at.alpha)
 
     def _printed(self, at: Point, plan: Plan | None, number: int) -> float:
         """Return the standard error of that difference, as a simulated fit prints it.
 
         Infinite where it is refused, or the release does not identify it.
         """
-        worths = self._worths(at.effect)
-        release, contrast = self._released(at, plan, worths, number), _first_two(len(worths))
-        if release is None:
-            return math.inf
-        inference = btl.infer(release)._inference()
-        if not inference.equations.identifies(contrast).all():
+        inference, contrast = self._inferred(at, plan, number), self._first_two
+        if inference is None or not inference.equations.identifies(contrast).all():
             return math.inf
         return math.sqrt((contrast @ inference.errors.total @ contrast.T).item())
+
+    @property
+    def _first_two(self) -> FloatArray:
+        """The contrast of the first two items, shape (1, items)."""
+        return np.array([[1.0, -1.0] + [0.0] * (len(self._names) - 2)])
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         return 0.5, 1e-3, MOST_CONTRAST
@@ -162,7 +157,7 @@ class BTLPower(ComparisonPower):
         at = self._given(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=0.05)
         one = partial(self._printed, at, self._planned(at))
         errors = all_of(one, self.replicates, self.n_jobs, "fits")
-        return Estimate(*median_of(errors), assumes=self._assumes)
+        return Estimate(*median_of(errors))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +170,7 @@ class TopKPower(ComparisonPower):
         The items, or their number.
     k : int
         Size of the set.
-    max_rows, unit, design, pair_counts, ties, answers, mode, replicates, n_jobs
+    max_rows, unit, design, ties, mode, replicates, n_jobs
         As for :class:`privrank.power.BTLPower`.
     dependence
         As for :meth:`privrank.PrivateTopK.fit`.
@@ -250,22 +245,15 @@ class TopKPower(ComparisonPower):
         return 0.3, 1e-3, MOST_GAP
 
 
-def _first_two(items: int) -> FloatArray:
-    """Return the contrast of the first two items, shape (1, items)."""
-    contrast = np.zeros((1, items))
-    contrast[0, :2] = 1.0, -1.0
-    return contrast
-
-
 def median_of(values: Sequence[float]) -> tuple[float, float]:
-    """Return the median and its standard error.
+    """Return the median, infinite where half of the values are, and its standard error.
 
-    A quarter of what lies between the values of the ranks two standard deviations, the root of
-    their number, to either side; infinite where one of these is.
+    By Maritz and Jarrett, whose weights of values far from the median are next to nothing: these
+    count as twice the median.
     """
-    ranked, n = np.sort(values), len(values)
-    ranks = 0.5 * (n - 1) + math.sqrt(n) * np.array([-1.0, 1.0])
-    if math.isinf(ranked[math.ceil(ranks[1])]):
-        return float(np.quantile(ranked, 0.5, method="higher")), math.inf
-    low, high = np.interp(ranks, np.arange(n), ranked)
-    return float(np.median(ranked)), 0.25 * float(high - low)
+    from scipy.stats.mstats import mjci
+
+    median = float(np.quantile(values, 0.5, method="higher"))
+    if math.isinf(median):
+        return median, median
+    return median, float(mjci(np.minimum(values, 2.0 * median), [0.5])[0])

@@ -95,6 +95,7 @@ class BTLResult(Result):
     def _equations(self) -> ScoreEquations:
         return score_equations(self.release)
 
+    @once
     def _display(self) -> FloatArray:
         return self._equations().within(display(self.release.design))
 
@@ -456,8 +457,8 @@ class BTLResult(Result):
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         # ranks hold within a component: the largest comes first, each in the order of its ranks
         parts = sorted(self._equations().components, key=len, reverse=True)
-        inside = [frame.iloc[part].sort_values("rank") for part in parts]
-        return pd.concat(inside) if len(parts) > 1 else inside[0]
+        ranks = frame["rank"].to_numpy(dtype=float, na_value=np.nan)
+        return frame.iloc[np.concatenate([part[np.argsort(ranks[part])] for part in parts])]
 
     def summary(self, details: bool = False) -> Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""

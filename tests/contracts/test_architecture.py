@@ -307,7 +307,6 @@ MAY_FAIL = {
     "bradley_terry.modelmatrix": {"eigvalsh", "matrix_rank"},
     "consensus.orders": {"LinearConstraint", "milp"},
     "consensus.rules": {"minimize"},
-    "distributions.links": {"np.polynomial.legendre", "np.polynomial.legendre.leggauss"},
     "mechanisms.capped": {"minimize", "qr", "svd"},
     "plans.comparisons": {"minimize_scalar"},
 }

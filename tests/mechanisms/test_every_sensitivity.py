@@ -84,7 +84,7 @@ def test_identity(name, n):
     null, tried = NULLS[name], 0
     sample = sample_of(null, n)
     for method in identity._methods(null, sample):
-        if method in ("sigmoid", "goldreich"):  # a random bit; a statistic of mapped choices
+        if method == "sigmoid":  # a random bit
             continue
         for alternative in get_args(Alternative) if method == "binary" else ("two-sided",):
             asked = identity.ask(null, sample, method, xi=1.0, alternative=alternative)
