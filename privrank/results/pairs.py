@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.contrasts import Worths, quasi_variances, standard_errors
-from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.inversion import intervals
+from privrank.bradley_terry.contrasts import Worths, quasi_variances
 from privrank.bradley_terry.linear import pair_predictors
 from privrank.distributions.links import Link
 from privrank.release.release import Release
@@ -90,38 +88,6 @@ def predictors_of(frame: Any, design: Design) -> FloatArray:
     if not set(known) <= set(frame.columns):
         raise TypeError(f"frame must have the covariates as columns: {', '.join(known)}.")
     return pair_predictors(design, first, second, {name: list(frame[name]) for name in known})
-
-
-def predictions(
-    inference: Inference, shown: FloatArray, alpha: float, index: pd.Index[Any]
-) -> pd.DataFrame:
-    """Return the probabilities that go with predictors, shape (rows, p), and their limits."""
-    t, link = shown @ inference.fitted.coefficients, inference.release.link
-    t = np.where(inference.equations.identifies(shown), t, np.nan)
-    lower, upper = intervals(inference, shown, alpha)
-    sides = {probability_name([inference.release]): t, "lower": lower, "upper": upper}
-    probabilities = {name: link.probability(side) for name, side in sides.items()}
-    return pd.DataFrame(probabilities, index=index)
-
-
-def worth_table(
-    inference: Inference,
-    shown: FloatArray,
-    alpha: float,
-    groups: list[dict[str, Any]],
-) -> pd.DataFrame:
-    """Return the worths of groups with their errors, by the map from coefficients to them."""
-    inside = inference.equations.within(shown)
-    lower, upper = intervals(inference, inside, alpha)
-    # a worth that no released comparison identifies has a row of zeros and no limits
-    known = np.where(np.isnan(lower) & ~inside.any(axis=1), np.nan, 1.0)
-    rows = [group | {"item": item} for group in groups for item in inference.release.design.items]
-    return pd.DataFrame(rows).assign(
-        worth=known * (inside @ inference.fitted.coefficients),
-        std_err=known * standard_errors(inside, inference.errors.total),
-        lower=lower,
-        upper=upper,
-    )
 
 
 def quasi_table(worths: Worths, items: tuple[str, ...]) -> pd.DataFrame:
