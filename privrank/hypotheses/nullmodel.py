@@ -116,17 +116,6 @@ class NullModel:
         return "the categories have the probabilities given."
 
 
-def _from_mode(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return probabilities from the ratios of neighbours, going up and going down from a mode."""
-    weights = np.concatenate((np.cumprod(below)[::-1], [1.0], np.cumprod(above)))
-    return np.asarray(weights / weights.sum())
-
-
-def binomial_weights(n: int, p: float) -> FloatArray:
-    """Return the binomial probabilities of 0..n."""
-    return binomial_run(n, p, np.arange(n + 1))
-
-
 def binomial_null(n: int, p: float) -> Null:
     """Return the binomial distribution, but for what is beyond 12 standard deviations and 50.
 
@@ -137,13 +126,11 @@ def binomial_null(n: int, p: float) -> Null:
     width = math.ceil(12 * math.sqrt(n * p * (1 - p))) + 50
     mode = min(math.floor((n + 1) * p), n)
     count = np.arange(max(mode - width, 0), min(mode + width, n) + 1)
-    return Null(count, binomial_run(n, p, count))
+    return Null(count, binomial_weights(n, p, count))
 
 
-def binomial_run(n: int, p: float, count: IntArray) -> FloatArray:
-    """Return the probabilities of a run of counts that holds the mode, made to sum to 1."""
-    mode = min(math.floor((n + 1) * p), n)
-    if p in (0.0, 1.0):
-        return np.asarray(count == mode, dtype=np.float64)
-    up, down = count[count > mode], count[count <= mode][:0:-1]
-    return _from_mode((n - up + 1) / up * (p / (1 - p)), down / (n - down + 1) * ((1 - p) / p))
+def binomial_weights(n: int, p: float, count: IntArray) -> FloatArray:
+    """Return the binomial probabilities of these counts."""
+    from scipy.stats import binom
+
+    return np.asarray(binom.pmf(count, n, p))
