@@ -7,10 +7,10 @@ beside theirs. `sd` is the difference over the standard errors of both, and `err
 medians. Effects are those that the plans were looked at with while they were built, and held-out
 ones: spread worths, strong preferences, many items, an epsilon of .3 to .5, a few hundred answers,
 second moments of pairs, noise that is nearly all of the error, pairs with one or two comparisons,
-ties that random responses make up. Answers are independent there, and those of `power_answers` are
-comparisons that people with an order of all items in mind make: that of their worths and Gumbel
-errors, of which pairs have the probabilities of Bradley and Terry. Plans take more replicates here
-than by default, so that the table tells their errors from those of their simulation.
+ties that random responses make up. Answers are comparisons that people with an order of all items
+in mind make: that of their worths and Gumbel errors, of which pairs have the probabilities of
+Bradley and Terry. Plans take more replicates here than by default, so that the table tells their
+errors from those of their simulation.
 """
 
 from __future__ import annotations
@@ -57,8 +57,7 @@ class Cell:
     def planner(self) -> Any:
         kinds = {"contrast": pr.power.BTLPower, "top": pr.power.TopKPower}
         kinds |= dict.fromkeys(("excess", "width"), pr.power.AggregationPower)
-        answers = {"answers": "independent"} if self.what in ("contrast", "top") else {}
-        return kinds[self.what](**{**answers, **self.plan}, replicates=REPLICATES, n_jobs=2)
+        return kinds[self.what](**self.plan, replicates=REPLICATES, n_jobs=2)
 
 
 PUBLIC, PRIVATE = {"max_rows": 15, "design": "public"}, {"max_rows": 15}
@@ -110,7 +109,6 @@ CELLS = (
     Cell("excess", {"items": 10, "method": "borda"}, 500, 0.5, 0.8),
     Cell("excess", {"items": 6, "mode": "local"}, 3000, 1.0, 0.8, share=0.5),
     Cell("excess", {"items": 8}, 5000, 0.1, 0.9, True),
-    Cell("excess", {"items": 4, "target": "sample"}, 60, 0.5, 0.7, True, share=2),
     Cell("width", {"items": 6, "loss": "width"}, 300, 0.5, 0.8),
     Cell("width", {"items": 6, "loss": "width"}, 1500, INF, 0.9),
     Cell("width", {"items": 6, "loss": "width", "mode": "local"}, 4000, 2.0, 0.8, share=0.5),
@@ -118,33 +116,15 @@ CELLS = (
 )
 
 
-ANSWERS = tuple(
-    Cell(what, {**plan, "answers": answers}, nobs, 1.0, effect)
-    for what, plan, nobs, effect in (
-        ("contrast", {"items": 6, **PUBLIC}, 180, 0.4),
-        ("contrast", {"items": 6, **PRIVATE}, 300, 0.4),
-        ("contrast", {"items": 6, "max_rows": 5}, 600, 0.4),
-        ("top", {"items": 6, "k": 2, **PUBLIC}, 300, 0.35),
-    )
-    for answers in ("independent", "usual", "rankings")
-)
-"""Plans for dependent answers, all beside fits of answers by rankings."""
-
-
-def comparisons(
-    rng: np.random.Generator, worths: np.ndarray, nobs: int, rows: int, *, ordered: bool = False
-) -> pd.DataFrame:
-    """Return comparisons of random pairs, so many of each respondent, or by an order of theirs."""
+def comparisons(rng: np.random.Generator, worths: np.ndarray, nobs: int, rows: int) -> pd.DataFrame:
+    """Return comparisons of random pairs, so many of each respondent, by an order of theirs."""
     m = len(worths)
     first, second = np.triu_indices(m, 1)
     drawn = rng.random((nobs, len(first))).argsort(axis=1)[:, :rows].ravel()
-    ahead = 1.0 / (1.0 + np.exp(worths[second] - worths[first]))
     names = np.array([str(number) for number in range(m)])
-    won = rng.random(len(drawn)) < ahead[drawn]
-    if ordered:
-        felt = np.repeat(worths + rng.gumbel(size=(nobs, m)), rows, axis=0)
-        each = np.arange(len(drawn))
-        won = felt[each, first[drawn]] > felt[each, second[drawn]]
+    felt = np.repeat(worths + rng.gumbel(size=(nobs, m)), rows, axis=0)
+    each = np.arange(len(drawn))
+    won = felt[each, first[drawn]] > felt[each, second[drawn]]
     return pd.DataFrame(
         {
             "item1": names[first[drawn]],
@@ -163,7 +143,7 @@ def run(rng: np.random.Generator, cell: Cell) -> tuple[float, float]:
     worths = plan._worths(cell.effect)
     names = [str(number) for number in range(len(worths))]
     rows = cell.plan.get("max_rows", 1)
-    frame = comparisons(rng, worths, cell.nobs, rows, ordered="answers" in cell.plan)
+    frame = comparisons(rng, worths, cell.nobs, rows)
     if cell.plan.get("mode") == "local":
         ties = cell.plan.get("ties", False)
         protocol = pr.local.Comparisons(names, epsilon=cell.epsilon, ties=ties)
@@ -313,9 +293,6 @@ def main() -> None:
     wanted = asked(__doc__.splitlines()[0], 1000)
     title = "Plans of Bradley-Terry fits, selections and consensus orders beside simulated fits"
     table("power_models", title, COMMAND, CELLS, run, row, wanted, 8100, verdict)
-    title = "Plans for dependent answers beside fits of answers by rankings"
-    command = f"{COMMAND} --only answers= --replicates {wanted.replicates}"
-    table("power_answers", title, command, ANSWERS, run, row, wanted, 8300)
 
 
 if __name__ == "__main__":

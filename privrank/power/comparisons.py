@@ -51,11 +51,6 @@ class BTLPower(ComparisonPower):
     worths : float or sequence of float, optional
         Worths of the other items, beside the middle of the two that are compared: one for each, or
         one number over whose range they are spread evenly. Without it all are in the middle.
-    answers : {"usual", "rankings", "independent"}, default "usual"
-        How a respondent's answers go together. ``"rankings"``: as those of people who have an order
-        of all items in mind; ``"independent"``: not at all; ``"usual"``: half of the people are of
-        the one kind, half of the other. Every answer of a plan says the design effect that it was
-        found for: how many times as much answers vary as independent ones.
     mode : {"central", "local"}
         ``"local"``: reports of :class:`privrank.local.Comparisons`, one of each respondent.
     replicates : int, default 200
@@ -162,7 +157,7 @@ class BTLPower(ComparisonPower):
         at = self._given(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=0.05)
         one = partial(self._printed, at, self._planned(at))
         errors = all_of(one, self.replicates, self.n_jobs, "fits")
-        return Estimate(*median_of(errors), assumes=self._assumes)
+        return Estimate(*median_of(errors))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +170,7 @@ class TopKPower(ComparisonPower):
         The items, or their number.
     k : int
         Size of the set.
-    max_rows, unit, design, ties, answers, mode, replicates, n_jobs
+    max_rows, unit, design, ties, mode, replicates, n_jobs
         As for :class:`privrank.power.BTLPower`.
     dependence
         As for :meth:`privrank.PrivateTopK.fit`.

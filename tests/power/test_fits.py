@@ -19,7 +19,7 @@ NAMES = tuple("0123")
 
 
 def plan_and_point(nobs, epsilon, contrast, **settings):
-    plan = pr.power.BTLPower(items=4, **{"answers": "independent", **settings})
+    plan = pr.power.BTLPower(items=4, **settings)
     at = {"nobs": nobs, "epsilon": epsilon, "effect": contrast, "delta": 0.0, "alpha": 0.05}
     return plan, plan._point(**at)
 
@@ -78,12 +78,8 @@ def test_pairs_of_a_respondent_are_different_ones_and_all_sets_alike():
     assert (np.sort(different_pairs(7, 5, 5, rng), axis=1) == np.arange(5)).all()
 
 
-@pytest.mark.parametrize(
-    ("answers", "effect"), [("independent", 1.0), ("usual", 4 / 3), ("rankings", 5 / 3)]
-)
-def test_answers_follow_the_model_and_vary_as_the_design_effect_says(answers, effect):
-    plan, at = plan_and_point(4000, 1.0, 0.0, max_rows=6, answers=answers)
-    assert plan._effect == pytest.approx(effect)
+def test_answers_follow_the_model_and_vary_as_those_of_orders_do():
+    plan, at = plan_and_point(4000, 1.0, 0.0, max_rows=6)
     encoded = plan._encoded(at, np.zeros(4), 1)
     (part,) = encoded._parts.held
     first, second = np.divmod(part.pair, 4)
@@ -91,7 +87,7 @@ def test_answers_follow_the_model_and_vary_as_the_design_effect_says(answers, ef
     np.add.at(net, (part.person, first), part.sign)
     np.subtract.at(net, (part.person, second), part.sign)
     # a difference of two nets has the variance 2 m for independent answers to all pairs
-    assert np.var(net[:, 0] - net[:, 1]) / 8 == pytest.approx(effect, rel=0.08)
+    assert np.var(net[:, 0] - net[:, 1]) / 8 == pytest.approx(5 / 3, rel=0.08)
     worths = np.array([1.0, 0.0, 0.0, -1.0])
     first, second, count, total = plan._encoded(at, worths, 2)._pairs
     expected = np.tanh(0.5 * (worths[first] - worths[second]))
