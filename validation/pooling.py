@@ -245,9 +245,22 @@ def stated(cell: Cell, result: object) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return low, high, error
 
 
+def stated_surveys(rng: np.random.Generator, cell: Cell) -> tuple[list, pr.PooledResult]:
+    """Return results and what they pool to; of those that are refused nothing is stated.
+
+    Refused are releases whose comparisons do not connect all items.
+    """
+    while True:
+        results = fits(rng, cell)
+        try:
+            return results, pr.pool(results, survey=cell.survey)
+        except ValueError as refusal:
+            if "do not connect all items" not in str(refusal):
+                raise
+
+
 def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
-    results = fits(rng, cell)
-    pooled = pr.pool(results, survey=cell.survey)
+    results, pooled = stated_surveys(rng, cell)
     rejected = np.array([pooled.test_heterogeneity()["pvalue"] <= 0.05])
     if cell.shift:
         return {"rejected": rejected}
