@@ -69,7 +69,7 @@ def pool(
     Raises
     ------
     TypeError, ValueError
-        If there are fewer than two results, they are not of one kind, items, link or target, one
+        If there are fewer than two results, they are not of one kind, items or link, one
         of them is there twice or is not private, or facts of one survey differ.
 
     Notes
@@ -116,7 +116,7 @@ def pool(
     if isinstance(results[0], BTLResult):
         _check_worths(results, survey)
     else:
-        _check_votes(results, survey)
+        _check_votes(results)
     if survey == "same":
         _check_one_survey([result.release for result in results])
     else:
@@ -186,25 +186,23 @@ def _check_worths(results: Sequence[Any], survey: Survey) -> None:
             )
 
 
-def _check_votes(results: Sequence[Any], survey: Survey) -> None:
+def _check_votes(results: Sequence[Any]) -> None:
     """Refuse consensus rankings of other numbers, and those of reports, whose tallies add up."""
     if any(result.release.local for result in results):
         raise ValueError(
             "results must not be consensus rankings of reports: add the tallies of their sites, "
             "tally1 + tally2, and read the consensus of all reports."
         )
-    targets = [result.target for result in results]
-    _check_equal(targets, "have one target: fit all with target='population'")
+    if any(result.target == "sample" for result in results):
+        raise ValueError(
+            "results must be about a population, and target='sample' is about the respondents of "
+            "each: fit with target='population'."
+        )
     settings = [result.release.plan.settings for result in results]
     readings = [
         {name for name in setting if name.startswith(("ties", "missing"))} for setting in settings
     ]
     _check_equal(readings, "read ties and missing items alike: fit with one missing=")
-    if survey == "different" and results[0].target == "sample":
-        raise ValueError(
-            "results of different surveys must be about a population, and target='sample' is "
-            "about the respondents of each: fit with target='population'."
-        )
 
 
 def _check_one_survey(releases: Sequence[Release]) -> None:

@@ -151,39 +151,6 @@ class Mallows:
         model._set(items, math.exp(-value), value, center)
         return model
 
-    @classmethod
-    def fit(cls, rankings: ArrayLike, center: ArrayLike | None = None) -> Self:
-        """Fit the model by maximum likelihood. Not private: for simulated or public rankings.
-
-        Parameters
-        ----------
-        rankings : array_like or DataFrame of int, shape (n, m)
-            Ranks 1..m, one row per ranking; the columns of a frame name the items.
-        center : array_like of int, shape (m,), optional
-            The centre, known beforehand. By default the Borda order of the same rankings: items by
-            mean rank, equal ones in column order. It is a consistent estimate of the centre, not
-            its maximum likelihood estimate (the Kemeny order), and a centre chosen from few
-            rankings makes phi look smaller than it is.
-
-        Returns
-        -------
-        Mallows
-            With that centre and the phi in [0, 1] of largest likelihood: the one at which the
-            expected distance is the mean distance, 1 if that exceeds m (m - 1) / 4.
-        """
-        columns = getattr(rankings, "columns", None)
-        items = None if columns is None else check_items(tuple(columns))
-        ranks = _check_rankings(rankings, items)
-        n, m = ranks.shape
-        if n < 1 or m < 2:
-            raise ValueError(f"rankings must hold a row and two items, got shape {ranks.shape}.")
-        if center is None:
-            center = np.empty(m, dtype=np.int64)
-            center[np.argsort(ranks.sum(axis=0), kind="stable")] = np.arange(1, m + 1)
-        where = _check_center(center, m)
-        theta = kendall.theta_of_mean(m, float(_kendall(ranks, where).mean()))
-        return cls.from_theta(m if items is None else items, theta, where)
-
     def __repr__(self) -> str:
         return f"Mallows({len(self.items)} items, phi={self.phi!r})"
 

@@ -22,10 +22,10 @@ from privrank.encode.ranks import check_ranks
 from privrank.encode.roles import only_for
 from privrank.util.checks import check_choice, check_flag, check_name
 
-Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "ratings", "orders"]
+Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "orders"]
 Missing = Literal["refuse", "bottom", "unknown"]
 
-_RANKED = ("rankings", "ratings", "orders")
+_RANKED = ("rankings", "orders")
 _UNORDERED = ("winner-loser", "matrix", *_RANKED)
 
 
@@ -56,7 +56,7 @@ def as_comparisons(
     Parameters
     ----------
     frame : data frame
-        Data in one of eight forms; any frame narwhals supports, or an array for ``"matrix"``.
+        Data in one of seven forms; any frame narwhals supports, or an array for ``"matrix"``.
     form : str
         - ``"long"``: one row per comparison, with the two items and an answer in codes of its own.
         - ``"winner-loser"``: one row per comparison, with the item preferred and the other.
@@ -66,7 +66,6 @@ def as_comparisons(
           often i was preferred to j. A pandas index, or the one column of text, names the rows;
           without either they are in the order of the columns.
         - ``"rankings"``: one row per respondent and one column per item, holding its rank, 1 best.
-        - ``"ratings"``: the same with ratings, of which higher is better.
         - ``"orders"``: one row per respondent and one column per place, best first, holding the
           name of the item there.
     items : sequence of str or int, optional
@@ -104,7 +103,7 @@ def as_comparisons(
     places : sequence of column names, optional
         Form ``"orders"``: the columns, best place first; by default all but the respondent's.
     ties : bool, str, or matrix
-        Where ties are. For ranks, ratings and orders, True if items may share a place. For
+        Where ties are. For ranks and orders, True if items may share a place. For
         ``"winner-loser"`` the column that is True (or 1) where the two items tied. For ``"counts"``
         the column with how often they did; for ``"matrix"`` the symmetric matrix of these counts.
     missing : {"refuse", "bottom", "unknown"}
@@ -130,7 +129,7 @@ def as_comparisons(
         selected; after a merge give them ``items=``. In the forms with one row per respondent
         questions not answered have no row. But who has nothing to compare keeps one with a missing
         outcome, so that the number of respondents stays what it was. The ``max_rows=`` of a model
-        is the number of comparisons a respondent can have: m (m - 1) / 2 for rankings, ratings and
+        is the number of comparisons a respondent can have: m (m - 1) / 2 for rankings and
         orders of m items, k (k - 1) / 2 + k (m - k) for lists of the leading k with
         ``missing="bottom"``.
 
@@ -254,8 +253,7 @@ def _ranked(
     if form == "orders":
         ranks, labels, index = read_orders(frame, items, respondent, places)
     else:
-        rated = form == "ratings"
-        ranks, labels, index = read_columns(frame, items, respondent, ratings=rated)
+        ranks, labels, index = read_columns(frame, items, respondent)
     gaps, bottom = missing != "refuse", missing == "bottom"
     words = remedies("ties=True", "missing='unknown'")
     check_ranks(ranks, words, ties=declared, gaps=gaps, bottom=bottom)

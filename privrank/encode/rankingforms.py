@@ -228,28 +228,13 @@ def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> Int
     return np.where(ranked, complete, order + 1) if anywhere else complete
 
 
-def read_columns(
-    frame: object, items: object, respondent: str | None, *, ratings: bool = False
-) -> Ranked:
-    """Read data with a column per item that holds its rank or, as negative ranks, its rating."""
-    if ratings and items is None:
-        raise ValueError(
-            "items must be declared for ratings: pass items=[...] with the columns that hold them, "
-            "because any other column of numbers, such as an age, would be an item too."
-        )
+def read_columns(frame: object, items: object, respondent: str | None) -> Ranked:
+    """Read data with a column per item that holds its rank."""
     columns = Columns(frame, respondent)
     labels = check_items(columns.others if items is None else items)
     table, index = columns.collect_wide("items", labels, declared=items is not None)
-    check_numeric(columns.view, labels, "the ratings" if ratings else "the ranks", "items=")
-    ranks = frames.numbers(table[list(labels)])
-    if ratings:
-        if np.isinf(ranks).any():
-            raise ValueError(
-                "ratings must be finite numbers: write a missing value where an item has none."
-            )
-        # only the order of ratings counts, of which the highest is the best
-        ranks = pd.DataFrame(-ranks).rank(axis=1, method="min").to_numpy(dtype=np.float64)
-    return ranks, labels, index
+    check_numeric(columns.view, labels, "the ranks", "items=")
+    return frames.numbers(table[list(labels)]), labels, index
 
 
 def read_long(

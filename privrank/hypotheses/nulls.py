@@ -221,11 +221,6 @@ class Null:
         values, counts = np.unique(draws, return_counts=True)
         return cls(values, counts / len(draws), len(draws))
 
-    def mapped(self, function: Callable[[IntArray], IntArray]) -> Null:
-        """Return the distribution of a function of the statistic, given on arrays of values."""
-        values, place = np.unique(function(self.values), return_inverse=True)
-        return Null(values, np.bincount(place, self.weights).astype(np.float64), self.draws)
-
     def pvalue(self, observed: int, distribution: DiscreteLaplace, lot: float = -0.5) -> float:
         """Return the p-value of a statistic that was released with noise of this distribution.
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from privrank.hypotheses.nullmodel import binomial_run
+from privrank.hypotheses.nullmodel import binomial_weights
 from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.noise import DiscreteLaplace
@@ -164,6 +164,6 @@ class Enumerated:
         spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0
         least, most = max(math.floor(n * p - spread), 0), min(math.ceil(n * p + spread), n)
         counts = np.arange(least, most + 1)
-        weights = binomial_run(n, p, counts)
+        weights = binomial_weights(n, p, counts)
         rejected = [self.reject(np.array([count, n - count]), (0, 1)) for count in counts.tolist()]
         return float(weights @ np.array(rejected))

@@ -302,9 +302,8 @@ def _whole(record: object) -> IntArray:
     """Return archived values, which are whole numbers, though other software may write 1.0."""
     # beyond 2^53 floats skip whole numbers, and what other software wrote may be another one
     values = np.asarray(record)
-    if values.dtype.kind not in "if" or not (values == np.rint(values)).all():
-        raise ValueError("values must be whole numbers")
-    if values.dtype.kind == "f" and not (np.abs(values) < 2**53).all():
+    whole = values.dtype.kind in "if" and (values == np.rint(values)).all()
+    if not whole or (values.dtype.kind == "f" and not (np.abs(values) < 2**53).all()):
         raise ValueError("values must be whole numbers")
     return values.astype(np.int64)
 

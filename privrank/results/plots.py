@@ -111,16 +111,11 @@ def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) 
 
 
 def _intervals(
-    ax: Axes | None,
-    frame: pd.DataFrame,
-    estimate: str,
-    colours: list[str],
-    reference: float | None = None,
+    ax: Axes | None, frame: pd.DataFrame, estimate: str, colours: list[str], reference: float
 ) -> tuple[Figure, Axes, IntArray]:
     """Draw one row per label, the first on top, and rank sets, if there are, at the right edge."""
     figure, ax, rows, dots = _item_axes(ax, [str(item) for item in frame.index])
-    if reference is not None:
-        ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
+    ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     _bars(ax, rows, frame, estimate, color=_FULL, lw=2.5, zorder=1)
     ax.scatter(frame[estimate], rows, color=colours, s=dots, zorder=3)
     if "rank_lower" in frame:
@@ -238,7 +233,8 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
             f"{100 * (1 - alpha):g} % for all items at once, privacy noise included"
         )
     shown = frame[["rank"]].assign(lower=low, upper=high).set_axis(places)
-    figure, ax, _ = _intervals(ax, shown, "rank", [_INK] * len(frame))
+    # the line of reference is left of the first place, and not seen
+    figure, ax, _ = _intervals(ax, shown, "rank", [_INK] * len(frame), 0.0)
     ax.set_xlim(0.4, len(frame) + 0.6)
     ax.locator_params(axis="x", integer=True)
     _finish(ax, f"Consensus, {caption}", label)

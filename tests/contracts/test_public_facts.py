@@ -162,7 +162,6 @@ FORMS = {
     ),
     "rankings": form("rankings", ranked, STRICT),
     "rankings, tied": form("rankings", ranked, WEAK, ties=True),
-    "ratings": form("ratings", ranked, WEAK, ties=True),
     "orders": form("orders", places, STRICT),
     **{
         f"{name} of some, {missing}": form(
@@ -171,10 +170,8 @@ FORMS = {
         for missing in ("bottom", "unknown")
         for name, write, own in (
             ("rankings", lambda answers: ranked(answers).replace(0.0, np.nan), {}),
-            ("ratings", lambda answers: -ranked(answers).replace(0.0, np.nan), {}),
             ("orders", places, {}),
         )
-        if (missing, name) != ("unknown", "ratings")
     },
 }
 UNITS = {"respondents": {"respondent": "respondent", "max_rows": 3}, "rows": {"respondent": None}}

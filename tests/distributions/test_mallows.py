@@ -231,42 +231,6 @@ def gap_slope(gap):
     return (2 * gap + 1) / 12
 
 
-def test_fit_solves_the_score_equation():
-    center = np.array([3, 1, 2, 6, 5, 4])
-    for phi in (0.2, 0.8, 0.97):
-        draws = Mallows(6, phi, center).rvs(20_000, np.random.default_rng(9))
-        fitted = Mallows.fit(draws, center)
-        observed = plain_distances(draws, center).mean()
-        assert fitted.mean_distance == pytest.approx(observed, rel=1e-10)
-        assert fitted.phi == pytest.approx(phi, abs=0.02)
-        # it is a maximum of the likelihood
-        best = fitted.logpmf(draws).sum()
-        for other in (fitted.phi * 0.99, min(1.0, fitted.phi * 1.01)):
-            assert Mallows(6, other, center).logpmf(draws).sum() < best
-
-
-def test_fit_of_many_items():
-    model = Mallows.from_theta(5000, 1e-4)
-    fitted = Mallows.fit(model.rvs(30, np.random.default_rng(4)), model.center)
-    assert fitted.theta == pytest.approx(1e-4, rel=0.02)
-
-
-def test_fit_finds_the_center_and_its_names():
-    center = np.array([4, 1, 3, 2])
-    draws = Mallows(4, 0.5, center).rvs(2000, np.random.default_rng(6))
-    names = ["a", "b", "c", "d"]
-    fitted = Mallows.fit(pd.DataFrame(draws, columns=names))
-    assert list(fitted.items) == names and fitted.center.tolist() == center.tolist()
-    assert fitted.phi == Mallows.fit(draws, center).phi
-
-
-def test_fit_ends():
-    same = np.tile([2, 1, 3], (5, 1))
-    assert Mallows.fit(same).phi == 0.0
-    assert Mallows.fit(same, [2, 3, 1]).phi == 1.0  # 2 of 3 pairs against it: more than chance
-    assert Mallows.fit(all_rankings(3), [1, 2, 3]).phi == 1.0
-
-
 def test_frames_are_read_by_name():
     model = Mallows(["x", "y", "z"], 0.4)
     frame = pd.DataFrame(all_rankings(3), columns=["x", "y", "z"])
@@ -344,8 +308,6 @@ def test_every_theta_gives_numbers(m):
             lambda: Mallows(3, 0.5).total_variation(Mallows(3, 0.5, [2, 1, 3])),
             "and the same centre",
         ),
-        (lambda: Mallows.fit(np.empty((0, 3), dtype=int)), "rankings must hold a row"),
-        (lambda: Mallows.fit([[1, 2], [1, 1]]), "each of the ranks 1 to 2 once in every row"),
         (lambda: tolerance_to_phi(1, 0.5), "m must be at least 2"),
         (lambda: tolerance_to_phi(3, 0.9), "tolerance must be 0 or between 1e-09 and"),
         (lambda: tolerance_to_phi(3, 1e-12), "tolerance must be 0 or between 1e-09 and"),

@@ -131,7 +131,6 @@ PERSONAL = {
     "rankings": lambda: by(RANKS, "rankings", ties=True),
     "rankings, index": lambda: by(RANKS.set_index("respondent"), "rankings", ties=True),
     "rankings, numbered": lambda: convert(RANKS[list(ITEMS)], "rankings", ties=True),
-    "ratings": lambda: by(SCORES.assign(respondent=RANKS["respondent"]), "ratings", ties=True),
     "polars": lambda: by(pl.from_pandas(wide_of(LONG, CODES)), "wide", sep="_vs_", codes=KINDS),
     "duckdb": lambda: by(duckdb.from_arrow(pyarrow.Table.from_pandas(LONG)), "long"),
 }
@@ -252,7 +251,6 @@ FRAMES = {
         {"sep": "_vs_", "codes": {"first": "much", "second": "less", "tie": "same"}},
     ),
     "rankings": (RANKS, {"ties": True}),
-    "ratings": (SCORES.assign(respondent=RANKS["respondent"]), {"ties": True}),
     "orders": (
         RANKS[["respondent"]].assign(best=RANKS[list(ITEMS)].idxmin(axis=1)),
         {"missing": "bottom"},
@@ -305,8 +303,6 @@ def test_partial_rankings_pair_by_pair(missing):
         pairs = list(listed(row, missing)) or [(*ITEMS[:2], None)]
         expected += [(number, *pair) for pair in pairs]
     assert plain(result) == expected
-    scores = convert(-frame, "ratings", missing=missing, ties=True)
-    pd.testing.assert_frame_equal(scores, result)
 
 
 def test_lists_of_the_leading_two():
@@ -334,7 +330,7 @@ def test_who_compares_nothing_is_still_counted():
     answers.loc[[3, 7], list(answers.columns[1:])] = None
     for result in (
         by(empty, "rankings", ties=True, missing="bottom"),
-        by(empty, "ratings", ties=True, missing="unknown"),
+        by(empty, "rankings", ties=True, missing="unknown"),
         by(answers, "wide", sep="_vs_", codes=KINDS),
     ):
         assert result["respondent"].nunique() == len(RANKS)
@@ -614,7 +610,6 @@ BAD = {
             ("wide", WIDE, "wide", {"sep": "_vs_", "codes": KINDS}, REPEAT),
             ("rankings", RANKS, "rankings", {"ties": True}, REPEAT),
             ("all columns are items", RANKS, "rankings", {"ties": True, "items": None}, REPEAT),
-            ("ratings", RANKS, "ratings", {"ties": True}, REPEAT),
             ("places", PLACES, "orders", {}, REPEAT),
         )
     },
@@ -782,30 +777,10 @@ BAD = {
         ["missing='unknown'", "number the ranked ones from 1"],
     ),
     "ranks tied": (lambda: by(RANKS, "rankings"), ValueError, ["has a tie", "ties=True"]),
-    "ratings tied": (
-        lambda: convert(SCORES, "ratings"),
-        ValueError,
-        ["has a tie", "ties=True"],
-    ),
     "ratings for ranks": (
         lambda: convert(SCORES, "rankings"),
         ValueError,
         ["ranks from 1 (best) to 4"],
-    ),
-    "rating infinite": (
-        lambda: convert(SCORES.replace(-1.0, np.inf), "ratings", ties=True),
-        ValueError,
-        ["ratings", "finite"],
-    ),
-    "ratings as words": (
-        lambda: convert(SCORES.assign(tea=CANARY), "ratings"),
-        TypeError,
-        ["'tea'", "the ratings"],
-    ),
-    "ratings without items": (
-        lambda: by(SCORES.assign(age=7731), "ratings", items=None),
-        ValueError,
-        ["items must be declared for ratings", "items=[...]"],
     ),
 }
 

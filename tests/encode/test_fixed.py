@@ -31,13 +31,11 @@ UNORDERED = {
     "matrix": (WINS, {}),
     "counts": (COUNTS, {}),
     "rankings": (RANKS, {}),
-    "ratings": (-RANKS, {}),
     "orders": (PLACES.assign(last=["milk", "juice"] * 2), {}),
 }
 LISTS = {
     "rankings": (RANKS.where(RANKS < 3), {}),
     "rankings, all ranked": (RANKS, {}),
-    "ratings": (-RANKS.where(RANKS < 3), {}),
     "orders": (PLACES, {}),
 }
 # What users do to a frame between its form and a model.

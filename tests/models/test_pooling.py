@@ -182,20 +182,12 @@ def test_results_whose_weights_would_be_chance_are_refused():
     assert pr.pool(both, survey="different").params.notna().all()
 
 
-def test_scores_of_the_units_themselves_say_so():
-    some = [consensus(fit_seed=k, target="sample") for k in (1, 2)]
-    note, null = pr.pool(some, survey="same").summary().notes[:2]
-    assert "among these units, allowing for privacy noise" in note and "interval by itself" in note
-    assert null == "H0 of a p-value: the score is 1.5, the mean."
-    assert "sampling" not in note
-
-
 def test_noise_of_borda_totals_is_drawn_once_for_all_sites():
     totals = [
         consensus(e, seed=k, releases="auto", method="borda") for k, e in enumerate((0.5, 1.0))
     ]
     assert all(each.fractions is None for each in totals)
-    drawn = [score_source(each._scores(), "population").draws for each in totals]
+    drawn = [score_source(each._scores()).draws for each in totals]
     assert drawn[0] is drawn[1] and not drawn[0].flags.writeable
 
 
@@ -316,7 +308,7 @@ def refusals():
         "one link": ([one, worths(seed=2, link="probit")], "different"),
         "same public facts": ([one, worths(seed=2, people=100)], "same"),
         "about a population": (sampled, "different"),
-        "one target": ([sampled[0], consensus(seed=2)], "different"),
+        "for target='population'|target='population'": (sampled, "same"),
         "no Borda scores": ([order, consensus(seed=2)], "different"),
         "add the tallies": ([reports(1), reports(2)], "different"),
         "does not apply": ([reported_worths(1), reported_worths(2)], "same"),

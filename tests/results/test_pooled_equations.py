@@ -306,12 +306,11 @@ def centred(p, n, largest=1.0):
 
 def test_fractions(pairs):
     point = np.linspace(0.0, 1.0, 6)[:, None]
-    source = fraction_source(pairs._scores(), "population")
+    source = fraction_source(pairs._scores())
     sampling, noise = covariances(source, point)
     p = centred(point[:, 0], N)
     assert sampling == pytest.approx(p * (1 - p) / N)
     assert noise == pytest.approx(noise_of(pairs, "pairs"))
-    assert not covariances(fraction_source(pairs._scores(), "sample"), point)[0].any()
     residual, slope = source.at(point)[:2]
     fractions = pairs.fractions[np.triu_indices(4, 1)]
     assert residual[:, 0] == pytest.approx(fractions - point[:, 0]) and (slope == 1.0).all()
@@ -321,12 +320,11 @@ def test_fractions(pairs):
 def test_scores(pairs, scores):
     point = np.array([[0.0], [1.0], [1.5], [3.0]])
     x = centred(point[:, 0], N, 3.0)
-    sampling, noise = covariances(score_source(scores._scores(), "population"), point)
+    sampling, noise = covariances(score_source(scores._scores()), point)
     assert sampling == pytest.approx(x * (3.0 - x) / N)
     assert noise == pytest.approx(scores._scores().score_errors("sample") ** 2)
     # a score of released pairs is a sum of three fractions, and its noise that of three
-    source = score_source(pairs._scores(), "population")
-    spread = [np.std(one.draws) for one in (fraction_source(pairs._scores(), "population"), source)]
+    source = score_source(pairs._scores())
+    spread = [np.std(one.draws) for one in (fraction_source(pairs._scores()), source)]
     assert spread[1] / spread[0] == pytest.approx(np.sqrt(3.0), rel=0.05)
     assert covariances(source, point)[1] == pytest.approx(3 * noise_of(pairs, "pairs"))
-    assert not covariances(score_source(pairs._scores(), "sample"), point)[0].any()

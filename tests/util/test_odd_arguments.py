@@ -146,7 +146,6 @@ CALLS = {
     "a record": (pr.Release.from_record, {"record": {}}),
     "Mallows": (pr.Mallows, {"items": 4, "phi": 0.5}),
     "Mallows.from_theta": (pr.Mallows.from_theta, {"items": 4, "theta": 0.5}),
-    "Mallows.fit": (pr.Mallows.fit, {"rankings": ranks()}),
     "distances": (pr.Mallows(4, 0.5).distance_cdf, {"d": [1, 2]}),
     "pair": (pr.Mallows(4, 0.5).pair_probability, {"i": 0, "j": 1}),
     "PlackettLuce": (pr.PlackettLuce, {"worths": [0.0, 1.0]}),
