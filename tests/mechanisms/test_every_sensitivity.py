@@ -18,9 +18,7 @@ from privrank.identity import Alternative
 from privrank.release.survey import Sample
 
 TABLES = {("choices", name): build for name, build in uniformity._CHOICES.items()} | {
-    ("rankings", name): build
-    for table in (uniformity._RANKINGS, uniformity._WITHOUT_NOISE)
-    for name, build in table.items()
+    ("rankings", name): build for table in (uniformity._RANKINGS,) for name, build in table.items()
 }
 UNIFORMITY = [
     *(("choices", name, build, n, k) for (kind, name), build in TABLES.items()
