@@ -322,8 +322,8 @@ class BTLResult(Result):
             ``preferred_plus_half_ties`` instead: that probability plus half that of a tie, which is
             larger; what share of a pair's answers are ties the model does not say.
         """
-        every, level = (self._at(at), self.items, self.link), self._level(alpha)
-        return pd.DataFrame(pair_table(*every, level, simultaneous=simultaneous))
+        table = pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
+        return pd.DataFrame(table)
 
     def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
         """Predict who is preferred.
@@ -377,7 +377,7 @@ class BTLResult(Result):
         ----------
         Firth and de Menezes (2004), https://doi.org/10.1093/biomet/91.1.65.
         """
-        return quasi_table(self._at(at), self.items)
+        return quasi_table(self._at(at))
 
     def test_homogeneity(self, at: At = None) -> HomogeneityResult:
         """Test that all worths are equal, with covariates at given values of these.
