@@ -20,20 +20,13 @@ LEAST_TOLERANCE = 1e-9
 """Total variation distances are computed to about 1e-15, so this still has six digits."""
 
 
-def _kendall(rankings: IntArray, center: IntArray) -> IntArray:
-    # imported where a loop runs: numba is slow to load
-    from privrank.kernels import rankings as kernels
-
-    return kernels.kendall_to_center(rankings, center)
-
-
-def _check_rankings(rankings: object, items: Sequence[object] | None) -> IntArray:
+def _check_rankings(rankings: object, items: Sequence[object]) -> IntArray:
     """Return rankings as a contiguous (n, m) int64 matrix whose rows are permutations of 1..m.
 
     A frame's columns are put in the order of `items`.
     """
     columns = getattr(rankings, "columns", None)
-    if columns is not None and items is not None:
+    if columns is not None:
         if set(columns) != set(items) or len(columns) != len(items):
             raise ValueError("the columns of rankings must be the items of the model, each once.")
         rankings = rankings[list(items)]  # type: ignore[index]
@@ -43,8 +36,7 @@ def _check_rankings(rankings: object, items: Sequence[object] | None) -> IntArra
             f"rankings must be a matrix of ranks, one row per ranking and one column per item, "
             f"got {values.ndim} dimensions of {values.dtype}."
         )
-    values = np.atleast_2d(values)
-    m = values.shape[1] if items is None else len(items)
+    values, m = np.atleast_2d(values), len(items)
     if values.shape[1] != m:
         raise ValueError(f"rankings must have one column per item, {m}, got {values.shape[1]}.")
     if not (np.sort(values, axis=1) == np.arange(1, m + 1)).all():
@@ -193,7 +185,11 @@ class Mallows:
         -------
         ndarray, shape (n,)
         """
-        distance = _kendall(_check_rankings(rankings, self.items), self.center)
+        # imported where a loop runs: numba is slow to load
+        from privrank.kernels import rankings as kernels
+
+        ranks = _check_rankings(rankings, self.items)
+        distance = kernels.kendall_to_center(ranks, self.center)
         with np.errstate(invalid="ignore"):
             exponent = np.where(distance == 0, 0.0, -self.theta * distance)
         return np.asarray(exponent - kendall.log_partition(len(self.items), self.theta))

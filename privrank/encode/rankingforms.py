@@ -9,7 +9,7 @@ columns and rules, never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -307,20 +307,4 @@ def _pivoted(
         )
     ranks = np.full(shape, np.nan)
     ranks[row, item] = rank
-    return ranks
-
-
-def ranks_of(groups: Iterable[Sequence[int]], m: int) -> FloatArray | None:
-    """Return the ranks of m items, 1 plus the number of items before and NaN where one is left out.
-
-    Given the places of the items in their list, best first, in groups of those that share a rank.
-    None if one is not in the list or comes twice.
-    """
-    ranks, rank = np.full(m, np.nan), 1
-    for group in groups:
-        for place in group:
-            if not 0 <= place < m or not np.isnan(ranks[place]):
-                return None
-            ranks[place] = rank
-        rank += len(group)
     return ranks

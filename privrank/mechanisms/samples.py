@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -62,37 +61,29 @@ def release_sample(
     BudgetExceeded, ValueError
         Before any row is read.
     """
-    drawn = partial(_drawn, encoded, query, plan, null, effect, rng)
+
+    def drawn() -> Drawn:
+        sample, data, values = encoded.sample, tabulated(one_row_each(encoded, rng)), {}
+        if sample.completed:
+            data = completed(data, null, rng)
+        if effect is not None:
+            values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
+        order = draw_permutation(len(sample.items), rng)
+        if isinstance(query, Statistic):
+            if query.impossible is not None and IMPOSSIBLE in plan.parts:
+                values[IMPOSSIBLE] = np.array([query.impossible(data)])
+            value = np.array([query.value(data, order)])
+            values[STATISTIC] = draw(plan.parts[STATISTIC], value, rng)
+            if BOUNDARY in plan.parts:
+                lot = draw_uniforms(1, 1, rng)[0, 0] - 0.5
+                values[BOUNDARY] = np.array([round(lot / plan.parts[BOUNDARY].step)])
+        else:
+            if query.dealt:
+                data = data[draw_orders(1, len(data), rng)[0]]
+            values[DECISION] = np.array([draw_bit(query.probability(data, order), rng)])
+        return Drawn(values, order)
+
     return released(plan, encoded.sample, drawn, budget=budget, rng=rng)
-
-
-def _drawn(
-    encoded: EncodedSample,
-    query: Statistic | RandomBit,
-    plan: Plan,
-    null: NullModel,
-    effect: Effect | None,
-    rng: np.random.Generator | None,
-) -> Drawn:
-    """Draw the noisy statistic, or the bit, and what is released beside it."""
-    sample, data, values = encoded.sample, tabulated(one_row_each(encoded, rng)), {}
-    if sample.completed:
-        data = completed(data, null, rng)
-    if isinstance(query, Statistic) and query.impossible is not None and IMPOSSIBLE in plan.parts:
-        values[IMPOSSIBLE] = np.array([query.impossible(data)])
-    if effect is not None:
-        values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
-    order = draw_permutation(len(sample.items), rng)
-    if isinstance(query, Statistic):
-        values[STATISTIC] = draw(plan.parts[STATISTIC], np.array([query.value(data, order)]), rng)
-        if BOUNDARY in plan.parts:
-            lot = draw_uniforms(1, 1, rng)[0, 0] - 0.5
-            values[BOUNDARY] = np.array([round(lot / plan.parts[BOUNDARY].step)])
-    else:
-        if query.dealt:
-            data = data[draw_orders(1, len(data), rng)[0]]
-        values[DECISION] = np.array([draw_bit(query.probability(data, order), rng)])
-    return Drawn(values, order)
 
 
 def one_row_each(encoded: EncodedSample, rng: np.random.Generator | None) -> EncodedSample:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from privrank import btl, topk
-from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.inversion import pvalues
-from privrank.hypotheses.simulation import all_of
 from privrank.plans.choice import Choice
 from privrank.plans.comparisons import Method, Request, plan_fit, plan_selection
-from privrank.power.base import Estimate, Point
+from privrank.power.base import Point
 from privrank.power.surveys import ComparisonPower
 from privrank.release.plan import Plan
 from privrank.release.survey import Design
@@ -34,7 +30,7 @@ MOST_GAP = 4.0
 
 @dataclass(frozen=True, kw_only=True)
 class BTLPower(ComparisonPower):
-    """Plan a Bradley-Terry fit: how surely a difference is detected, and its standard error.
+    """Plan a Bradley-Terry fit: how surely a difference is detected.
 
     Parameters
     ----------
@@ -68,8 +64,8 @@ class BTLPower(ComparisonPower):
     An effect is a ``contrast``, the difference of the two worths on the scale of the logit: that of
     an item that is preferred with probability p is log(p / (1 - p)). `power` is the share of fits
     whose score test rejects a difference of 0, so that their interval leaves it out.
-    `standard_error` is the median of what fits print. `docs/validation/power_models.md` compares
-    both with fits of simulated surveys.
+    So the contrast that is found with power 1/2 is the half width of intervals.
+    `docs/validation/power_models.md` compares plans with fits of simulated surveys.
 
     Examples
     --------
@@ -108,56 +104,17 @@ class BTLPower(ComparisonPower):
         dependence = self.dependence
         return plan_fit(Request(design, epsilon, delta, self.method, dependence=dependence))
 
-    def _inferred(self, at: Point, plan: Plan | None, number: int) -> Inference | None:
-        """Return what a simulated fit infers; None where it is refused."""
-        release = self._released(at, plan, self._worths(at.effect), number)
-        return None if release is None else btl.infer(release)._inference()
-
     def _found(self, at: Point, plan: Plan | None, number: int) -> float:
         """Return whether a simulated fit detects the difference of the first two items."""
-        inference = self._inferred(at, plan, number)
-        return float(inference is not None and pvalues(inference, self._first_two)[0] <= at.alpha)
-
-    def _printed(self, at: Point, plan: Plan | None, number: int) -> float:
-        """Return the standard error of that difference, as a simulated fit prints it.
-
-        Infinite where it is refused, or the release does not identify it.
-        """
-        inference, contrast = self._inferred(at, plan, number), self._first_two
-        if inference is None or not inference.equations.identifies(contrast).all():
-            return math.inf
-        return math.sqrt((contrast @ inference.errors.total @ contrast.T).item())
-
-    @property
-    def _first_two(self) -> FloatArray:
-        """The contrast of the first two items, shape (1, items)."""
-        return np.array([[1.0, -1.0] + [0.0] * (len(self._names) - 2)])
+        worths = self._worths(at.effect)
+        release = self._released(at, plan, worths, number)
+        if release is None:
+            return 0.0
+        contrast = np.array([[1.0, -1.0] + [0.0] * (len(worths) - 2)])
+        return float(pvalues(btl.infer(release)._inference(), contrast)[0] <= at.alpha)
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         return 0.5, 1e-3, MOST_CONTRAST
-
-    def standard_error(
-        self, nobs: int, epsilon: float, contrast: float = 0.0, *, delta: float = 0.0
-    ) -> Estimate:
-        """Return the median of the standard errors of the difference that fits will print.
-
-        Infinite where half of them and more would be refused, as comparisons do not connect all
-        items.
-
-        Parameters
-        ----------
-        nobs, epsilon, contrast, delta
-            As for `power`.
-
-        Returns
-        -------
-        Estimate
-        """
-        effect = self._stated(contrast, {})
-        at = self._given(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=0.05)
-        one = partial(self._printed, at, self._planned(at))
-        errors = all_of(one, self.replicates, self.n_jobs, "fits")
-        return Estimate(*median_of(errors))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,17 +200,3 @@ class TopKPower(ComparisonPower):
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         return 0.3, 1e-3, MOST_GAP
-
-
-def median_of(values: Sequence[float]) -> tuple[float, float]:
-    """Return the median, infinite where half of the values are, and its standard error.
-
-    By Maritz and Jarrett, whose weights of values far from the median are next to nothing: these
-    count as twice the median.
-    """
-    from scipy.stats.mstats import mjci
-
-    median = float(np.quantile(values, 0.5, method="higher"))
-    if math.isinf(median):
-        return median, median
-    return median, float(mjci(np.minimum(values, 2.0 * median), [0.5])[0])

@@ -26,7 +26,7 @@ from privrank.results.hypotheses import ContrastTests, t_test, wald_test
 from privrank.results.pairs import pair_table, predictors_of, probability_name, quasi_table
 from privrank.results.tables import Table
 from privrank.results.worthtable import fit_table
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, own
 from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
 
@@ -97,7 +97,7 @@ class BTLResult(Result):
 
     @once
     def _display(self) -> FloatArray:
-        return self._equations().within(display(self.release.design))
+        return own(self._equations().within(display(self.release.design)), np.float64)
 
     def _named(self, values: Any, name: str) -> pd.Series[Any]:
         """Return numbers by shown coefficient, missing where these are not identified."""
