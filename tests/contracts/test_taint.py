@@ -22,7 +22,6 @@ import chain
 KERNELS = {
     "fixedpoint.stationary_direction",
     "hashing.distinct_numbers",
-    "hashing.siphash",
     "rankings.discordance_counts",
     "rankings.insertion_codes",
     "rankings.insertion_ranks",
@@ -32,7 +31,6 @@ KERNELS = {
     "rankings.packed_pairs",
     "rankings.pair_counts",
     "rankings.places_of",
-    "sparse.sum_of_products",
     "subsets.last_terms",
     "subsets.split_costs",
     "subsets.subset_values",
