@@ -32,11 +32,11 @@ from privrank.hypotheses.nulls import (
     Sampler,
     Value,
     fingerprint,
-    noisy_quantile,
     null_draws,
     null_of,
 )
 from privrank.hypotheses.statistic import Statistic
+from privrank.privacy.noise import noisy_quantile
 from privrank.util.arrays import IntArray, own, signs_of_orders
 
 Alternative = Literal["larger", "smaller", "two-sided"]

@@ -78,7 +78,6 @@ import numpy as np
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
-from privrank.hypotheses.nulls import noisy_quantile
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
@@ -102,7 +101,7 @@ from privrank.plans.closeness import (
 )
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
-from privrank.privacy.noise import DiscreteLaplace, draw_cells
+from privrank.privacy.noise import DiscreteLaplace, draw_cells, noisy_quantile
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release

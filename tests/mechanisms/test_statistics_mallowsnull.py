@@ -9,12 +9,12 @@ import pytest
 
 from privrank import Mallows
 from privrank.distributions import kendall
-from privrank.hypotheses.nulls import FULL, noisy_quantile, null_draws, public_generator
+from privrank.hypotheses.nulls import FULL, null_draws, public_generator
 from privrank.mechanisms import mallows as mallowsnull
 from privrank.mechanisms.categories import _quantiles
 from privrank.mechanisms.mallows import clipped_distance, clipped_kernel
 from privrank.mechanisms.mallows import omnibus_mallows as omnibus_at
-from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.noise import DiscreteLaplace, noisy_quantile
 
 
 def centred(m, seed):
