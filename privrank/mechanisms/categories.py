@@ -36,7 +36,7 @@ from privrank.hypotheses.nulls import (
     null_of,
 )
 from privrank.hypotheses.statistic import Statistic
-from privrank.privacy.noise import noisy_quantile
+from privrank.mechanisms.permutation import noisy_quantile
 from privrank.util.arrays import IntArray, own, signs_of_orders
 
 Alternative = Literal["larger", "smaller", "two-sided"]

@@ -87,6 +87,7 @@ from privrank.mechanisms.permutation import (
     gram_blocks,
     gram_of,
     kernel_distance,
+    noisy_quantile,
     permuted_statistics,
     total_variation,
 )
@@ -101,7 +102,7 @@ from privrank.plans.closeness import (
 )
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
-from privrank.privacy.noise import DiscreteLaplace, draw_cells, noisy_quantile
+from privrank.privacy.noise import DiscreteLaplace, draw_cells
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release

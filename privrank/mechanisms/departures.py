@@ -46,9 +46,15 @@ from functools import lru_cache, partial
 import numpy as np
 
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
-from privrank.mechanisms.permutation import FLOOR, Gram, TableArray, gram_of, kernel_products
+from privrank.mechanisms.permutation import (
+    FLOOR,
+    Gram,
+    TableArray,
+    gram_of,
+    kernel_products,
+    noisy_quantile,
+)
 from privrank.plans.closeness import DIAMETER, MOST_TABULATED, RankKernel
-from privrank.privacy.noise import noisy_quantile
 from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, own
 
 _CELLS = 2**19

@@ -29,8 +29,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.solvers import bracket
+from privrank.util.arrays import IntArray
 
 Bits = Callable[[int], bytes]
 """Returns so many random bytes."""
@@ -438,46 +437,3 @@ def draw_below(total: int, rng: np.random.Generator | None) -> int:
         # a run of values that would pass 2^(32 words) is incomplete, and drawn again
         if bits < limit:
             return bits % total
-
-
-def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int = 1) -> float:
-    """Return the number that a statistic exceeds with a given probability, noise included.
-
-    Parameters
-    ----------
-    draws : ndarray of float64, shape (b,)
-        Draws of the statistic under a public reference distribution, before noise.
-    level : float
-        The probability, in (0, 1).
-    scale : float
-        Scale of the Laplace noise that will be added; 0 for none.
-    copies : {1, 2}
-        How many such variables are added.
-
-    Returns
-    -------
-    float
-        The q with mean_b P(T_b + L >= q) = level, L the sum of them; without noise the least draw
-        that a share of at most `level` of the draws exceeds.
-
-    Notes
-    -----
-    Where noise dominates, q is the mean of the draws plus what depends on the noise alone, so that
-    statistics with different spreads enter an omnibus on equal terms; where it does not, q is a
-    quantile of the draws.
-    """
-    draws = np.asarray(draws, dtype=np.float64)
-    if scale == 0:
-        return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
-    reach = copies * scale * (2.0 - math.log(min(level, 1.0 - level)))
-    low, high = float(draws.min()) - reach, float(draws.max()) + reach
-
-    def exceeded(q: float) -> bool:
-        steps = (q - draws) / scale
-        # the tail of one variable, or of the sum of two
-        tail = 0.5 * np.exp(-np.abs(steps))
-        if copies == 2:
-            tail *= 1.0 + 0.5 * np.abs(steps)
-        return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
-
-    return bracket(exceeded, low, high, 60)[1]
