@@ -32,15 +32,7 @@ from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import (
-    GAIN,
-    GROUP_ANSWERS,
-    NET,
-    ORDER_EFFECT,
-    PAIR_COUNTS,
-    WINS,
-    WORTHS,
-)
+from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, Design, PairCounts, parts_of
@@ -383,8 +375,8 @@ def pair_counts(release: Release) -> dict[str, Any]:
 
     Its `pairs`, and where they are released `surplus`, `count_variance` and `member`.
     """
-    if PAIR_COUNTS in release.parts:
-        part = release.parts[PAIR_COUNTS]
+    if names.PAIR_COUNTS in release.parts:
+        part = release.parts[names.PAIR_COUNTS]
         return _unbiased(release.design, part.values.astype(np.float64), part.noise_variance)
     if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
@@ -404,7 +396,7 @@ def _counts(release: Release) -> dict[str, Any]:
     cells = covariates.cells
     answers, counts["group_variance"] = np.ones(cells), 0.0
     if cells > 1:
-        part = release.parts[GROUP_ANSWERS]
+        part = release.parts[names.GROUP_ANSWERS]
         answers = np.maximum(part.step * part.values, LEAST_GROUP)
         counts["group_variance"] = part.noise_variance
     # edges cell by cell, with the share of the cell in the comparisons of each pair
@@ -436,12 +428,12 @@ def score_equations(release: Release) -> ScoreEquations:
     this is its variance. E(r^2) is 1 without ties; else it has an unbiased estimate in the share of
     a pair's reports that are no ties.
     """
-    if WINS in release.parts:
+    if names.WINS in release.parts:
         return _of_wins(release)
     counts = _counts(release)
-    if NET in release.parts:
+    if names.NET in release.parts:
         return _of_net(release, counts)
-    part, gamma, pairs = release.parts[WORTHS], release.plan.number("gamma"), counts["pairs"]
+    part, gamma, pairs = release.parts[names.WORTHS], release.plan.number("gamma"), counts["pairs"]
     theta = np.asarray(part.step * part.values, dtype=np.float64)
     function = ScoreFunction(release.link, likelihood=loss_bounds(release.link).answers_curve)
     linear = linear_predictor(release.design, pairs)
@@ -472,7 +464,7 @@ def _equations(
 
 def _of_wins(release: Release) -> ScoreEquations:
     """Read the wins of both items of each pair: of the pairs met, or noisy and of all."""
-    design, part = release.design, release.parts[WINS]
+    design, part = release.design, release.parts[names.WINS]
     wins = part.step * part.values.reshape(2, -1)
     half = 0.5 * (wins[0] - wins[1])
     if design.pairs is None:
@@ -484,8 +476,8 @@ def _of_wins(release: Release) -> ScoreEquations:
         noise = {"edge_distribution": part.distribution, "edge_step": part.step}
         return _equations(release, counts, score, **noise)
     linear, counts = linear_predictor(design, design.pairs), {"pairs": design.pairs}
-    if GAIN in release.plan.settings:
-        gain = release.plan.number(GAIN)
+    if names.GAIN in release.plan.settings:
+        gain = release.plan.number(names.GAIN)
         response = 0.25 * (wins.sum(axis=0) / gain**2 - design.pairs.count)
         return _equations(release, counts, linear.scores(half / gain), response=response)
     exact = design.covariates is None and release.link == LOGIT
@@ -498,7 +490,7 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
 
     Worths alone are the model with an intercept, whose one row has weight 1.
     """
-    covariates, part, pairs = release.design.covariates, release.parts[NET], counts["pairs"]
+    covariates, part, pairs = release.design.covariates, release.parts[names.NET], counts["pairs"]
     m = len(release.design.items)
     score = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
     random, order = pairs.origin == "equal", {}
@@ -508,7 +500,7 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
         random = random or (covariates.cells > 1 and pairs.origin != "observed")
     score = np.asarray(score.ravel())
     if covariates is not None and covariates.ordered:
-        named = release.parts[ORDER_EFFECT]
+        named = release.parts[names.ORDER_EFFECT]
         order = {"order_distribution": named.laplace, "order_step": 0.5 * named.step}
         score = np.append(score, order["order_step"] * named.values[0])
     return _equations(

@@ -29,15 +29,7 @@ from privrank.consensus.orders import pair_matrix, pair_table
 from privrank.hypotheses.tails import BordaDistribution
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import (
-    CONCERNED,
-    COVARIANCE,
-    ORDER,
-    PAIR_COUNTS,
-    PAIRS,
-    SCORES,
-    TOTALS,
-)
+from privrank.release import names
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray
 
@@ -298,14 +290,14 @@ Statements = NoisyVotes | RandomReports
 def statements_of(release: Release) -> Statements | None:
     """Return what a release says about pairs and scores; None if it holds an order alone."""
     parts, n, m = release.parts, release.sample.nobs, len(release.sample.items)
-    if release.local and ORDER in parts:
+    if release.local and names.ORDER in parts:
         return _reports_of(release)
-    if PAIRS not in parts and TOTALS not in parts:
+    if names.PAIRS not in parts and names.TOTALS not in parts:
         return None
-    part = parts[PAIRS] if PAIRS in parts else parts[TOTALS]
+    part = parts[names.PAIRS] if names.PAIRS in parts else parts[names.TOTALS]
     noise, values = part.distribution, np.asarray(part.values * (part.step / n), dtype=np.float64)
     assert isinstance(noise, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
-    if PAIRS not in parts:
+    if names.PAIRS not in parts:
         return NoisyVotes(noise, part.step, n, m - values, None)
     fractions = pair_matrix(values)
     return NoisyVotes(noise, part.step, n, fractions.sum(axis=1) - 0.5, fractions)
@@ -315,14 +307,16 @@ def _reports_of(release: Release) -> RandomReports:
     """Return what reports say of scores and, where they are about pairs, of these."""
     parts, m = release.parts, len(release.sample.items)
     pairs = None
-    if PAIRS in parts:
-        net, counts = (parts[name].values * parts[name].step for name in (PAIRS, PAIR_COUNTS))
+    if names.PAIRS in parts:
+        net, counts = (
+            parts[name].values * parts[name].step for name in (names.PAIRS, names.PAIR_COUNTS)
+        )
         gain, square = (release.plan.number(name) for name in ("gain", "square"))
         pairs = PairVotes.of(net, counts, gain, square)
-    if SCORES not in parts:  # of an adaptive protocol, which leaves most pairs unasked
+    if names.SCORES not in parts:  # of an adaptive protocol, which leaves most pairs unasked
         return RandomReports(np.full(m, np.nan), np.full((m, m), np.nan), np.zeros((m, m)), pairs)
     scores, covariance, concerned = (
         np.asarray(parts[name].values * parts[name].step, dtype=np.float64)
-        for name in (SCORES, COVARIANCE, CONCERNED)
+        for name in (names.SCORES, names.COVARIANCE, names.CONCERNED)
     )
     return RandomReports(scores, covariance.reshape(m, m), concerned.reshape(m, m), pairs)

@@ -30,16 +30,7 @@ from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
 from privrank.local.tally import Tally, Values, check_tally, fixed_point, public_order, release_of
-from privrank.release.names import (
-    CONCERNED,
-    COVARIANCE,
-    GAIN,
-    ORDER,
-    PAIR_COUNTS,
-    PAIRS,
-    SCORES,
-    WINS,
-)
+from privrank.release import names
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts, check_connected
 from privrank.util.arrays import FloatArray, IntArray, blocks
@@ -87,11 +78,11 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         best = consensus_of(rule, estimates.filled, estimates.pairs.largest_variance, tie_break)
         order, gaps = best.order, {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
     values = {
-        SCORES: fixed_point(estimates.scores),
-        COVARIANCE: fixed_point(estimates.covariance),
-        CONCERNED: (estimates.concerned.ravel(), 1.0),
+        names.SCORES: fixed_point(estimates.scores),
+        names.COVARIANCE: fixed_point(estimates.covariance),
+        names.CONCERNED: (estimates.concerned.ravel(), 1.0),
         **estimates.values,
-        ORDER: (order, 1.0),
+        names.ORDER: (order, 1.0),
     }
     square = 1.0 if estimates.pairs is None else estimates.pairs.square
     return release_of(
@@ -133,10 +124,10 @@ def release_wins(tally: Tally, by: str) -> Release:
     met = first_wins + second_wins + ties > 0
     return release_of(
         tally,
-        {WINS: (np.concatenate((first_wins[met], second_wins[met])), 1.0)},
+        {names.WINS: (np.concatenate((first_wins[met], second_wins[met])), 1.0)},
         by=by,
         method="randomised response",
-        settings={GAIN: protocol.gain},
+        settings={names.GAIN: protocol.gain},
         survey=Design(
             protocol.items, tally.n, "respondent", 1, True, protocol.options > 2, "public", pairs
         ),
@@ -176,7 +167,7 @@ def _asked(tally: Tally, protocol: Asking) -> _Found:
     _met(counts, protocol)
     pairs = PairVotes.of(net, counts, protocol.gain)
     scores, covariance, filled = _borda(votes, pairs)
-    values = {PAIRS: (net, 1.0), PAIR_COUNTS: (counts, 1.0)}
+    values = {names.PAIRS: (net, 1.0), names.PAIR_COUNTS: (counts, 1.0)}
     return _Found(scores, covariance, votes.concerned(), pairs, filled, values)
 
 
@@ -331,7 +322,7 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     np.fill_diagonal(filled, 0.0)
     covariance /= (2.0 * SCALE * protocol.gain) ** 2
     concerned = np.full((m, m), tally.n, dtype=np.int64)
-    values = {PAIRS: (net, 1.0 / SCALE), PAIR_COUNTS: (counts, 1.0)}
+    values = {names.PAIRS: (net, 1.0 / SCALE), names.PAIR_COUNTS: (counts, 1.0)}
     return _Found(filled.sum(axis=1), covariance, concerned, table, filled, values)
 
 

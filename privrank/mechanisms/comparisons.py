@@ -33,17 +33,8 @@ from privrank.mechanisms.tallies import (
 )
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
+from privrank.release import names
 from privrank.release.kept import kept
-from privrank.release.names import (
-    CEILING,
-    DEPENDENCE,
-    LARGEST,
-    MOMENTS,
-    NET,
-    RESIDUAL,
-    WINS,
-    WORTHS,
-)
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, check_connected
@@ -98,7 +89,9 @@ def release_comparisons(
     if exact and (budget is None or math.isinf(budget.epsilon)):
         # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
         encoded = bounded(encoded, rng)
-        design = _observed(encoded, always=MOMENTS[0] in plan.parts or plan.mechanism == WINS)
+        design = _observed(
+            encoded, always=names.MOMENTS[0] in plan.parts or plan.mechanism == names.WINS
+        )
 
     def drawn() -> Drawn:
         return _drawn(bounded(encoded, rng), plan, link, solver, reader, rng)
@@ -117,24 +110,24 @@ def _drawn(
     """Draw every part of a plan but that of dependence, which is measured by the others."""
     items, exact = len(encoded.design.items), math.isinf(plan.epsilon)
     values: dict[str, IntArray] = {}
-    if WORTHS in plan.parts:
-        values[WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
-    for name in sorted(plan.parts.keys() - {WORTHS, DEPENDENCE, *MOMENTS}):
-        if name == WINS and exact:
+    if names.WORTHS in plan.parts:
+        values[names.WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
+    for name in sorted(plan.parts.keys() - {names.WORTHS, names.DEPENDENCE, *names.MOMENTS}):
+        if name == names.WINS and exact:
             values[name] = wins_met(encoded).ravel()
             continue
         counts = statistic(encoded, name)
         # every group of respondents has noise of its own
-        groups = counts.reshape(-1, items) if name == NET else [counts]
+        groups = counts.reshape(-1, items) if name == names.NET else [counts]
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
-    if MOMENTS[0] in plan.parts:
+    if names.MOMENTS[0] in plan.parts:
         values |= second_moments(encoded)
 
     def then(first: Release) -> Release:
         with kept(first_stage(first), reader):
             return _with_dependence(encoded, first, rng)
 
-    later = then if DEPENDENCE in plan.parts else None
+    later = then if names.DEPENDENCE in plan.parts else None
     return Drawn(values, draw_permutation(items, rng), then=later)
 
 
@@ -148,9 +141,9 @@ def first_stage(release: Release) -> Release:
     **Privacy.** The parts are private at their own shares of epsilon, whose sum is the plan's less
     that of the second stage; of zero-concentrated privacy that one had a^2 / 2 at its share a.
     """
-    plan, spent = release.plan, release.plan.parts[DEPENDENCE].epsilon
-    parts = {name: part for name, part in plan.parts.items() if name != DEPENDENCE}
-    settings = {name: value for name, value in plan.settings.items() if name != DEPENDENCE}
+    plan, spent = release.plan, release.plan.parts[names.DEPENDENCE].epsilon
+    parts = {name: part for name, part in plan.parts.items() if name != names.DEPENDENCE}
+    settings = {name: value for name, value in plan.settings.items() if name != names.DEPENDENCE}
     first = replace(plan, parts=parts, settings=settings)
     if math.isfinite(spent):
         rho = None if plan.rho is None else plan.rho - 0.5 * spent**2
@@ -171,8 +164,8 @@ def _with_dependence(
     :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so that both stages compose.
     """
-    part, findings = release.plan.parts[DEPENDENCE], dict(release.found)
-    pairs, varied = release.plan.settings[DEPENDENCE] == "pairs", release.design.varied
+    part, findings = release.plan.parts[names.DEPENDENCE], dict(release.found)
+    pairs, varied = release.plan.settings[names.DEPENDENCE] == "pairs", release.design.varied
     if pairs and not varied:
         exact = pair_moments(encoded)
     else:
@@ -183,14 +176,14 @@ def _with_dependence(
         expected = round_expected(release.design, answers)
     if pairs and varied:
         exact = pair_moments(encoded, expected)
-        findings[RESIDUAL] = expected.farthest / expected.steps
+        findings[names.RESIDUAL] = expected.farthest / expected.steps
     elif not pairs:
         directions = contrast_directions(equations, release, b, response(equations, fitted))
         contrasts = round_directions(release.design, directions, expected)
         exact = np.array([largest_design_effect(encoded, contrasts, expected)])
-        findings[LARGEST] = float(directions.others * contrasts.most)
-        findings[CEILING] = float(directions.others * contrasts.ceiling)
-    values = {**release.values, DEPENDENCE: draw(part, exact, rng)}
+        findings[names.LARGEST] = float(directions.others * contrasts.most)
+        findings[names.CEILING] = float(directions.others * contrasts.ceiling)
+    values = {**release.values, names.DEPENDENCE: draw(part, exact, rng)}
     return replace(release, values=values, found=findings)
 
 

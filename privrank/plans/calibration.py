@@ -19,16 +19,7 @@ from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds, UnitSensitivity, objective_loss
-from privrank.release.names import (
-    DEPENDENCE,
-    GROUP_ANSWERS,
-    MOMENTS,
-    NET,
-    ORDER_EFFECT,
-    PAIR_COUNTS,
-    WINS,
-    WORTHS,
-)
+from privrank.release import names
 from privrank.release.plan import QUIET, PartPlan, Perturbation, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design
@@ -80,11 +71,11 @@ def perturbation(
     is small beside the noise is refused, and one so small that rounding errors move worths far.
     """
     bounds = loss_bounds(link)
-    spent = epsilons[WORTHS] + epsilons[OUTPUT]
+    spent = epsilons[names.WORTHS] + epsilons[OUTPUT]
     if math.isinf(spent):
         return Perturbation(gamma, 0.0, 0.0, 0.0, PartPlan(QUIET, 0, spent, OUTPUT_STEP))
     m = len(design.items)
-    scale = objective_scale(design.sensitivity, gamma, epsilons[WORTHS], bounds)
+    scale = objective_scale(design.sensitivity, gamma, epsilons[names.WORTHS], bounds)
     if math.isinf(scale):
         raise ValueError(
             f"penalty {gamma:g} is too small for objective perturbation at this epsilon: use "
@@ -117,7 +108,7 @@ def check_perturbation(release: Release) -> None:
         return
     assert isinstance(part.noise, DiscreteLaplace)
     output = part.sensitivity / part.noise.scale
-    shares = {WORTHS: part.epsilon - output, OUTPUT: output}
+    shares = {names.WORTHS: part.epsilon - output, OUTPUT: output}
     reference = perturbation(release.design, objective.gamma, shares, release.link)
     numbers, again = (
         (solution.scale, solution.cell, solution.tolerance, solution.part.sensitivity)
@@ -163,14 +154,14 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     """
     if math.isinf(epsilon) and design.kind == "private":
         design = replace(design, pairs=None)  # this run takes the counts that were met
-    main = WORTHS if choice.mechanism == "objective perturbation" else choice.mechanism
+    main = names.WORTHS if choice.mechanism == "objective perturbation" else choice.mechanism
     whole = epsilon if choice.noise == "gaussian" else pure_epsilon(epsilon, delta)
     epsilons = split(whole, dict(choice.shares), main)
     rho = sum(0.5 * share**2 for name, share in epsilons.items() if name != main)
     parts: dict[str, PartPlan] = {}
     settings: dict[str, Setting] = {}
     spent = 0.5 * epsilons[main] ** 2
-    for name in sorted(epsilons.keys() - {WORTHS, OUTPUT}):
+    for name in sorted(epsilons.keys() - {names.WORTHS, OUTPUT}):
         noise = _noise(design, name, choice, epsilons[name], delta)
         step = _step(design, name, exact=math.isinf(epsilon)) / noise.fineness
         parts[name] = PartPlan(
@@ -179,17 +170,17 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
         if name == main and noise.rho is not None:
             spent = noise.rho
     _check_range(design, parts)
-    if main == WORTHS:
+    if main == names.WORTHS:
         objective = perturbation(design, choice.gamma, epsilons, choice.link)
-        parts[WORTHS], settings = objective.part, objective.settings
+        parts[names.WORTHS], settings = objective.part, objective.settings
     if choice.form == "cluster" and math.isinf(epsilon):
-        parts |= {name: PartPlan(QUIET, 0, math.inf) for name in MOMENTS}
-    if DEPENDENCE in parts:
-        settings[DEPENDENCE] = choice.form
+        parts |= {name: PartPlan(QUIET, 0, math.inf) for name in names.MOMENTS}
+    if names.DEPENDENCE in parts:
+        settings[names.DEPENDENCE] = choice.form
         if choice.form == "worst":
-            parts[DEPENDENCE] = replace(parts[DEPENDENCE], step=1.0 / STEPS)
+            parts[names.DEPENDENCE] = replace(parts[names.DEPENDENCE], step=1.0 / STEPS)
         elif design.varied:
-            parts[DEPENDENCE] = replace(parts[DEPENDENCE], step=1.0 / FINE)
+            parts[names.DEPENDENCE] = replace(parts[names.DEPENDENCE], step=1.0 / FINE)
     name = choice.mechanism
     return Plan(by, name, name, epsilon, delta, parts, settings, rho + spent)
 
@@ -208,23 +199,23 @@ def _noise(
     :func:`plan_comparisons` says.
     """
     sensitivity, distribution = design.sensitivity, choice.noise
-    if name == NET and design.covariates is not None and design.covariates.bounds:
+    if name == names.NET and design.covariates is not None and design.covariates.bounds:
         # who has which numbers is public then, and with it the largest sum of weights
         steps = sensitivity.net_l1 * int(np.abs(design.covariates.basis).sum(axis=1).max())
         return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
-    if name == NET:
+    if name == names.NET:
         return net_noise(sensitivity, distribution, epsilon, delta)
-    if name == WINS:
+    if name == names.WINS:
         return cell_noise(sensitivity, distribution, epsilon, delta, ties=design.ties)
-    if name == PAIR_COUNTS:
+    if name == names.PAIR_COUNTS:
         return count_noise(sensitivity, epsilon)
     moments = sensitivity.second_moments_l1
     if design.varied:
         moments = FINE * sensitivity.convex_moments_l1 + sensitivity.pairs
     moved = {
-        DEPENDENCE: STEPS if choice.form == "worst" else moments,
-        GROUP_ANSWERS: sensitivity.group_answers_l1,
-        ORDER_EFFECT: sensitivity.named_first_l1,
+        names.DEPENDENCE: STEPS if choice.form == "worst" else moments,
+        names.GROUP_ANSWERS: sensitivity.group_answers_l1,
+        names.ORDER_EFFECT: sensitivity.named_first_l1,
     }[name]
     return NetNoise("laplace", DiscreteLaplace.calibrate(moved, epsilon), 1, moved)
 
@@ -244,6 +235,6 @@ def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
 
 def _step(design: Design, name: str, *, exact: bool) -> float:
     """Return the lattice step of a part; the non-private run counts wins in halves."""
-    if name == NET and design.covariates is not None:
+    if name == names.NET and design.covariates is not None:
         return design.covariates.step
-    return 0.5 if name == WINS and (design.ties or exact) else 1.0
+    return 0.5 if name == names.WINS and (design.ties or exact) else 1.0

@@ -24,24 +24,7 @@ from privrank.privacy.gaussian import gaussian_delta
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
-from privrank.release.names import (
-    CONCERNED,
-    COVARIANCE,
-    DECISION,
-    DEPENDENCE,
-    DETAILS,
-    NET,
-    ORDER,
-    PAIR_COUNTS,
-    PAIRS,
-    PVALUE,
-    QUERIES,
-    SCORE,
-    SCORES,
-    TOTALS,
-    WINS,
-    WORTHS,
-)
+from privrank.release import names
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Covariates, Design, Sample
 from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
@@ -55,7 +38,7 @@ _LARGEST_WHOLE = 2**53
 """Up to which whole numbers are those of other software's JSON, too."""
 
 _FALLBACK = "fallback"
-_OWN_RANDOMNESS = (PVALUE, DECISION)
+_OWN_RANDOMNESS = (names.PVALUE, names.DECISION)
 """Parts that are random by themselves and get no noise besides."""
 
 _DISTRIBUTIONS: dict[type, Any] = {
@@ -138,7 +121,7 @@ def verify(
             part = plan.parts[name]
             _check_part(name, part, plan, survey, source)
             _check_values(name, part, drawn, survey, source)
-        if source == "respondents" and ORDER in values:
+        if source == "respondents" and names.ORDER in values:
             _check_reports(plan, survey, values)
         _require(sorted(tie_break) == list(range(len(survey.items))), "an order of all items")
         numbers = [value for value in findings.values() if not math.isnan(value)]
@@ -243,9 +226,12 @@ def _check_guarantee(plan: Plan, source: str) -> None:
     if source in ("none", "respondents"):
         return
     # groups share the epsilon of their totals, and an order of queries that of the queries
-    spent = {DETAILS if name.startswith(DETAILS) else name: p for name, p in plan.parts.items()}
-    if ORDER in spent and not {PAIRS, TOTALS} & spent.keys():
-        spent = {ORDER: spent[ORDER]}
+    spent = {
+        names.DETAILS if name.startswith(names.DETAILS) else name: p
+        for name, p in plan.parts.items()
+    }
+    if names.ORDER in spent and not {names.PAIRS, names.TOTALS} & spent.keys():
+        spent = {names.ORDER: spent[names.ORDER]}
     total = math.fsum(part.epsilon for part in spent.values())
     most = pure_epsilon(plan.epsilon, plan.delta)
     _require(
@@ -263,12 +249,12 @@ def _check_part(
     _require(is_number(epsilon) and epsilon >= 0, "an epsilon of every part")
     _require(source != "respondents" or epsilon == 0, "noise of the respondents alone")
     if noise is None:
-        _require(epsilon == 0 or name == ORDER, "noise in every part that spends")
+        _require(epsilon == 0 or name == names.ORDER, "noise in every part that spends")
         _require(part.sensitivity == 0, "a sensitivity where there is noise")
         if "rate" in plan.settings:
             _check_rate(part, plan, len(survey.items))
         return
-    if name.startswith(DETAILS):
+    if name.startswith(names.DETAILS):
         body = isinstance(noise, PermutohedronNoise)
         own_step = 1.0 / part.sensitivity if body else 1.0
         _require(_close(part.step, own_step), "totals in their steps")
@@ -278,10 +264,10 @@ def _check_part(
         _require(name not in _OWN_RANDOMNESS or part.sensitivity == 1, "one step of a decision")
         return
     _require(not silent and epsilon > 0, "noise in every part of a private release")
-    if name in (PAIRS, SCORE):
+    if name in (names.PAIRS, names.SCORE):
         _require(_close(part.step * plan.number("steps"), 1.0), "pairs on their lattice")
-    if name == DEPENDENCE:
-        form = plan.settings[DEPENDENCE]
+    if name == names.DEPENDENCE:
+        form = plan.settings[names.DEPENDENCE]
         _require(form in ("worst", "pairs"), "a known form of dependence")
     _require(getattr(noise, "items", len(survey.items)) == len(survey.items), "noise of all items")
     if isinstance(survey, Design):
@@ -292,16 +278,16 @@ def _check_part(
         return
     spent = _loss_per_step(noise) * _steps_of_a_unit(name, part, plan, len(survey.items))
     # the worths of a perturbed objective have noise of their own besides, at the rest of epsilon
-    fits = 0 < spent < epsilon if name == WORTHS else _close(spent, epsilon)
+    fits = 0 < spent < epsilon if name == names.WORTHS else _close(spent, epsilon)
     _require(fits, "noise of the scale that sensitivity and epsilon ask for")
 
 
 def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
     """Return how far one unit moves a part, as its noise counts it."""
-    if name == QUERIES:
+    if name == names.QUERIES:
         return part.sensitivity * int(plan.number("cap"))
     # pair counts with noise in l1: a ranking may move all of them
-    every = name == _FALLBACK or (name == PAIRS and isinstance(part.noise, DiscreteLaplace))
+    every = name == _FALLBACK or (name == names.PAIRS and isinstance(part.noise, DiscreteLaplace))
     return part.sensitivity * (m * (m - 1) // 2 if every else 1)
 
 
@@ -312,11 +298,11 @@ def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, delt
     """
     unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(noise), "")
     numeric = design.covariates is not None and design.covariates.bounds
-    if name == NET and not numeric:
+    if name == names.NET and not numeric:
         again: Any = net_noise(unit, distribution, part.epsilon, delta)
-    elif name == WINS:
+    elif name == names.WINS:
         again = cell_noise(unit, distribution, part.epsilon, delta, ties=design.ties)
-    elif name == PAIR_COUNTS:
+    elif name == names.PAIR_COUNTS:
         again = count_noise(unit, part.epsilon)
     else:
         return True
@@ -361,17 +347,23 @@ def _check_values(
 ) -> None:
     """Check that values are on the lattice of their part, and as many as it has."""
     m = len(survey.items)
-    sizes = {WINS: m * (m - 1), PAIRS: m * (m - 1) // 2, TOTALS: m, PVALUE: 1, DECISION: 1}
+    sizes = {
+        names.WINS: m * (m - 1),
+        names.PAIRS: m * (m - 1) // 2,
+        names.TOTALS: m,
+        names.PVALUE: 1,
+        names.DECISION: 1,
+    }
     if source in ("none", "respondents") and isinstance(survey, Design) and survey.pairs:
-        sizes[WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
+        sizes[names.WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
     _require(values.size == sizes.get(name, values.size) > 0, "as many values as its parts have")
     dimension = getattr(part.noise, "dimension", values.size)
     _require(dimension == values.size, "noise of as many values")
-    if name == ORDER:
+    if name == names.ORDER:
         _require(sorted(values.tolist()) == list(range(m)), "an order of all items")
     if name in _OWN_RANDOMNESS:
         _require(0 <= values.min() and values.max() * part.step <= 1.0, "p-values from 0 to 1")
-    if name == NET:
+    if name == names.NET:
         _require(values.size % m == 0, "net wins of all items")
         centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
         sums = values.reshape(-1, m).sum(axis=1)
@@ -381,16 +373,19 @@ def _check_values(
 def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Values]) -> None:
     """Check the numbers and moments of reports of the local model."""
     m = len(survey.items)
-    if SCORES in values:  # which adaptive protocols do not have
-        about, sizes = values[CONCERNED], [values[k].size for k in (SCORES, COVARIANCE, CONCERNED)]
+    if names.SCORES in values:  # which adaptive protocols do not have
+        about, sizes = (
+            values[names.CONCERNED],
+            [values[k].size for k in (names.SCORES, names.COVARIANCE, names.CONCERNED)],
+        )
         _require(sizes == [m, m * m, m * m], "scores of all items with their covariance")
-        _require((values[COVARIANCE][:: m + 1] >= 0).all(), "variances that are not negative")
+        _require((values[names.COVARIANCE][:: m + 1] >= 0).all(), "variances that are not negative")
         inside = (about >= 0) & (about <= survey.nobs)
         _require(inside.all(), "reports about items, of all reports")
     _require(_finite(plan.settings["gain"]) and plan.number("gain") > 0, "a gain")
     square = plan.settings["square"]
     _require(_finite(square) and 0 < float(square) <= 1, "votes of a mean square up to 1")
-    if PAIRS in values:
-        counts, net = values[PAIR_COUNTS], values[PAIRS] * plan.parts[PAIRS].step
+    if names.PAIRS in values:
+        counts, net = values[names.PAIR_COUNTS], values[names.PAIRS] * plan.parts[names.PAIRS].step
         _require(counts.size == net.size and (counts >= 0).all(), "numbers of reports by pair")
         _require((np.abs(net) <= counts * (1.0 + _ROOM)).all(), "no more votes than reports")
