@@ -320,24 +320,23 @@ def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
 def tally(
     view: Frame, by: Sequence[str], numeric: str | None, counts: str | None = None
 ) -> tuple[dict[str, Key], IntArray]:
-    """Return the distinct combinations of the columns `by` and how often each occurs.
+    """Return the combinations of the columns `by` and how often each occurs.
 
     Given a frame, returns the groups' value of each column (null and NaN kept as missing) and the
     group sizes. A row counts once, or as often as its column `counts` says. A lazy frame is grouped
-    by its own engine first, so that only groups leave it. The column `numeric` is compared as
-    float64, whatever the engine calls it.
+    by its own engine, so that only groups leave it; a combination may be there twice, with null
+    here and NaN there, or with two counts. The column `numeric` is compared as float64, whatever
+    the engine calls it.
     """
     columns = dict.fromkeys(by if counts is None else [*by, counts])
     view = view.select(*columns)
-    size: IntArray | None = None
     if isinstance(view, nw.LazyFrame):
-        frame = _computed(view.group_by(*columns).agg(nw.len().alias(_ROWS)))
-        size = np.asarray(frame.get_column(_ROWS).to_numpy(), dtype=np.int64)
-    else:
-        frame = view
-    keys, size = keys_of(frame, by, numeric, counts, size)
+        groups = _computed(view.group_by(*columns).agg(nw.len().alias(_ROWS)))
+        rows = np.asarray(groups.get_column(_ROWS).to_numpy(), dtype=np.int64)
+        return keys_of(groups, by, numeric, counts, rows)
+    keys, size = keys_of(view, by, numeric, counts)
     # a combination is one number, whose digits are the codes of its columns
-    combined, span = np.zeros(len(frame), dtype=np.int64), 1
+    combined, span = np.zeros(len(view), dtype=np.int64), 1
     for key in keys.values():
         # one more than the distinct values: missing is a value of its own
         width = len(key.values) + 1
@@ -347,10 +346,10 @@ def tally(
             combined, span = places.astype(np.int64), len(met)
         combined = combined * width + (key.codes + 1)
         span *= width
-    groups, place = distinct_codes(combined, span)
+    distinct, place = distinct_codes(combined, span)
     totals = np.bincount(place, size).astype(np.int64)
     # any row of a group has the group's values
-    row = np.empty(len(groups), dtype=np.int64)
+    row = np.empty(len(distinct), dtype=np.int64)
     row[place] = np.arange(len(place))
     return {name: Key(key.codes[row], key.values) for name, key in keys.items()}, totals
 
