@@ -232,19 +232,23 @@ class PrivateRankAggregation:
         check_choice("method", method, AggregationMethod)
         check_choice("releases", releases, Releases)
         check_choice("target", target, Target)
+        rule = f"0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}"
+        share = check_number(
+            "score_share", score_share, rule, lambda s: s == 0 or LEAST_SHARE <= s <= LARGEST_SHARE
+        )
         plan = plan_aggregation(
             self._encoded.sample,
             epsilon,
             delta,
             method,
-            _check_share(score_share),
+            share,
             releases=releases,
             partial=self._encoded.partial,
             declared=_declared(self._encoded),
         )
         published = method in PUBLISHED and math.isfinite(epsilon)
-        mechanism = agkm22.release if published else release_aggregation
-        release = mechanism(self._encoded, plan, budget=budget, rng=rng)
+        find = agkm22.order_in if published else None
+        release = release_aggregation(self._encoded, plan, budget=budget, rng=rng, find=find)
         with kept(release, "PrivateRankAggregation.from_release(error.release)"):
             _caution(release)
             return self.from_release(release, alpha=alpha, target=target)
@@ -330,11 +334,3 @@ def _declared(encoded: EncodedSample) -> dict[str, Setting]:
     """Return what was declared of shared ranks and of missing items, for the record."""
     declared: dict[str, Setting] = {"ties": True} if encoded.ties else {}
     return declared if encoded.missing is None else {**declared, f"missing {encoded.missing}": True}
-
-
-def _check_share(share: object) -> float:
-    """Return the share of the Kemeny score."""
-    rule = f"0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}"
-    return check_number(
-        "score_share", share, rule, lambda s: s == 0 or LEAST_SHARE <= s <= LARGEST_SHARE
-    )

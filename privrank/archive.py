@@ -54,7 +54,8 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     record = read_archive(text, _WRITER)
     settings = record.get("settings", {})
     if members := record.get("results"):
-        return _pooled(members, settings, link)
+        pooled: list[Any] = [from_json(json.dumps(member), link=link) for member in members]
+        return pooling.pool(pooled, **settings)
     chosen = archived_link(record.get("release"), link)
     try:
         release = Release.from_record(record["release"], chosen)
@@ -93,9 +94,3 @@ def _same(value: Any, other: Any) -> bool:
     if is_number(value) and is_number(other):
         return math.isclose(value, other, rel_tol=1e-5, abs_tol=1e-8)
     return bool(type(value) is type(other) and value == other)
-
-
-def _pooled(members: Any, settings: Any, link: Link | None) -> PooledResult:
-    """Rebuild a pooled result from the archives of what was pooled."""
-    results: list[Any] = [from_json(json.dumps(member), link=link) for member in members]
-    return pooling.pool(results, **settings)

@@ -14,7 +14,7 @@ from privrank.closeness import ClosenessTest
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.groups import against_answers
 from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
-from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
+from privrank.hypotheses.nullmodel import NullModel, is_uniform
 from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.mechanisms import categories, mallows
@@ -43,7 +43,7 @@ from privrank.util.checks import (
 )
 
 OfStatistics = Literal["auto", "tv", "omnibus", "borda", "kernel", "distance"]
-OfPapers = Literal["paninski", "goldreich", "sigmoid", "binary"]
+OfPapers = Literal["paninski", "sigmoid", "binary"]
 IdentityMethod = Literal[OfStatistics, OfPapers]
 
 _H1 = {
@@ -276,8 +276,7 @@ class IdentityTest:
         method : str, default "auto"
             Choices: ``"auto"`` or ``"omnibus"``, small deviations of many categories, large ones of
             few and observations that H0 rules out together. ``"tv"``, the total variation distance,
-            with a confidence interval. ``"goldreich"``, the reduction to
-            uniformity, which loses most of the power. For a uniform null ``"paninski"``, for many
+            with a confidence interval. For a uniform null ``"paninski"``, for many
             categories and few choices. For two categories ``"binary"``, also ``"auto"`` there, of
             exact level by a public random number at the boundary, most powerful if one-sided. For
             both ``"sigmoid"``, one bit without a stated level. Uniform rankings: as
@@ -343,11 +342,9 @@ class IdentityTest:
         effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "IdentityTest", method, settings)
-        how = {"null": null.tabulated() if self._encoded.missing == "half" else null}
-        if method == "goldreich":
-            how["reduction"] = partial(asz18.random_reduction, null.probabilities)
+        completing = null.tabulated() if self._encoded.missing == "half" else null
         release = release_sample(
-            self._encoded, query, plan, **how, effect=effect, budget=budget, rng=rng
+            self._encoded, query, plan, null=completing, effect=effect, budget=budget, rng=rng
         )
         with kept(release, "IdentityTest.from_release(error.release, null)"):
             record = null.to_record()
@@ -447,11 +444,6 @@ def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:
 def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) -> Statistic:
     """Return a statistic of counts by category, or by ranking."""
     p, rankings = null.probabilities, sample.kind == "rankings"
-    if method == "goldreich":
-        # every choice is mapped at random into so many cells that H0 makes them all alike; the
-        # distance of the cells is none of the categories
-        reduced = categories.total_variation(n, uniform(asz18.CELLS * len(p)))
-        return replace(reduced, distance=False)
     if method == "omnibus" or (method == "auto" and len(p) > 2):
         return categories.omnibus_of(n, p, xi, rankings=rankings)
     return replace(categories.total_variation(n, p), name="total variation distance from the null")
@@ -467,9 +459,9 @@ def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
             return ("auto", "borda", "omnibus") if few else ("auto", "borda")
         return ("auto", "omnibus", "tv")
     if len(sample.items) == 2:
-        return ("auto", "tv", "omnibus", "goldreich", "binary", "sigmoid")
+        return ("auto", "tv", "omnibus", "binary", "sigmoid")
     flat = ("paninski", "sigmoid") if is_uniform(null.probabilities) else ()
-    return ("auto", "tv", "omnibus", "goldreich", *flat)
+    return ("auto", "tv", "omnibus", *flat)
 
 
 def infer(

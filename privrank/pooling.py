@@ -8,9 +8,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from privrank.consensus.statements import RandomReports
 from privrank.release.release import Release
 from privrank.release.survey import Design, record_of
 from privrank.results.aggregation import AggregationResult
@@ -20,9 +17,6 @@ from privrank.results.topk import TopKResult
 from privrank.util.checks import PrivrankWarning, check_alpha, check_choice, check_items
 
 Poolable = BTLResult | AggregationResult
-
-_LEAST_REPORTS = 200
-"""Reports that show their variance well enough for a weight: with 100, 95 % intervals cover .94."""
 
 
 def pool(
@@ -46,8 +40,8 @@ def pool(
     ----------
     results : sequence of results
         Two or more private fits of :class:`privrank.PrivateBTL`, or two or more of
-        :class:`privrank.PrivateRankAggregation`, of the same items. Central and local results may
-        be mixed if surveys are different.
+        :class:`privrank.PrivateRankAggregation`, of the same items. Worths may be mixed with those
+        of the local model if surveys are different; of a consensus tallies are added instead.
     survey : {"same", "different"}
         Whether all results are of the same respondents. A release does not show it, and the errors
         depend on it. With ``"same"`` releases are weighted by the inverse of their noise variance
@@ -75,7 +69,7 @@ def pool(
     Raises
     ------
     TypeError, ValueError
-        If there are fewer than two results, they are not of one kind, items, link or target, one
+        If there are fewer than two results, they are not of one kind, items or link, one
         of them is there twice or is not private, or facts of one survey differ.
 
     Notes
@@ -122,7 +116,7 @@ def pool(
     if isinstance(results[0], BTLResult):
         _check_worths(results, survey)
     else:
-        _check_votes(results, survey)
+        _check_votes(results)
     if survey == "same":
         _check_one_survey([result.release for result in results])
     else:
@@ -192,27 +186,23 @@ def _check_worths(results: Sequence[Any], survey: Survey) -> None:
             )
 
 
-def _check_votes(results: Sequence[Any], survey: Survey) -> None:
-    """Refuse consensus rankings of other numbers, and few reports, whose variance is no weight."""
-    for result in results:
-        stated = result._scores()
-        if isinstance(stated, RandomReports) and np.diag(stated.concerned).min() < _LEAST_REPORTS:
-            raise ValueError(
-                f"results of reports must have at least {_LEAST_REPORTS} about each item to be "
-                f"pooled, as the variance that they show is their weight: leave smaller ones out."
-            )
-    targets = [result.target for result in results]
-    _check_equal(targets, "have one target: fit all with target='population'")
+def _check_votes(results: Sequence[Any]) -> None:
+    """Refuse consensus rankings of other numbers, and those of reports, whose tallies add up."""
+    if any(result.release.local for result in results):
+        raise ValueError(
+            "results must not be consensus rankings of reports: add the tallies of their sites, "
+            "tally1 + tally2, and read the consensus of all reports."
+        )
+    if any(result.target == "sample" for result in results):
+        raise ValueError(
+            "results must be about a population, and target='sample' is about the respondents of "
+            "each: fit with target='population'."
+        )
     settings = [result.release.plan.settings for result in results]
     readings = [
         {name for name in setting if name.startswith(("ties", "missing"))} for setting in settings
     ]
     _check_equal(readings, "read ties and missing items alike: fit with one missing=")
-    if survey == "different" and results[0].target == "sample":
-        raise ValueError(
-            "results of different surveys must be about a population, and target='sample' is "
-            "about the respondents of each: fit with target='population'."
-        )
 
 
 def _check_one_survey(releases: Sequence[Release]) -> None:

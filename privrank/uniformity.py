@@ -51,20 +51,20 @@ UniformityMethod = Literal[OfRankings, OfBits, OfChoices]
 Asked = Statistic | RandomBit
 Build = Callable[[int, int, float], Statistic]
 
+
+def _borda(without_noise: bool) -> Callable[[int, int], Statistic]:
+    # the plain norm is Friedman's test
+    return ranknorms.plain_norm if without_noise else ranknorms.borda_norm
+
+
 _RANKINGS: dict[str, Build] = {
     "auto": ranknorms.of_rankings,
-    "borda": lambda n, m, xi: ranknorms.borda_norm(n, m),
+    "borda": lambda n, m, xi: _borda(math.isinf(xi))(n, m),
     "laplace": lambda n, m, xi: bfz21.pair_squares(n, m),
     "two-sample": lambda n, m, xi: bfz21.two_rankings(m),
     "mallows": lambda n, m, xi: bfz21.central_distance(n, m),
     "omnibus": ranknorms.of_orders,
 }
-_WITHOUT_NOISE: dict[str, Build] = {
-    **_RANKINGS,
-    "borda": lambda n, m, xi: ranknorms.plain_norm(n, m),
-}
-"""Without noise the plain norm is Friedman's test."""
-
 _CHOICES: dict[str, Build] = {
     "auto": ranknorms.of_choices,
     "omnibus": lambda n, k, xi: omnibus_of(n, uniform(k), xi),
@@ -370,7 +370,7 @@ def statistic_or_bit(
         return bfz21.Ramp(n, m, float(constants["level"]), float(constants["bias"])).bit()
     if method == "bucket":
         return bfz21.Buckets(n, m, float(constants["level"]), int(constants["buckets"])).bit()
-    return _statistics(sample, math.isinf(xi))[method](n, m, xi)
+    return (_CHOICES if sample.kind == "choices" else _RANKINGS)[method](n, m, xi)
 
 
 def null_of(sample: Sample) -> NullModel:
@@ -415,12 +415,6 @@ def infer(
         query=query,
         null_model=null_of(sample),
     )
-
-
-def _statistics(sample: Sample, nonprivate: bool) -> dict[str, Build]:
-    if sample.kind == "choices":
-        return _CHOICES
-    return _WITHOUT_NOISE if nonprivate else _RANKINGS
 
 
 def _known(sample: Sample) -> tuple[str, ...]:

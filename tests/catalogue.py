@@ -292,14 +292,14 @@ def identities():
     def by(*methods, **more):
         return [{"method": method, **FEW_DRAWS, **more} for method in methods]
 
-    shares = by("auto", "tv", "omnibus", "goldreich")
+    shares = by("auto", "tv", "omnibus")
     null = by("auto", "omnibus", "kernel", "distance")
     uniform, fair = {"null": "uniform"}, {"null": [0.6, 0.4]}
     sides = [*by("binary"), *by("sigmoid", tolerance=0.2)]
     sides += [*by("binary", alternative="larger"), *by("binary", alternative="smaller")]
     ask = [*by("paninski"), *by("sigmoid", tolerance=0.2)]
     gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
-    beside = by("omnibus", "goldreich", effect_epsilon=0.5)
+    beside = by("omnibus", effect_epsilon=0.5)
     listing = {"items": ITEMS, "null": orders}
     noisy = {"null_nobs": 40, "null_noise": 1.0}
     before, two = {"null_nobs": 40}, [{"method": "auto"}, {"method": "tv", "effect_epsilon": 0.5}]

@@ -173,7 +173,7 @@ def noisy_orders(rng, counts, m: int, n: int, steps: int) -> dict:
             out[epsilon, f"{noise} totals, Borda"] = by_score(-noisy.astype(float), tie)
         for method in ("kwiksort", *(["exponential"] if m <= FEW else [])):
             plan = planned(m, n, steps, method, epsilon, 0.0)
-            out[epsilon, method] = agkm22._order(plan, counts, n * steps, tie, rng)[0][ORDER]
+            out[epsilon, method] = agkm22.order_in(plan, counts, n * steps, tie, rng)[0][ORDER]
     return out
 
 

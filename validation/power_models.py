@@ -1,16 +1,15 @@
 """Do plans of models predict what fits give?
 
 Every cell plans a survey, simulates it so many times, fits it, and compares: the share of fits that
-separate two items, or the top k, beside the power that was predicted; the median standard error
-beside the predicted one; the mean excess of consensus orders, and the mean width of rank intervals,
-beside theirs. `sd` is the difference over the standard errors of both, and `error sd` that of the
-medians. Effects are those that the plans were looked at with while they were built, and held-out
-ones: spread worths, strong preferences, many items, an epsilon of .3 to .5, a few hundred answers,
-second moments of pairs, noise that is nearly all of the error, pairs with one or two comparisons,
-ties that random responses make up. Answers are independent there, and those of `power_answers` are
-comparisons that people with an order of all items in mind make: that of their worths and Gumbel
-errors, of which pairs have the probabilities of Bradley and Terry. Plans take more replicates here
-than by default, so that the table tells their errors from those of their simulation.
+separate two items, or the top k, beside the power that was predicted; the mean excess of consensus
+orders, and the mean width of rank intervals, beside theirs. `sd` is the difference over the
+standard errors of both. Effects are those that the plans were looked at with while they were built,
+and held-out ones: spread worths, strong preferences, many items, an epsilon of .3 to .5, a few
+hundred answers, second moments of pairs, noise that is nearly all of the error, pairs with one or
+two comparisons, ties that random responses make up. Answers are comparisons that people with an
+order of all items in mind make: that of their worths and Gumbel errors, of which pairs have the
+probabilities of Bradley and Terry. Plans take more replicates here than by default, so that the
+table tells their errors from those of their simulation.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from study import asked, table
 
 import privrank as pr
 from privrank.bradley_terry.inversion import pvalues
-from privrank.power.comparisons import median_of
 
 COMMAND = "python validation/power_models.py"
 INF = math.inf
@@ -57,8 +55,7 @@ class Cell:
     def planner(self) -> Any:
         kinds = {"contrast": pr.power.BTLPower, "top": pr.power.TopKPower}
         kinds |= dict.fromkeys(("excess", "width"), pr.power.AggregationPower)
-        answers = {"answers": "independent"} if self.what in ("contrast", "top") else {}
-        return kinds[self.what](**{**answers, **self.plan}, replicates=REPLICATES, n_jobs=2)
+        return kinds[self.what](**self.plan, replicates=REPLICATES, n_jobs=2)
 
 
 PUBLIC, PRIVATE = {"max_rows": 15, "design": "public"}, {"max_rows": 15}
@@ -110,7 +107,6 @@ CELLS = (
     Cell("excess", {"items": 10, "method": "borda"}, 500, 0.5, 0.8),
     Cell("excess", {"items": 6, "mode": "local"}, 3000, 1.0, 0.8, share=0.5),
     Cell("excess", {"items": 8}, 5000, 0.1, 0.9, True),
-    Cell("excess", {"items": 4, "target": "sample"}, 60, 0.5, 0.7, True, share=2),
     Cell("width", {"items": 6, "loss": "width"}, 300, 0.5, 0.8),
     Cell("width", {"items": 6, "loss": "width"}, 1500, INF, 0.9),
     Cell("width", {"items": 6, "loss": "width", "mode": "local"}, 4000, 2.0, 0.8, share=0.5),
@@ -118,33 +114,15 @@ CELLS = (
 )
 
 
-ANSWERS = tuple(
-    Cell(what, {**plan, "answers": answers}, nobs, 1.0, effect)
-    for what, plan, nobs, effect in (
-        ("contrast", {"items": 6, **PUBLIC}, 180, 0.4),
-        ("contrast", {"items": 6, **PRIVATE}, 300, 0.4),
-        ("contrast", {"items": 6, "max_rows": 5}, 600, 0.4),
-        ("top", {"items": 6, "k": 2, **PUBLIC}, 300, 0.35),
-    )
-    for answers in ("independent", "usual", "rankings")
-)
-"""Plans for dependent answers, all beside fits of answers by rankings."""
-
-
-def comparisons(
-    rng: np.random.Generator, worths: np.ndarray, nobs: int, rows: int, *, ordered: bool = False
-) -> pd.DataFrame:
-    """Return comparisons of random pairs, so many of each respondent, or by an order of theirs."""
+def comparisons(rng: np.random.Generator, worths: np.ndarray, nobs: int, rows: int) -> pd.DataFrame:
+    """Return comparisons of random pairs, so many of each respondent, by an order of theirs."""
     m = len(worths)
     first, second = np.triu_indices(m, 1)
     drawn = rng.random((nobs, len(first))).argsort(axis=1)[:, :rows].ravel()
-    ahead = 1.0 / (1.0 + np.exp(worths[second] - worths[first]))
     names = np.array([str(number) for number in range(m)])
-    won = rng.random(len(drawn)) < ahead[drawn]
-    if ordered:
-        felt = np.repeat(worths + rng.gumbel(size=(nobs, m)), rows, axis=0)
-        each = np.arange(len(drawn))
-        won = felt[each, first[drawn]] > felt[each, second[drawn]]
+    felt = np.repeat(worths + rng.gumbel(size=(nobs, m)), rows, axis=0)
+    each = np.arange(len(drawn))
+    won = felt[each, first[drawn]] > felt[each, second[drawn]]
     return pd.DataFrame(
         {
             "item1": names[first[drawn]],
@@ -155,21 +133,21 @@ def comparisons(
     )
 
 
-def run(rng: np.random.Generator, cell: Cell) -> tuple[float, float]:
-    """Simulate and fit one survey; return what the plan predicts the mean of, and an error."""
+def run(rng: np.random.Generator, cell: Cell) -> float:
+    """Simulate and fit one survey; return what the plan predicts the mean of."""
     plan = cell.planner
     if cell.what in ("excess", "width"):
-        return consensus(rng, cell), math.nan
+        return consensus(rng, cell)
     worths = plan._worths(cell.effect)
     names = [str(number) for number in range(len(worths))]
     rows = cell.plan.get("max_rows", 1)
-    frame = comparisons(rng, worths, cell.nobs, rows, ordered="answers" in cell.plan)
+    frame = comparisons(rng, worths, cell.nobs, rows)
     if cell.plan.get("mode") == "local":
         ties = cell.plan.get("ties", False)
         protocol = pr.local.Comparisons(names, epsilon=cell.epsilon, ties=ties)
         tally = reports(rng, frame, protocol)
         if cell.what == "top":
-            return separated(pr.PrivateTopK.from_reports(tally, cell.plan["k"]), cell), math.nan
+            return separated(pr.PrivateTopK.from_reports(tally, cell.plan["k"]), cell)
         result = pr.PrivateBTL.from_reports(tally)
     else:
         facts = {"items": names, "max_rows": rows, "design": cell.plan.get("design", "private")}
@@ -177,20 +155,18 @@ def run(rng: np.random.Generator, cell: Cell) -> tuple[float, float]:
         options = {"rng": rng, "dependence": cell.plan.get("dependence", "auto")}
         if cell.what == "top":
             model = pr.PrivateTopK(frame, cell.plan["k"], **facts)
-            return separated(model.fit(cell.epsilon, **options), cell), math.nan
+            return separated(model.fit(cell.epsilon, **options), cell)
         try:
             result = pr.PrivateBTL(frame, **facts).fit(cell.epsilon, **options)
         except ValueError as error:
             if "connect" not in str(error):
                 raise
-            return 0.0, INF
+            return 0.0
+    if math.isinf(cell.epsilon):
+        return float(result.pairwise()["pvalue"].iloc[0] <= 0.05)
     contrast = np.zeros((1, len(worths)))
     contrast[0, :2] = 1.0, -1.0
-    covariance = result.cov_params().to_numpy()
-    error = math.sqrt((contrast @ covariance @ contrast.T).item())
-    if math.isinf(cell.epsilon):
-        return float(result.pairwise()["pvalue"].iloc[0] <= 0.05), error
-    return float(pvalues(result._inference(), contrast)[0] <= 0.05), error
+    return float(pvalues(result._inference(), contrast)[0] <= 0.05)
 
 
 def reports(rng: np.random.Generator, frame: pd.DataFrame, protocol: Any) -> Any:
@@ -231,18 +207,10 @@ def consensus(rng: np.random.Generator, cell: Cell) -> float:
     if cell.what == "width":
         limits = result.rank_conf_int()
         return float((limits["upper"] - limits["lower"]).mean())
-    sample = cell.plan.get("target") == "sample"
-    if sample:
-        ahead = (ranks[:, :, None] < ranks[:, None, :]).mean(axis=0)
-    else:
-        ahead = np.array(
-            [[0.5 if i == j else model.pair_probability(i, j) for j in names] for i in names]
-        )
-    order = [int(name) for name in result.order]
-    best = list(range(m))
-    if sample:
-        plain = pr.PrivateRankAggregation(pd.DataFrame(ranks, columns=names)).fit(INF)
-        best = [int(name) for name in plain.order]
+    ahead = np.array(
+        [[0.5 if i == j else model.pair_probability(i, j) for j in names] for i in names]
+    )
+    order, best = [int(name) for name in result.order], list(range(m))
     return (against(order, ahead) - against(best, ahead)) / (m * (m - 1) / 2)
 
 
@@ -251,17 +219,16 @@ def against(order: list[int], ahead: np.ndarray) -> float:
     return float(np.triu(ahead[np.ix_(order, order)].T, 1).sum())
 
 
-def row(cell: Cell, found: list[tuple[float, float]]) -> dict[str, Any]:
+def row(cell: Cell, found: list[float]) -> dict[str, Any]:
     """Compare what was predicted with what was found."""
-    values, errors = np.array(found).T
-    plan = cell.planner
+    values, plan = np.array(found), cell.planner
     predicted = plan.power(cell.nobs, cell.epsilon, cell.effect)
     mean, n = values.mean(), len(values)
     spread = values.std(ddof=1) / math.sqrt(n)
     if cell.what in ("contrast", "top"):
         spread = math.sqrt(predicted * (1.0 - predicted) / n)
     both = math.hypot(spread, predicted.error)
-    out = {
+    return {
         "plan": str(cell).split(", n=")[0],
         "nobs": cell.nobs,
         "epsilon": f"{cell.epsilon:g}",
@@ -271,26 +238,14 @@ def row(cell: Cell, found: list[tuple[float, float]]) -> dict[str, Any]:
         "found": f"{mean:.4g}",
         "std err": f"{both:.2g}",
         "sd": f"{(mean - predicted) / max(both, 1e-12):.1f}",
-        "predicted error": "",
-        "median error": "",
-        "error sd": "",
     }
-    if cell.what == "contrast":
-        error = plan.standard_error(cell.nobs, cell.epsilon, cell.effect)
-        median, own = median_of(errors)
-        out["predicted error"] = f"{float(error):.3g}"
-        out["median error"] = f"{median:.3g}"
-        out["error sd"] = f"{(median - error) / math.hypot(own, error.error):.1f}"
-    return out
 
 
 def verdict(rows: list[dict[str, Any]]) -> str:
     """Say how far plans and fits are apart, by how many comparisons there are."""
     named = [
-        (abs(float(row[name])), f"{row['plan']} at n = {row['nobs']}, epsilon {row['epsilon']}")
+        (abs(float(row["sd"])), f"{row['plan']} at n = {row['nobs']}, epsilon {row['epsilon']}")
         for row in rows
-        for name in ("sd", "error sd")
-        if row[name]
     ]
     ranked = sorted(named, reverse=True)
     beyond = sum(size > 2.0 for size, _ in ranked)
@@ -313,9 +268,6 @@ def main() -> None:
     wanted = asked(__doc__.splitlines()[0], 1000)
     title = "Plans of Bradley-Terry fits, selections and consensus orders beside simulated fits"
     table("power_models", title, COMMAND, CELLS, run, row, wanted, 8100, verdict)
-    title = "Plans for dependent answers beside fits of answers by rankings"
-    command = f"{COMMAND} --only answers= --replicates {wanted.replicates}"
-    table("power_answers", title, command, ANSWERS, run, row, wanted, 8300)
 
 
 if __name__ == "__main__":

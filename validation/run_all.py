@@ -49,7 +49,6 @@ STUDIES = (
     "aggregation_orders",
     "local",
     "local_few",
-    "local_pairs",
     "local_intervals",
     "local_yll",
     "localtests",

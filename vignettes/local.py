@@ -52,7 +52,7 @@ print(reports.head(3))
 first, second = reports.iloc[:2500], reports.iloc[2400:].astype({"answer": object})
 second.iloc[-1, 2] = "none"
 tally = protocol.tally(first) + protocol.tally(second.sample(frac=1.0, random_state=1))
-print(tally.summary())
+print(tally)
 
 # %% [markdown]
 # ## The curator's report

@@ -17,10 +17,10 @@ changes = ["more staff", "higher pay", "fixed shifts", "longer leave", "training
 # %% [markdown]
 # ## What is to be told apart
 #
-# Everybody compares all pairs of changes. Two of them are to be told apart if the one is preferred by six out of ten, in four of five such surveys. Their `contrast`, the difference of their worths, is the logit of that. A plan holds what is fixed, and finds what is left out. Who has an order of all five in mind answers by it, which makes the variance of a difference twice that of independent answers: `answers="rankings"`. What a plan finds says the design effect that it was found for.
+# Everybody compares all pairs of changes. Two of them are to be told apart if the one is preferred by six out of ten, in four of five such surveys. Their `contrast`, the difference of their worths, is the logit of that. A plan holds what is fixed, and finds what is left out. Plans are for people who have an order of all five in mind and answer by it, which makes the variance of a difference twice that of independent answers.
 
 # %%
-facts = {"items": changes, "max_rows": 10, "design": "public", "answers": "rankings"}
+facts = {"items": changes, "max_rows": 10, "design": "public"}
 plan = pr.power.BTLPower(**facts, replicates=200)
 needed = plan.solve_power(epsilon=1.0, contrast=np.log(0.6 / 0.4), power=0.8)
 print(needed)

@@ -37,7 +37,7 @@ budget = pr.Budget(epsilon=2.0, unit="respondent")
 test = pr.UniformityTest(ranks, respondent="respondent")
 result = test.fit(epsilon=0.5, budget=budget, rng=rng)
 print(result.summary())
-figure = result.plot_null()  # A statistic far beyond what uniform rankings give
+figure = result.plot()  # A statistic far beyond what uniform rankings give
 
 # %% [markdown]
 # The hypothesis is rejected: students do not rank at random. The simulated data sets behind the null distribution come from one public sequence, so that whoever has the released statistic finds the same p-value.

@@ -15,16 +15,19 @@ from scipy.special import ndtr, ndtri
 from privrank.bradley_terry.dependence import cluster_moments, floored_moments, released_effect
 from privrank.bradley_terry.errors import NoisyErrors, from_normal, to_normal
 from privrank.bradley_terry.estimate import Covariance
-from privrank.bradley_terry.inference import Inference, by_scores, edge_noise, public_noise
+from privrank.bradley_terry.inference import (
+    FEW_DRAWS,
+    MOST_DRAWN_ITEMS,
+    Inference,
+    by_scores,
+    noise_by_place,
+)
 from privrank.bradley_terry.inversion import intervals, pvalues
-from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
+from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root
-
-MOST_DRAWN_ITEMS = 200
-"""Beyond this, tests of equal worths use fewer draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +82,10 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     variance = _between(covariance)
     first, second = np.triu_indices(len(covariance), 1)
     wanted = np.log(variance[first, second])
-    edges = np.arange(len(first))
 
     def residuals(q: FloatArray) -> FloatArray:
         # a sum that is not positive is no variance: far off, and steeply so
         return np.asarray(np.log(np.maximum(q[first] + q[second], 1e-300)) - wanted)
-
-    def slope(q: FloatArray) -> FloatArray:
-        table = np.zeros((len(edges), len(q)))
-        inverse = 1.0 / np.maximum(q[first] + q[second], 1e-300)
-        table[edges, first] = table[edges, second] = inverse
-        return table
 
     # v_ij = q_i + q_j holds exactly for these if it holds for any q
     m = len(covariance)
@@ -98,7 +94,7 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     start = np.maximum(start, 0.05 * variance[first, second].min())
     ends = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     q = attempt(
-        lambda: np.asarray(least_squares(residuals, start, slope, x_scale=start, **ends).x),
+        lambda: np.asarray(least_squares(residuals, start, "3-point", x_scale=start, **ends).x),
         lambda: np.full(m, np.nan),
     )
     ratio = np.ones_like(covariance)
@@ -119,6 +115,8 @@ def own_and_between(covariance: FloatArray) -> FloatArray:
 
 def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     """Return the largest design effect of shown coefficients and of differences of two of them."""
+    if np.array_equal(errors.sampling, errors.independent):
+        return 1.0
     sampling, independent = (
         own_and_between(shown @ part @ shown.T) for part in (errors.sampling, errors.independent)
     )
@@ -165,7 +163,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         return wald(inference, equations.within(table), "homogeneity")
     m, zero = equations.items, np.zeros(equations.items)
     df = m - 1
-    draws = 9_999 if m <= MOST_DRAWN_ITEMS else 1_999
+    draws = 9_999 if m <= MOST_DRAWN_ITEMS else FEW_DRAWS
     linear, function = equations.linear, equations.function
     independent = linear.information(equations.spread(linear.predict(zero)))
     if MOMENTS[0] in release.parts:
@@ -181,10 +179,8 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     added = added + linear.information(equations.edge_variance(zero))
     weights = linear.inverse(scores + added)
     # noise of the scores by its distribution, without its mean, which no contrast sees
-    generator = public_generator("homogeneity", m, release.design.nobs)
-    noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
-    noise = noise + edge_noise(equations, zero, draws, generator)
-    noise = noise @ linear.identity
+    noise = noise_by_place(equations, zero, draws)
+    noise = noise - noise.mean(axis=1, keepdims=True)
     nulls = [scores]
     if LARGEST in release.found:
         # the direction of two halves of the items, as long as D allows for a pair across them

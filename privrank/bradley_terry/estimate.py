@@ -171,18 +171,15 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     moved = response(equations, fitted)
     scores = score_covariance(equations, release, b)
     added = equations.response_covariance
-    independent = independent_scores(equations, release, b) - added
     noise = equations.noise_covariance(b) + equations.group_noise(b) + added
     if equations.output_variance > 0:
         hessian = equations.information(fitted.first) + times(fitted.ridge, identity)
         noise = noise + equations.output_variance * (hessian @ hessian)
-    return Covariance(
-        np.asarray(moved @ (scores - added) @ moved.T),
-        np.asarray(moved @ noise @ moved.T),
-        moved,
-        scores,
-        np.asarray(moved @ independent @ moved.T),
-    )
+    sampling = independent = np.asarray(moved @ (scores - added) @ moved.T)
+    if equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
+        plain = independent_scores(equations, release, b) - added
+        independent = np.asarray(moved @ plain @ moved.T)
+    return Covariance(sampling, np.asarray(moved @ noise @ moved.T), moved, scores, independent)
 
 
 def score_covariance(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:

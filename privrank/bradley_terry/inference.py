@@ -39,6 +39,9 @@ from privrank.util.solvers import spectrum, square_root, zero
 MOST_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
 
+MOST_DRAWN_ITEMS, FEW_DRAWS = 200, 1_999
+"""Of more items than these tests of all worths are simulated by so few draws."""
+
 _MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 20_000_000
 """Simulated errors of covariates, fewer where each takes many random numbers."""
 
@@ -107,7 +110,8 @@ class Inference:
         Normal sampling error plus the privacy noise by its exact distribution, for a quadratic form
         of this rank.
         """
-        facts, draws, response = self.equations, self.draws, self.errors.response
+        facts, response = self.equations, self.errors.response
+        draws = self.draws if facts.items <= MOST_DRAWN_ITEMS else FEW_DRAWS
         out = self.errors_of(self.errors.sampling + self.errors.scatter).draws(draws, rank, label)
         generator = public_generator(label + ", noise", len(out), draws)
         if self.release.source != "none":
@@ -136,7 +140,7 @@ class Inference:
         noise: FloatArray | None = None
         if facts.covariates is None:
             if facts.noisy:
-                noise = _noise_by_place(facts, b, self.draws // 2)
+                noise = noise_by_place(facts, b, self.draws // 2)
         elif self.release.source != "none":
             generator = public_generator("errors of coefficients", len(b))
             noise = _draw_noise(facts, b, self.draws, generator)
@@ -156,8 +160,7 @@ def _draw_noise(
     m, weights = equations.items, equations.weights
     step, distribution = equations.item_step, equations.item_distribution
     if equations.covariates is None:
-        noise = np.asarray(step * simulated(distribution, (draws, m), generator), dtype=np.float64)
-        return noise + edge_noise(equations, b, draws, generator)
+        return noise_by_place(equations, b, draws)
     basis = equations.basis
     table = np.zeros((draws, weights.shape[1], basis.shape[1]))
     for row in weights:
@@ -169,27 +172,6 @@ def _draw_noise(
         first = equations.order_step * equations.order_distribution.simulate((draws, 1), generator)
         noise = np.column_stack((noise, first))
     return np.asarray(noise)
-
-
-def edge_noise(
-    equations: ScoreEquations,
-    b: FloatArray,
-    draws: int,
-    generator: np.random.Generator,
-) -> FloatArray:
-    """Simulate what the noise of pairs does to the scores, shape (draws, m), or none at all.
-
-    Of many items it is taken as normal.
-    """
-    pairs = equations.pairs
-    if equations.edge_distribution.scale == 0 and equations.count_variance == 0:
-        return np.zeros((1, equations.items))
-    if equations.items > MOST_SIMULATED_ITEMS:
-        linear = ItemContrasts(pairs, equations.items)
-        root = square_root(linear.information(equations.edge_variance(b)))
-        return np.asarray(generator.standard_normal((draws, equations.items)) @ root.T)
-    drawn = _pair_draws(equations.edge_distribution, (draws, len(pairs.first)), generator)
-    return _by_item(equations, b, pairs, *drawn)
 
 
 def _pair_draws(
@@ -219,10 +201,11 @@ def _by_item(
     return np.asarray((ItemContrasts(pairs, equations.items).matrix().T @ by_edge.T).T)
 
 
-def _noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -> FloatArray:
-    """Simulate the noise of the scores for the items in the order of their worths.
+def noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -> FloatArray:
+    """Return public draws of the noise of the scores for the items in the order of their worths.
 
-    So it is the same whatever the order they are listed in.
+    So it is the same whatever the order they are listed in. What the noise of pairs does to many
+    items is taken as normal.
     """
     m, place = len(worths), np.empty(len(worths), dtype=np.int64)
     order = np.argsort(worths, kind="stable")
@@ -233,7 +216,12 @@ def _noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -
     edges = np.lexsort(ends[::-1])
     moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
-    if equations.edge_distribution.scale > 0 or equations.count_variance > 0:
+    of_pairs = equations.edge_distribution.scale > 0 or equations.count_variance > 0
+    if of_pairs and m > MOST_SIMULATED_ITEMS:
+        information = ItemContrasts(moved, m).information(equations.edge_variance(worths)[edges])
+        normal = public_generator("errors of pairs", m).standard_normal((draws, m))
+        noise = noise + normal @ square_root(information).T
+    elif of_pairs:
         drawn = _public_pairs(equations.edge_distribution, m, len(edges), draws)
         noise = noise + _by_item(equations, worths[order], moved, *drawn)
     return np.asarray(noise[:, place])

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv, betaln, ndtri, xlog1py
+from scipy.special import betaincinv, ndtri
 
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import (
@@ -37,38 +37,15 @@ _NORMAL, _SUMS = 20, 100_000
 _DISTANCES = 64
 """Distances of two items in a ranking that are distinguished."""
 
-_STEPS = 6
-"""Newton steps to an end of a mid-p interval: five reach it in double precision."""
 
+def binomial_lower(hits: NDArray[Any], misses: NDArray[Any], tail: float) -> FloatArray:
+    """Return the lower ends of Clopper and Pearson's intervals for probabilities.
 
-def binomial_lower(
-    hits: NDArray[Any], misses: NDArray[Any], tail: float, *, exact: bool
-) -> FloatArray:
-    """Return the lower ends of Clopper and Pearson's intervals for probabilities, or mid-p ends.
-
-    The upper end is 1 less the lower end with hits and misses exchanged.
-
-    Notes
-    -----
-    **Statistic.** The exact end is the probability q at which so many hits, or more, have the
-    probability `tail`: such intervals cover at least as often as they say, and more often for few
-    trials. The mid-p end (Lancaster 1961) counts just so many hits half,
-    P(X > k) + P(X = k) / 2 = tail. This is the same up to this half and so lies inside of the
-    exact interval. It covers as often as it says on average over q, more for few trials, and less
-    for some q: `docs/validation/local_pairs.md` has both by enumeration.
-
-    With b(k) = P(X = k), P(X >= k) rises by k b(k) / q, so that the left-hand side rises by
-    (k / q + (n - k) / (1 - q)) b(k) / 2. By this Newton's steps go there from the exact end.
+    The probability at which so many hits, or more, have the probability `tail`: such intervals
+    cover at least as often as they say, and more often for few trials. The upper end is 1 less the
+    lower end with hits and misses exchanged.
     """
-    k, rest = np.maximum(hits, 1.0), np.asarray(misses, dtype=np.float64)
-    end = betaincinv(k, rest + 1.0, tail)
-    # Newton's steps for log P(X = k) and its half, from the exact end inwards
-    for _ in range(0 if exact else _STEPS):
-        log_same = k * np.log(end) + xlog1py(rest, -end) - betaln(k + 1.0, rest + 1.0)
-        half = 0.5 * np.exp(log_same - np.log(k + rest + 1.0))
-        excess = betainc(k, rest + 1.0, end) - half - tail
-        step = excess / (half * (k / end + rest / (1.0 - end)))
-        end = np.minimum(end - step, 0.5 * (1.0 + end))
+    end = betaincinv(np.maximum(hits, 1.0), np.asarray(misses) + 1.0, tail)
     return np.where(np.asarray(hits) > 0, end, 0.0)
 
 

@@ -183,12 +183,10 @@ class PairVotes:
         Notes
         -----
         **Statistic.** Given what was asked, the votes of 1 and -1 on a pair are independent, one of
-        a report, so that the number for its first item is binomial. One at a time pairs have the
-        mid-p interval, all together the exact one of Clopper and Pearson at Bonferroni's level,
-        inside of which the former lies (:func:`privrank.consensus.intervals.binomial_lower`). So
-        all together hold with at least the nominal probability, for any numbers of reports; one
-        interval does on average. Where few reports allow all fractions from 0 to 1, it always
-        holds. For other votes, with z the normal quantile, x the mean of n votes and s the mean
+        a report, so that the number for its first item is binomial. Intervals are the exact ones of
+        Clopper and Pearson (:func:`privrank.consensus.intervals.binomial_lower`), all together at
+        Bonferroni's level: they hold with at least the nominal probability, for any numbers of
+        reports. For other votes, with z the normal quantile, x the mean of n votes and s the mean
         square of a vote, all t with (x - t)^2 <= z^2 (s - t^2) / n are the means that are allowed,
         as in Wilson's interval. A mean t is the fraction 1/2 + t / (2 gain); what is outside of
         [0, 1] is cut off.
@@ -198,7 +196,7 @@ class PairVotes:
         if self.square == 1.0:
             ahead = np.rint(0.5 * self.counts * (1.0 + self.means))
             behind = self.counts - ahead
-            lower = binomial_lower(ahead, behind, 0.5 * level, exact=together)
+            lower = binomial_lower(ahead, behind, 0.5 * level)
             upper = 1.0 - lower.T  # the other way round it is the other item that is ahead
         else:
             spread = float(ndtri(0.5 * level)) ** 2 / np.maximum(self.counts, 1.0)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, spence, zeta
 
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import zero
 
 ComplexArray = NDArray[np.complex128]
@@ -149,8 +149,8 @@ def _characteristic(m: int, theta: float, t: FloatArray) -> ComplexArray:
     return np.asarray(distribution)
 
 
-def _frequency_limit(m: int, theta: float, copies: int = 1) -> float:
-    """Return a frequency beyond which that of `copies` summed D is negligible, at most pi.
+def _frequency_limit(m: int, theta: float) -> float:
+    """Return a frequency beyond which the characteristic function is negligible, at most pi.
 
     |1 - w^j| <= 1 + phi^j bounds factor j by coth(j theta / 2) sinh(theta / 2) / |sinh(u / 2)|,
     which falls in j and in t: blocks of j are bounded by their first member.
@@ -162,7 +162,7 @@ def _frequency_limit(m: int, theta: float, copies: int = 1) -> float:
     sine = np.sin(np.geomspace(0.1 / m**1.5, np.pi, 300) / 2)[:, None]
     with np.errstate(divide="ignore"):
         bound = np.log(shrink) - np.log(np.hypot(math.sinh(a), sine))
-    negligible = copies * (np.minimum(bound, 0.0) * sizes).sum(axis=1) < _NEGLIGIBLE
+    negligible = (np.minimum(bound, 0.0) * sizes).sum(axis=1) < _NEGLIGIBLE
     if not negligible.any():
         return math.pi
     return float(2 * np.arcsin(sine[int(negligible.argmax()), 0]))
@@ -224,41 +224,6 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
             break
     out[inside] = np.clip(0.5 - total / points, 0.0, 1.0)
     return out
-
-
-def uniform_sum(m: int, copies: int, origin: int, cell: int) -> tuple[IntArray, FloatArray]:
-    """Return the distribution of floor((X - origin) / cell), X a sum of distances to one ranking.
-
-    X sums the distances of so many `copies` of a uniform ranking of m items. Consecutive cells with
-    their probabilities; cells of more than one value are meant for standard deviations above 1000
-    of them.
-
-    Notes
-    -----
-    On a circle of N points P(X = x) = (1 / N) sum_k cf(t_k) exp(-i t_k x), t_k = 2 pi k / N, to
-    within P(X outside a window of N points): X is sub-Gaussian with its own variance. Summing over
-    the h points of a cell multiplies a term by h sinc(h t_k / 2 pi) / sinc(t_k / 2 pi) and turns
-    it to the middle of the cell. The inverse transform then runs over N / h cells.
-    """
-    from scipy.fft import irfft, next_fast_len
-
-    top = copies * (m * (m - 1) // 2)
-    half_width = _TAIL * math.sqrt(copies * variance(m, 0.0)) + 1
-    first = (max(0, math.floor(top / 2 - half_width)) - origin) // cell
-    count = (min(top, math.ceil(top / 2 + half_width)) - origin) // cell - first + 1
-    points = int(next_fast_len(count, real=True))
-    t = np.arange(points // 2 + 1, dtype=np.float64) * (2 * math.pi / (points * cell))
-    t = t[t <= _frequency_limit(m, 0.0, copies)]
-    distribution = np.ones(len(t), dtype=np.complex128)
-    for start in range(1, len(t), _BLOCK):
-        piece = slice(start, start + _BLOCK)
-        distribution[piece] = _characteristic(m, 0.0, t[piece]) ** copies
-    shift = origin + first * cell + (cell - 1) / 2 - top / 2
-    distribution *= (
-        np.exp(1j * t * shift) * np.sinc(cell * t / (2 * math.pi)) / np.sinc(t / (2 * math.pi))
-    )
-    weights = np.maximum(irfft(distribution, points)[:count], 0.0)
-    return np.arange(first, first + count), weights / weights.sum()
 
 
 def log_partition(m: int, theta: float) -> float:
@@ -391,19 +356,3 @@ def theta_at(m: int, tolerance: float) -> float:
             return high
         high *= 2
     return zero(error, low, high, xtol=1e-15 * start, rtol=1e-15)
-
-
-def theta_of_mean(m: int, distance: float) -> float:
-    """Return the theta at which E D = `distance`, within [0, inf]: the score equation."""
-    if distance >= m * (m - 1) / 4:
-        return 0.0
-    if distance <= 0:
-        return math.inf
-    high = 1.0 / m
-    while mean(m, high) > distance:
-        high *= 2
-
-    def score(theta: float) -> float:
-        return mean(m, theta) - distance
-
-    return zero(score, 0.0, high, xtol=1e-300, rtol=1e-14)

@@ -16,27 +16,17 @@ from privrank.distributions.simulate import generator
 from privrank.util.arrays import FloatArray, IntArray, blocks, own
 from privrank.util.checks import as_array, check_count, check_items, check_number, quoted
 
-MOST_ITEMS_PMF = 2000
-"""Beyond this the distribution of the distance has too many values to tabulate."""
-
 LEAST_TOLERANCE = 1e-9
 """Total variation distances are computed to about 1e-15, so this still has six digits."""
 
 
-def _kendall(rankings: IntArray, center: IntArray) -> IntArray:
-    # imported where a loop runs: numba is slow to load
-    from privrank.kernels import rankings as kernels
-
-    return kernels.kendall_to_center(rankings, center)
-
-
-def _check_rankings(rankings: object, items: Sequence[object] | None) -> IntArray:
+def _check_rankings(rankings: object, items: Sequence[object]) -> IntArray:
     """Return rankings as a contiguous (n, m) int64 matrix whose rows are permutations of 1..m.
 
     A frame's columns are put in the order of `items`.
     """
     columns = getattr(rankings, "columns", None)
-    if columns is not None and items is not None:
+    if columns is not None:
         if set(columns) != set(items) or len(columns) != len(items):
             raise ValueError("the columns of rankings must be the items of the model, each once.")
         rankings = rankings[list(items)]  # type: ignore[index]
@@ -46,8 +36,7 @@ def _check_rankings(rankings: object, items: Sequence[object] | None) -> IntArra
             f"rankings must be a matrix of ranks, one row per ranking and one column per item, "
             f"got {values.ndim} dimensions of {values.dtype}."
         )
-    values = np.atleast_2d(values)
-    m = values.shape[1] if items is None else len(items)
+    values, m = np.atleast_2d(values), len(items)
     if values.shape[1] != m:
         raise ValueError(f"rankings must have one column per item, {m}, got {values.shape[1]}.")
     if not (np.sort(values, axis=1) == np.arange(1, m + 1)).all():
@@ -154,39 +143,6 @@ class Mallows:
         model._set(items, math.exp(-value), value, center)
         return model
 
-    @classmethod
-    def fit(cls, rankings: ArrayLike, center: ArrayLike | None = None) -> Self:
-        """Fit the model by maximum likelihood. Not private: for simulated or public rankings.
-
-        Parameters
-        ----------
-        rankings : array_like or DataFrame of int, shape (n, m)
-            Ranks 1..m, one row per ranking; the columns of a frame name the items.
-        center : array_like of int, shape (m,), optional
-            The centre, known beforehand. By default the Borda order of the same rankings: items by
-            mean rank, equal ones in column order. It is a consistent estimate of the centre, not
-            its maximum likelihood estimate (the Kemeny order), and a centre chosen from few
-            rankings makes phi look smaller than it is.
-
-        Returns
-        -------
-        Mallows
-            With that centre and the phi in [0, 1] of largest likelihood: the one at which the
-            expected distance is the mean distance, 1 if that exceeds m (m - 1) / 4.
-        """
-        columns = getattr(rankings, "columns", None)
-        items = None if columns is None else check_items(tuple(columns))
-        ranks = _check_rankings(rankings, items)
-        n, m = ranks.shape
-        if n < 1 or m < 2:
-            raise ValueError(f"rankings must hold a row and two items, got shape {ranks.shape}.")
-        if center is None:
-            center = np.empty(m, dtype=np.int64)
-            center[np.argsort(ranks.sum(axis=0), kind="stable")] = np.arange(1, m + 1)
-        where = _check_center(center, m)
-        theta = kendall.theta_of_mean(m, float(_kendall(ranks, where).mean()))
-        return cls.from_theta(m if items is None else items, theta, where)
-
     def __repr__(self) -> str:
         return f"Mallows({len(self.items)} items, phi={self.phi!r})"
 
@@ -229,7 +185,11 @@ class Mallows:
         -------
         ndarray, shape (n,)
         """
-        distance = _kendall(_check_rankings(rankings, self.items), self.center)
+        # imported where a loop runs: numba is slow to load
+        from privrank.kernels import rankings as kernels
+
+        ranks = _check_rankings(rankings, self.items)
+        distance = kernels.kendall_to_center(ranks, self.center)
         with np.errstate(invalid="ignore"):
             exponent = np.where(distance == 0, 0.0, -self.theta * distance)
         return np.asarray(exponent - kendall.log_partition(len(self.items), self.theta))
@@ -263,17 +223,6 @@ class Mallows:
             raise ValueError("i and j must be two different items.")
         ahead = kendall.pair_probability(abs(gap), self.theta)
         return ahead if gap > 0 else 1.0 - ahead
-
-    def distance_pmf(self) -> FloatArray:
-        """Return P(d = k) for k = 0..m (m - 1) / 2, for at most 2000 items."""
-        m = len(self.items)
-        if m > MOST_ITEMS_PMF:
-            raise ValueError(
-                f"distance_pmf tabulates m (m - 1) / 2 + 1 values, for at most {MOST_ITEMS_PMF} "
-                f"items, got {m}: use distance_cdf."
-            )
-        below = self.distance_cdf(np.arange(m * (m - 1) // 2 + 1))
-        return np.maximum(np.diff(below, prepend=0.0), 0.0)
 
     def distance_cdf(self, d: ArrayLike) -> FloatArray:
         """Return P(Kendall distance to the centre <= d), for each of the numbers `d`."""

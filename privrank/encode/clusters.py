@@ -1,24 +1,31 @@
 """Frames of Dask and of Spark: their workers see whole respondents, and add up what is asked.
 
 The only use of both. Answers stay with the workers, which are inside the trust of whoever holds
-them; what comes back of a part is as small as what is released.
+them; what comes back is one sum, as small as what is released.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
 
 from privrank.encode import frames
 
-T = TypeVar("T")
-Mapped = Callable[[Callable[[Any], T]], list[T]]
+Total = Callable[[Callable[[Any], Any], Callable[[Any, Any], Any]], Any]
+"""Adds up what a function returns of each part, given the function and what adds two of these."""
+
+_RECORD = "total binary"
+"""The one column of Spark's rows that hold a sum."""
+
+_TOGETHER = 16
+"""Sums that one task of Dask adds up."""
 
 
-def on_workers(view: frames.Frame, columns: Sequence[str], owner: str) -> Mapped[Any] | None:
-    """Return what maps a function over the parts of a frame where these are; None if here.
+def on_workers(view: frames.Frame, columns: Sequence[str], owner: str) -> Total | None:
+    """Return what adds up a function over the parts of a frame where these are; None if here.
 
     Parts hold all rows of their respondents, whom a column names. Each call reads the frame again,
     unless its owner has told the engine to keep it.
@@ -32,38 +39,69 @@ def on_workers(view: frames.Frame, columns: Sequence[str], owner: str) -> Mapped
     return None
 
 
-def _on_dask(frame: Any, function: Callable[[Any], T]) -> list[T]:
-    from dask import compute, delayed
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """What was added up so far, if anything was, or why a part is refused."""
 
-    work = delayed(partial(_answer, function), pure=False)
-    return _returned(lambda: compute(*map(work, frame.to_delayed())))
-
-
-def _on_spark(frame: Any, function: Callable[[Any], T]) -> list[T]:
-    def each(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        if rows := list(batches):
-            answer = pickle.dumps(_answer(function, pa.Table.from_batches(rows)))
-            yield pa.RecordBatch.from_pydict({"answer": [answer]})
-
-    answers = frame.mapInArrow(each, "answer binary")
-    return _returned(lambda: [pickle.loads(row.answer) for row in answers.collect()])
+    value: Any = None
+    refusal: Exception | None = None
 
 
-def _answer(function: Callable[[Any], T], rows: Any) -> tuple[list[T], Exception | None]:
+def _of_part(function: Callable[[Any], Any], rows: Any) -> _Sum:
     """Return what a function returns of the rows of a part, if there are any, or why it refuses."""
     view: Any = frames.open_frame(rows, "data")
     try:
-        return [function(view)] if len(view) else [], None
+        return _Sum(function(view)) if len(view) else _Sum()
     except (TypeError, ValueError) as refusal:
-        return [], type(refusal)(str(refusal))
+        return _Sum(refusal=type(refusal)(str(refusal)))
 
 
-def _returned(compute: Callable[[], Sequence[tuple[list[T], Exception | None]]]) -> list[T]:
-    """Return what workers return; raise what one of them refuses."""
-    answers = frames.computed(compute)
-    for _, refusal in answers:
-        if refusal is not None:
-            raise refusal
-    return [value for values, _ in answers for value in values]
+def _added(add: Callable[[Any, Any], Any], sums: Iterable[_Sum]) -> _Sum:
+    """Return the sum of sums; a refusal is one of the whole."""
+
+    def both(one: _Sum, other: _Sum) -> _Sum:
+        refusal = one.refusal or other.refusal
+        if refusal is not None or one.value is None or other.value is None:
+            return _Sum(other.value if one.value is None else one.value, refusal)
+        return _Sum(add(one.value, other.value))
+
+    return reduce(both, sums, _Sum())
+
+
+def _on_dask(frame: Any, function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
+    from dask import delayed
+
+    work, join = delayed(partial(_of_part, function), pure=False), delayed(partial(_added, add))
+    sums = list(map(work, frame.to_delayed()))
+    while len(sums) > 1:
+        sums = [join(sums[k : k + _TOGETHER]) for k in range(0, len(sums), _TOGETHER)]
+    return _value(frames.computed(sums[0].compute))
+
+
+def _on_spark(frame: Any, function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
+    def parts(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        rows = list(batches)
+        yield _record(_of_part(function, pa.Table.from_batches(rows)) if rows else _Sum())
+
+    def whole(batches: Iterator[Any]) -> Iterator[Any]:
+        sums = (pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(0))
+        yield _record(_added(add, sums))
+
+    # one worker adds up what all have found
+    sums = frame.mapInArrow(parts, _RECORD).repartition(1).mapInArrow(whole, _RECORD)
+    return _value(frames.computed(lambda: pickle.loads(sums.collect()[0].total)))
+
+
+def _record(total: _Sum) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({"total": [pickle.dumps(total)]})
+
+
+def _value(total: _Sum) -> Any:
+    """Return a sum; raise what a worker refused."""
+    if total.refusal is not None:
+        raise total.refusal
+    return total.value

@@ -22,10 +22,10 @@ from privrank.encode.ranks import check_ranks
 from privrank.encode.roles import only_for
 from privrank.util.checks import check_choice, check_flag, check_name
 
-Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "ratings", "orders"]
+Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "orders"]
 Missing = Literal["refuse", "bottom", "unknown"]
 
-_RANKED = ("rankings", "ratings", "orders")
+_RANKED = ("rankings", "orders")
 _UNORDERED = ("winner-loser", "matrix", *_RANKED)
 
 
@@ -47,7 +47,6 @@ def as_comparisons(
     sep: str | None = None,
     codes: Mapping[str, Any] | None = None,
     places: Sequence[Any] | None = None,
-    order: str | None = None,
     ties: object = False,
     missing: Missing = "refuse",
     distinct_pairs: bool = True,
@@ -57,7 +56,7 @@ def as_comparisons(
     Parameters
     ----------
     frame : data frame
-        Data in one of eight forms; any frame narwhals supports, or an array for ``"matrix"``.
+        Data in one of seven forms; any frame narwhals supports, or an array for ``"matrix"``.
     form : str
         - ``"long"``: one row per comparison, with the two items and an answer in codes of its own.
         - ``"winner-loser"``: one row per comparison, with the item preferred and the other.
@@ -67,9 +66,8 @@ def as_comparisons(
           often i was preferred to j. A pandas index, or the one column of text, names the rows;
           without either they are in the order of the columns.
         - ``"rankings"``: one row per respondent and one column per item, holding its rank, 1 best.
-        - ``"ratings"``: the same with ratings, of which higher is better.
         - ``"orders"``: one row per respondent and one column per place, best first, holding the
-          name of the item there; or one column of texts such as ``"tea > milk = juice"``.
+          name of the item there.
     items : sequence of str or int, optional
         The items, in the order of the report. By default those that names of columns give
         (``"wide"``, ``"matrix"``, ``"rankings"``), or those of columns of polars Enums; else they
@@ -104,11 +102,8 @@ def as_comparisons(
         questions not answered.
     places : sequence of column names, optional
         Form ``"orders"``: the columns, best place first; by default all but the respondent's.
-    order : str, optional
-        Form ``"orders"``: the column of texts, in which ``>`` separates places and ``=`` items that
-        share one.
     ties : bool, str, or matrix
-        Where ties are. For ranks, ratings and orders, True if items may share a place. For
+        Where ties are. For ranks and orders, True if items may share a place. For
         ``"winner-loser"`` the column that is True (or 1) where the two items tied. For ``"counts"``
         the column with how often they did; for ``"matrix"`` the symmetric matrix of these counts.
     missing : {"refuse", "bottom", "unknown"}
@@ -134,7 +129,7 @@ def as_comparisons(
         selected; after a merge give them ``items=``. In the forms with one row per respondent
         questions not answered have no row. But who has nothing to compare keeps one with a missing
         outcome, so that the number of respondents stays what it was. The ``max_rows=`` of a model
-        is the number of comparisons a respondent can have: m (m - 1) / 2 for rankings, ratings and
+        is the number of comparisons a respondent can have: m (m - 1) / 2 for rankings and
         orders of m items, k (k - 1) / 2 + k (m - k) for lists of the leading k with
         ``missing="bottom"``.
 
@@ -172,11 +167,11 @@ def as_comparisons(
     0   tea  milk      1.0     30      items
     1   tea  milk     -1.0     12      items
 
-    The leading two of three items, as text; what is left out comes after them:
+    The leading two of three items; what is left out comes after them:
 
-    >>> texts = pd.DataFrame({"answer": ["tea > milk", "juice > tea"]})
+    >>> lists = pd.DataFrame({"best": ["tea", "juice"], "next": ["milk", "tea"]})
     >>> drinks = ["tea", "milk", "juice"]
-    >>> pr.as_comparisons(texts, "orders", order="answer", items=drinks, missing="bottom")
+    >>> pr.as_comparisons(lists, "orders", items=drinks, missing="bottom")
        respondent item1  item2  outcome pairs_from
     0           0   tea   milk      1.0      lists
     1           0   tea  juice      1.0      lists
@@ -198,7 +193,6 @@ def as_comparisons(
             "sep": (sep, ("wide",)),
             "codes": (codes, ("long", "wide")),
             "places": (places, ("orders",)),
-            "order": (order, ("orders",)),
             "missing": (None if missing == "refuse" else missing, _RANKED),
             "distinct_pairs": (None if distinct else distinct, ("wide", "counts")),
         },
@@ -209,7 +203,7 @@ def as_comparisons(
             f"codes={{'first': ..., 'second': ..., 'tie': ...}}."
         )
     if form in _RANKED:
-        read = _ranked(frame, form, items, respondent, places, order, ties, missing)
+        read = _ranked(frame, form, items, respondent, places, ties, missing)
     elif form == "wide":
         read = pairforms.read_wide(frame, items, respondent, pairs, sep, codes, distinct)
     elif form == "matrix":
@@ -251,17 +245,15 @@ def _ranked(
     items: object,
     respondent: str | None,
     places: object,
-    order: str | None,
     ties: object,
     missing: Missing,
 ) -> pd.DataFrame:
     """Return all pairs of every ranking, the items in the order of the list within each pair."""
     declared = check_flag("ties", ties)
     if form == "orders":
-        ranks, labels, index = read_orders(frame, items, respondent, places, order)
+        ranks, labels, index = read_orders(frame, items, respondent, places)
     else:
-        rated = form == "ratings"
-        ranks, labels, index = read_columns(frame, items, respondent, ratings=rated)
+        ranks, labels, index = read_columns(frame, items, respondent)
     gaps, bottom = missing != "refuse", missing == "bottom"
     words = remedies("ties=True", "missing='unknown'")
     check_ranks(ranks, words, ties=declared, gaps=gaps, bottom=bottom)

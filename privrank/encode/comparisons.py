@@ -7,7 +7,7 @@ Messages name columns and rules, never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
@@ -250,16 +250,18 @@ def count_parts(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None
     names = list(dict.fromkeys(name for name in (*used, *covariates) if name is not None))
     # patterns that are numbered as they are met need all rows at once
     whole = rules.kind == "public" and predictor is not None
-    mapped = None if whole else on_workers(view, names, columns.respondent)
-    if mapped is None:
+    clustered = None if whole else on_workers(view, names, columns.respondent)
+    none = Counted(0, NONE, NONE, NONE, None, None)
+    if clustered is None:
         pieces = frames.whole_respondents(view, names, columns.respondent, whole=whole)
-        counts: Iterable[Counted] = in_threads(partial(count, rules=rules), filter(len, pieces))
+        counts = in_threads(partial(count, rules=rules), filter(len, pieces))
+        total = reduce(_added, counts, none)
+        parts = Parts(total.held)
     else:
-        counts = mapped(lambda piece: replace(count(piece, rules), held=()))
-    total = reduce(_added, counts, Counted(0, NONE, NONE, NONE, None, None))
+        total = clustered(lambda piece: replace(count(piece, rules), held=()), _added) or none
+        parts = Parts(made=lambda f: clustered(lambda piece: f(*count(piece, rules).held), np.add))
     frames.check_rows(total.nobs, "comparisons", ", and one that counts")
-    made = None if mapped is None else lambda f: mapped(lambda piece: f(*count(piece, rules).held))
-    return total, Parts(total.held, made)
+    return total, parts
 
 
 def _added(total: Counted, piece: Counted) -> Counted:

@@ -108,25 +108,23 @@ class Parts:
     held : tuple of Part
         Those in memory.
     made : callable, optional
-        Maps a function over parts that are not: they are made again for it, by a cluster.
+        Adds up arrays over parts that are not: they are made again for it, by a cluster.
     """
 
     held: tuple[Part, ...] = ()
-    made: Callable[[Callable[[Part], Any]], Iterable[Any]] | None = None
-
-    def map(self, function: Callable[[Part], T]) -> Iterable[T]:
-        """Return what a function returns of each part, one after the other."""
-        return in_threads(function, self.held) if self.made is None else self.made(function)
+    made: Callable[[Callable[[Part], IntArray]], IntArray] | None = None
 
     def total(self, function: Callable[[Part], IntArray]) -> IntArray:
         """Return the sum of the arrays that a function returns of each part."""
-        return reduce(np.add, self.map(function))
+        if self.made is not None:
+            return self.made(function)
+        return reduce(np.add, in_threads(function, self.held))
 
     def then(self, change: Callable[[Part], Part]) -> Parts:
         """Return the parts that a function makes of these."""
         if self.made is None:
-            return Parts(tuple(self.map(change)))
-        return Parts(made=lambda function: self.map(lambda part: function(change(part))))
+            return Parts(tuple(in_threads(change, self.held)))
+        return Parts(made=lambda function: self.total(lambda part: function(change(part))))
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode.rankingforms import ranks_of
-
 ENDINGS = (".soc", ".soi", ".toc", ".toi")
 
 MOST_VOTERS = 10**8
@@ -150,5 +148,13 @@ def _ranks(order: str, m: int) -> NDArray[np.float64] | None:
     """Return the rank of each alternative in an order such as '2,{1,3}', None if it is none."""
     if not _ORDER.fullmatch(order):
         return None
-    groups = [(match[1] or match[2]).split(",") for match in _GROUP.finditer(order)]
-    return ranks_of([[_number(word) - 1 for word in group] for group in groups], m)
+    ranks, rank = np.full(m, np.nan), 1
+    for match in _GROUP.finditer(order):
+        group = [_number(word) for word in (match[1] or match[2]).split(",")]
+        for item in group:
+            if not 1 <= item <= m or not np.isnan(ranks[item - 1]):
+                return None
+            ranks[item - 1] = rank
+        # those who share a place have the rank of the first, and the next one theirs
+        rank += len(group)
+    return ranks

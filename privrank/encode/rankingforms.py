@@ -9,7 +9,7 @@ columns and rules, never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ from privrank.encode.ranks import check_ranks
 from privrank.encode.roles import Columns, Names, check_numeric, item_codes, only_for
 from privrank.privacy.draws import draw_orders
 from privrank.util.arrays import FloatArray, IntArray, blocks
-from privrank.util.checks import as_list, check_choice, check_items, check_name, check_rng
+from privrank.util.checks import as_list, check_choice, check_items, check_rng
 
 Form = Literal["ranks", "orders", "long"]
 Ties = Literal["refuse", "random"]
@@ -41,7 +41,6 @@ def as_rankings(
     item: str = "item",
     rank: str = "rank",
     places: Sequence[Any] | None = None,
-    order: str | None = None,
     ties: Ties = "refuse",
     missing: Missing = "refuse",
     rng: np.random.Generator | None = None,
@@ -55,7 +54,7 @@ def as_rankings(
     form : {"ranks", "orders", "long"}
         - ``"ranks"``: one row per ranking and one column per item, holding the item's rank.
         - ``"orders"``: one row per ranking and one column per place, best first, holding the name
-          of the item in that place; or one column of texts such as ``"tea > milk = juice"``.
+          of the item in that place.
         - ``"long"``: one row per ranking and item, holding the item's name and its rank.
     items : sequence of str or int, optional
         The items, in the order of the result's columns. By default, for ``"ranks"`` all columns but
@@ -70,9 +69,6 @@ def as_rankings(
     places : sequence of column names, optional
         Form ``"orders"``: the columns, best place first; by default all but the respondent's, in
         the frame's order. There may be fewer places than items (lists of the leading k).
-    order : str, optional
-        Form ``"orders"``: the column of texts, in which ``>`` separates places and ``=`` items that
-        share one. The names are those of `items`, and an empty text ranks nothing.
     ties : {"refuse", "random"}
         What to do with items that share a rank: refuse the frame, or put them in an order drawn
         uniformly at random. Then only the order of a row's ranks counts, so that all usual codings
@@ -175,14 +171,13 @@ def as_rankings(
     ties = check_choice("ties", ties, Ties)
     missing = check_choice("missing", missing, Missing)
     rng = check_rng(rng)
-    homes = {"ranking": (ranking, ["long"]), "places": (places, ["orders"])}
-    only_for(form, homes | {"order": (order, ["orders"])})
+    only_for(form, {"ranking": (ranking, ["long"]), "places": (places, ["orders"])})
     if form == "ranks":
         ranks, labels, index = read_columns(frame, items, respondent)
     elif form == "long":
         ranks, labels, index = read_long(frame, items, respondent, ranking, item, rank)
     else:
-        ranks, labels, index = read_orders(frame, items, respondent, places, order)
+        ranks, labels, index = read_orders(frame, items, respondent, places)
     check_ranks(
         ranks,
         remedies("ties='random'", "missing='random'"),
@@ -233,44 +228,13 @@ def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> Int
     return np.where(ranked, complete, order + 1) if anywhere else complete
 
 
-def read_columns(
-    frame: object, items: object, respondent: str | None, *, ratings: bool = False
-) -> Ranked:
-    """Read data with a column per item that holds its rank or, as negative ranks, its rating."""
-    if ratings and items is None:
-        raise ValueError(
-            "items must be declared for ratings: pass items=[...] with the columns that hold them, "
-            "because any other column of numbers, such as an age, would be an item too."
-        )
+def read_columns(frame: object, items: object, respondent: str | None) -> Ranked:
+    """Read data with a column per item that holds its rank."""
     columns = Columns(frame, respondent)
     labels = check_items(columns.others if items is None else items)
     table, index = columns.collect_wide("items", labels, declared=items is not None)
-    check_numeric(columns.view, labels, "the ratings" if ratings else "the ranks", "items=")
-    ranks = frames.numbers(table[list(labels)])
-    if ratings:
-        if np.isinf(ranks).any():
-            raise ValueError(
-                "ratings must be finite numbers: write a missing value where an item has none."
-            )
-        # only the order of ratings counts, of which the highest is the best
-        ranks = pd.DataFrame(-ranks).rank(axis=1, method="min").to_numpy(dtype=np.float64)
-    return ranks, labels, index
-
-
-def read_orders(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    places: object,
-    order: str | None,
-) -> Ranked:
-    """Read data with a column per place that names the item there, or with a column of texts."""
-    if order is not None and places is not None:
-        raise ValueError("places= and order= name the same answers twice: leave one of them out.")
-    columns = Columns(frame, respondent)
-    if order is None:
-        return _read_places(columns, items, places)
-    return _read_texts(columns, items, order)
+    check_numeric(columns.view, labels, "the ranks", "items=")
+    return frames.numbers(table[list(labels)]), labels, index
 
 
 def read_long(
@@ -302,7 +266,9 @@ def read_long(
     return ranks, labels, index if len(identity) > 1 else index.get_level_values(0)
 
 
-def _read_places(columns: Columns, items: object, places: object) -> Ranked:
+def read_orders(frame: object, items: object, respondent: str | None, places: object) -> Ranked:
+    """Read data with a column per place that names the item there."""
+    columns = Columns(frame, respondent)
     listed = columns.others if places is None else as_list(places)
     if listed is None or not all(isinstance(name, Hashable) for name in listed):
         raise TypeError(
@@ -317,8 +283,7 @@ def _read_places(columns: Columns, items: object, places: object) -> Ranked:
             f"items, got {len(listed)}: list the place columns, best first, with places=[...]."
         )
     table, index = columns.collect_wide("places", listed, declared=places is not None)
-    text = f", or name it with order={listed[0]!r} if it holds texts such as 'a > b = c'"
-    codes = [item_codes(table[name], labels, text * (len(listed) == 1)) for name in listed]
+    codes = [item_codes(table[name], labels) for name in listed]
     # one row per ranking and place, where an item stands
     place, row = np.nonzero(np.array(codes) >= 0)
     fault = f"place columns {', '.join(map(repr, listed))}"
@@ -342,49 +307,4 @@ def _pivoted(
         )
     ranks = np.full(shape, np.nan)
     ranks[row, item] = rank
-    return ranks
-
-
-def _read_texts(columns: Columns, items: object, order: str) -> Ranked:
-    """Read orders written as texts, such as ``"tea > milk = juice"``, in one column."""
-    check_name(order, "order")
-    table, index = columns.collect_wide("order", [order])
-    labels = frames.declared_items(columns.frame, [], items)
-    # a name that has > or = in it is not found again in any text
-    names = {str(label).strip(): k for k, label in enumerate(labels)}
-    key = frames.key_of(table[order])
-    if not all(isinstance(text, str) for text in key.values):
-        raise TypeError(
-            f"column {order!r} must hold texts such as 'a > b = c', best first: use places= for "
-            f"columns that name one item each."
-        )
-    known = []
-    # each distinct text is read once; -1 stands for a name that no item has
-    for text in key.values:
-        groups = [group.split("=") for group in text.split(">")] if text.strip() else []
-        places = [[names.get(name.strip(), -1) for name in group] for group in groups]
-        known.append(ranks_of(places, len(labels)))
-    if any(ranks is None for ranks in known):
-        raise ValueError(
-            f"column {order!r} must hold orders such as 'a > b = c' in which every name is one of "
-            f"items= and comes once: in at least one order a name is empty, repeated or not among "
-            f"them."
-        )
-    missing = np.full(len(labels), np.nan)
-    return np.array([*known, missing])[key.codes], labels, index
-
-
-def ranks_of(groups: Iterable[Sequence[int]], m: int) -> FloatArray | None:
-    """Return the ranks of m items, 1 plus the number of items before and NaN where one is left out.
-
-    Given the places of the items in their list, best first, in groups of those that share a rank.
-    None if one is not in the list or comes twice.
-    """
-    ranks, rank = np.full(m, np.nan), 1
-    for group in groups:
-        for place in group:
-            if not 0 <= place < m or not np.isnan(ranks[place]):
-                return None
-            ranks[place] = rank
-        rank += len(group)
     return ranks

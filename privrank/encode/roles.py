@@ -116,17 +116,14 @@ class Columns:
         return table, labels, codes
 
 
-def item_codes(names: pd.Series[Any], labels: Names, remedy: str = "") -> IntArray:
-    """Return the position of each name in `labels`, -1 where it is missing.
-
-    Given also what else can be done about other names.
-    """
+def item_codes(names: pd.Series[Any], labels: Names) -> IntArray:
+    """Return the position of each name in `labels`, -1 where it is missing."""
     key = frames.key_of(names)
     places = key.among(labels)
     if (places[key.codes >= 0] < 0).any():
         raise ValueError(
             f"column {names.name!r} must hold declared items only: at least one name is not in "
-            f"items=, as the column's own distinct values compared with items= will show{remedy}."
+            f"items=, as the column's own distinct values compared with items= will show."
         )
     return places
 

@@ -13,15 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from privrank.distributions import kendall
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulls import Null
 from privrank.util.arrays import FloatArray, IntArray, orders_of, own
 
 Probabilities = tuple[float, ...]
-
-_SPREAD = 2**20
-"""Lattice steps over which the distribution of a sum of distances is spread, about."""
 
 
 def uniform(k: int) -> Probabilities:
@@ -120,17 +116,6 @@ class NullModel:
         return "the categories have the probabilities given."
 
 
-def _from_mode(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return probabilities from the ratios of neighbours, going up and going down from a mode."""
-    weights = np.concatenate((np.cumprod(below)[::-1], [1.0], np.cumprod(above)))
-    return np.asarray(weights / weights.sum())
-
-
-def binomial_weights(n: int, p: float) -> FloatArray:
-    """Return the binomial probabilities of 0..n."""
-    return binomial_run(n, p, np.arange(n + 1))
-
-
 def binomial_null(n: int, p: float) -> Null:
     """Return the binomial distribution, but for what is beyond 12 standard deviations and 50.
 
@@ -141,48 +126,11 @@ def binomial_null(n: int, p: float) -> Null:
     width = math.ceil(12 * math.sqrt(n * p * (1 - p))) + 50
     mode = min(math.floor((n + 1) * p), n)
     count = np.arange(max(mode - width, 0), min(mode + width, n) + 1)
-    return Null(count, binomial_run(n, p, count))
+    return Null(count, binomial_weights(n, p, count))
 
 
-def binomial_run(n: int, p: float, count: IntArray) -> FloatArray:
-    """Return the probabilities of a run of counts that holds the mode, made to sum to 1."""
-    mode = min(math.floor((n + 1) * p), n)
-    if p in (0.0, 1.0):
-        return np.asarray(count == mode, dtype=np.float64)
-    up, down = count[count > mode], count[count <= mode][:0:-1]
-    return _from_mode((n - up + 1) / up * (p / (1 - p)), down / (n - down + 1) * ((1 - p) / p))
+def binomial_weights(n: int, p: float, count: IntArray) -> FloatArray:
+    """Return the binomial probabilities of these counts."""
+    from scipy.stats import binom
 
-
-def distance_step(n: int, m: int) -> int:
-    """Return the lattice step of sums of n distances, counts of up to m (m - 1) / 2 each.
-
-    17 standard deviations under uniformity take about 2^20 steps, so that the distribution stays
-    quick to compute.
-    """
-    return max(1, math.ceil(17 * math.sqrt(n * kendall.variance(m, 0.0)) / _SPREAD))
-
-
-def concordant_pairs(m: int, step: int, draws: int) -> Null:
-    """Return the distribution of floor(C / step), C the concordant pairs of two rankings.
-
-    Notes
-    -----
-    **Null.** Relative to the first ranking the second is uniform, and reversing it maps C to the
-    Kendall distance. So C is distributed as the distance of a uniform ranking.
-    """
-    return Null(*kendall.uniform_sum(m, 1, 0, step))
-
-
-def central_distance(n: int, m: int, step: int, draws: int) -> Null:
-    """Return the distribution of floor(|2 X - n m (m - 1) / 2| / (2 step)), X a sum of n distances.
-
-    Notes
-    -----
-    **Null.** X has a distribution symmetric about c = n m (m - 1) / 4. The value is v > 0 where
-    X - ceil(c) or floor(c) - X is in [v h, (v + 1) h), h the step: two equal probabilities.
-    """
-    top = n * (m * (m - 1) // 2)
-    cells, weights = kendall.uniform_sum(m, n, -(-top // 2), step)
-    above = 2 * weights[cells >= 0]
-    above[0] = max(0.0, 1.0 - float(above[1:].sum()))  # c itself, if whole, counts once
-    return Null(cells[cells >= 0], above)
+    return np.asarray(binom.pmf(count, n, p))

@@ -23,7 +23,6 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_count
-from privrank.util.solvers import bracket
 from privrank.util.workers import Workers
 
 Draw = Callable[[np.random.Generator], int | IntArray]
@@ -221,11 +220,6 @@ class Null:
         values, counts = np.unique(draws, return_counts=True)
         return cls(values, counts / len(draws), len(draws))
 
-    def mapped(self, function: Callable[[IntArray], IntArray]) -> Null:
-        """Return the distribution of a function of the statistic, given on arrays of values."""
-        values, place = np.unique(function(self.values), return_inverse=True)
-        return Null(values, np.bincount(place, self.weights).astype(np.float64), self.draws)
-
     def pvalue(self, observed: int, distribution: DiscreteLaplace, lot: float = -0.5) -> float:
         """Return the p-value of a statistic that was released with noise of this distribution.
 
@@ -313,46 +307,3 @@ def monte_carlo_pvalue(statistic: float, table: FloatArray) -> float:
     if math.isnan(statistic):
         return math.nan
     return float((1 + np.count_nonzero(table >= statistic)) / (1 + len(table)))
-
-
-def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int = 1) -> float:
-    """Return the number that a statistic exceeds with a given probability, noise included.
-
-    Parameters
-    ----------
-    draws : ndarray of float64, shape (b,)
-        Draws of the statistic under a public reference distribution, before noise.
-    level : float
-        The probability, in (0, 1).
-    scale : float
-        Scale of the Laplace noise that will be added; 0 for none.
-    copies : {1, 2}
-        How many such variables are added.
-
-    Returns
-    -------
-    float
-        The q with mean_b P(T_b + L >= q) = level, L the sum of them; without noise the least draw
-        that a share of at most `level` of the draws exceeds.
-
-    Notes
-    -----
-    Where noise dominates, q is the mean of the draws plus what depends on the noise alone, so that
-    statistics with different spreads enter an omnibus on equal terms; where it does not, q is a
-    quantile of the draws.
-    """
-    draws = np.asarray(draws, dtype=np.float64)
-    if scale == 0:
-        return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
-    reach = copies * scale * (2.0 - math.log(min(level, 1.0 - level)))
-    low, high = float(draws.min()) - reach, float(draws.max()) + reach
-
-    def exceeded(q: float) -> bool:
-        steps = (q - draws) / scale
-        # the tail of one variable, or of the sum of two
-        tail = 0.5 * np.exp(-np.abs(steps))
-        if copies == 2:
-            tail *= 1.0 + 0.5 * np.abs(steps)
-        return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
-
-    return bracket(exceeded, low, high, 60)[1]

@@ -6,18 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from privrank.hypotheses.nullmodel import binomial_run
+from privrank.hypotheses.nullmodel import binomial_weights
 from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import IntArray
 from privrank.util.workers import Workers
-
-T = TypeVar("T")
 
 BLOCK = 10
 """Replicates that are simulated together."""
@@ -67,18 +65,7 @@ def rejection_at_level(
     return rejection_of(query, noise, threshold, boundary)
 
 
-def all_of(one: Callable[[int], T], replicates: int, n_jobs: int, label: str) -> list[T]:
-    """Return one(r) of all replicates r = 0, 1, ..., simulated block by block.
-
-    What a replicate is must depend on r alone, so that it is the same for any number of processes
-    and replicates r are alike from one call to the next.
-    """
-    blocks = range(-(-replicates // BLOCK))
-    parts = Workers(n_jobs).map(partial(_block, one, replicates), blocks, label)
-    return [outcome for part in parts for outcome in part]
-
-
-def _block(one: Callable[[int], T], replicates: int, number: int) -> list[T]:
+def _block(one: Callable[[int], float], replicates: int, number: int) -> list[float]:
     last = min(BLOCK * (number + 1), replicates)
     return [one(replicate) for replicate in range(BLOCK * number, last)]
 
@@ -86,12 +73,16 @@ def _block(one: Callable[[int], T], replicates: int, number: int) -> list[T]:
 def mean_of(
     one: Callable[[int], float], replicates: int, n_jobs: int, label: str, *, step: float = 1.0
 ) -> tuple[float, float]:
-    """Return the mean of one(r) over replicates (:func:`all_of`) and its standard error.
+    """Return the mean of one(r) over replicates r = 0, 1, ..., and its standard error.
 
+    They are simulated block by block. What a replicate is must depend on r alone, so that it is the
+    same for any number of processes and replicates r are alike from one call to the next.
     Where all agree, the error is as if one more were apart from them by this step, as probabilities
     are by 1: it is never 0, which says that a value is exact.
     """
-    values = np.array(all_of(one, replicates, n_jobs, label))
+    blocks = range(-(-replicates // BLOCK))
+    parts = Workers(n_jobs).map(partial(_block, one, replicates), blocks, label)
+    values = np.concatenate(parts)
     error = float(values.std(ddof=1) / math.sqrt(replicates))
     if np.ptp(values) <= 1e-12 * np.abs(values).max():
         error = step / (replicates + 1)
@@ -164,6 +155,6 @@ class Enumerated:
         spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0
         least, most = max(math.floor(n * p - spread), 0), min(math.ceil(n * p + spread), n)
         counts = np.arange(least, most + 1)
-        weights = binomial_run(n, p, counts)
+        weights = binomial_weights(n, p, counts)
         rejected = [self.reject(np.array([count, n - count]), (0, 1)) for count in counts.tolist()]
         return float(weights @ np.array(rejected))

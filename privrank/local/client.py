@@ -39,17 +39,14 @@ def protocol_from_json(text: str) -> Protocol:
             f"text is a protocol of another version than {VERSION}: use the version of privrank "
             f"that wrote it."
         )
-    if str(content.get("kind")) not in KINDS:
-        known = ", ".join(repr(kind) for kind in KINDS)
-        raise ValueError(f"text must be a protocol of one of the kinds {known}.")
-    # the id is a hash of all settings, so that a text with another epsilon is found out
-    kind = KINDS[content["kind"]]
+    kind = KINDS.get(str(content.get("kind")))
     settings = {k: v for k, v in content.items() if k not in ("privrank", "version", "kind", "id")}
-    if settings.keys() != {part.name for part in fields(kind)}:
+    if kind is None or settings.keys() != {part.name for part in fields(kind)}:
         raise ValueError(
-            f"text must hold the settings of the protocol {kind.kind!r}, no more and no fewer: "
-            f"write it with to_json()."
+            "text must hold the kind and the settings of a protocol, no more and no fewer: write "
+            "it with to_json()."
         )
+    # the id is a hash of all settings, so that a text with another epsilon is found out
     protocol = kind(**settings)
     if protocol.id != content.get("id"):
         raise ValueError(

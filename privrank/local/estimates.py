@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
-from privrank.local.protocols import Asking, pair_place
+from privrank.local.protocols import Asking, Protocol, pair_place
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
@@ -71,18 +71,14 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
     """
     check_tally(tally, FEWEST)
     protocol = tally.protocol
-    if not isinstance(protocol, CapBorda | DuchiBall | SubRanking | RandomPairs):
+    estimate = _ESTIMATES.get(type(protocol))
+    if estimate is None:
         raise ValueError(
             f"tally must be of a protocol that asks everybody for a random part of their ranking, "
             f"and this one is of {protocol.kind}: use SubRanking, RandomPairs, DuchiBall or "
             f"CapBorda for a consensus."
         )
-    if isinstance(protocol, CapBorda):
-        estimates = _placed(tally, protocol)
-    elif isinstance(protocol, DuchiBall):
-        estimates = _turned(tally, protocol)
-    else:
-        estimates = _asked(tally, protocol)
+    estimates = estimate(tally, protocol)
     # without estimates of pairs an order can only go by scores
     tie_break = public_order(len(protocol.items))
     if estimates.pairs is None or estimates.filled is None:
@@ -356,6 +352,15 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     scores = 0.5 * (m - 1) + scale * sums / tally.n
     concerned = np.full((m, m), tally.n, dtype=np.int64)
     return _Found(scores, scale**2 * covariance, concerned)
+
+
+_ESTIMATES: dict[type[Protocol], Callable[[Tally, Any], _Found]] = {
+    SubRanking: _asked,
+    RandomPairs: _asked,
+    DuchiBall: _turned,
+    CapBorda: _placed,
+}
+"""How each protocol that asks everybody for a random part of their ranking is estimated from."""
 
 
 def _moments(

@@ -25,7 +25,6 @@ from privrank.release.names import GAIN, ORDER, REJECTED
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
-from privrank.results.tables import Table
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
 
@@ -104,9 +103,10 @@ class Tally:
         return int(self.count.sum())
 
     def __repr__(self) -> str:
-        """Show the protocol and the counts."""
-        rejected = sum(self.rejected.values())
-        return f"<Tally: {self.protocol.kind}, {self.n} reports, {rejected} rejected>"
+        """Show the protocol and the counts, of rejected reports by reason."""
+        reasons = [f"{number} {reason}" for reason, number in self.rejected.items() if number]
+        rejected = ", ".join(reasons) or "none"
+        return f"<Tally: {self.protocol.kind}, {self.n} reports accepted, rejected: {rejected}>"
 
     def __add__(self, other: object) -> Tally:
         """Return the tally of the reports of both.
@@ -184,37 +184,6 @@ class Tally:
             return cls(protocol, *cells, record["rejected"], identity, cell)  # type: ignore[call-arg]
         except (LookupError, TypeError, ValueError, OverflowError):
             raise ValueError(f"text must be JSON written by {_WRITER}.") from None
-
-    def summary(self) -> Table:
-        """Return a table of what was accepted, and of what was rejected for which reason.
-
-        Returns
-        -------
-        Table
-        """
-        rows = [("accepted", self.n), *self.rejected.items()]
-        total = max(sum(number for _, number in rows), 1)
-        notes = [
-            "Each rejected report is counted under one reason. Of equal reports with one id one is "
-            "accepted, of different ones none, whatever the order of rows."
-        ]
-        if self.identity is None:
-            notes.append(
-                "This tally holds no ids: what it has in common with another is not found when "
-                "they are added."
-            )
-        return Table(
-            title="Tally of Reports",
-            header=(
-                ("Protocol:", self.protocol.kind),
-                ("Items:", str(len(self.protocol.items))),
-                ("Epsilon:", f"{self.protocol.epsilon:g} per report"),
-                ("Protocol id:", self.protocol.id),
-            ),
-            columns=("", "reports", "share"),
-            rows=tuple((name, str(number), f"{number / total:.3f}") for name, number in rows),
-            notes=tuple(notes),
-        )
 
 
 def _counted(
@@ -332,7 +301,7 @@ def check_tally(tally: object, least: int = 1) -> None:
     if tally.n < least:
         raise ValueError(
             f"tally must hold at least {least} accepted reports, got {tally.n}: collect more, or "
-            f"see its summary() for what was rejected."
+            f"see its rejected for the reasons why others were not."
         )
 
 

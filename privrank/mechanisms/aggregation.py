@@ -36,8 +36,12 @@ def release_aggregation(
     *,
     budget: Ledger | None,
     rng: np.random.Generator | None,
+    find: Callable[..., Found] | None = None,
 ) -> Release:
     """Spend the budget, before any row is read, and release what `plan` asks for.
+
+    Or what `find` draws from the votes: given the plan, the sensitive counts of votes for each
+    pair, the votes of a pair, a public permutation of the items, and the source of noise.
 
     Notes
     -----
@@ -64,28 +68,13 @@ def release_aggregation(
       (:func:`privrank.plans.aggregation.totals_scale`), their coordinates each moving by at most
       L (m - 1).
     """
-    return release_votes(encoded, plan, consensus_in, budget=budget, rng=rng)
-
-
-def release_votes(
-    encoded: EncodedSample,
-    plan: Plan,
-    find: Callable[..., Found],
-    *,
-    budget: Ledger | None,
-    rng: np.random.Generator | None,
-) -> Release:
-    """Spend the budget, then release what `find` draws from the votes.
-
-    Given the plan, the sensitive counts of votes for each pair, the votes of a pair, a public
-    permutation of the items, and the source of noise.
-    """
     sample = encoded.sample
 
     def drawn() -> Drawn:
         tie_break = draw_permutation(len(sample.items), rng)
         steps = int(plan.number("steps"))
-        values, findings = find(plan, _votes(encoded, steps), sample.nobs * steps, tie_break, rng)
+        votes, draws = _votes(encoded, steps), find or consensus_in
+        values, findings = draws(plan, votes, sample.nobs * steps, tie_break, rng)
         return Drawn(values, tie_break, findings)
 
     return released(plan, sample, drawn, budget=budget, rng=rng)

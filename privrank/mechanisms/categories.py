@@ -32,11 +32,11 @@ from privrank.hypotheses.nulls import (
     Sampler,
     Value,
     fingerprint,
-    noisy_quantile,
     null_draws,
     null_of,
 )
 from privrank.hypotheses.statistic import Statistic
+from privrank.mechanisms.permutation import noisy_quantile
 from privrank.util.arrays import IntArray, own, signs_of_orders
 
 Alternative = Literal["larger", "smaller", "two-sided"]
@@ -137,8 +137,10 @@ def _whole(measure: Measure, counts: IntArray, order: Order) -> int:
 
 def _null_of_two(measure: Measure, n: int, p: Probabilities, draws: int) -> Null:
     """Return the exact distribution of a measure of the counts of two categories."""
-    null = Null(np.arange(n + 1), nullmodel.binomial_weights(n, p[0] / math.fsum(p)))
-    return null.mapped(lambda first: measure(np.stack((first, n - first), axis=1)))
+    count = np.arange(n + 1)
+    weights = nullmodel.binomial_weights(n, p[0] / math.fsum(p), count)
+    values, place = np.unique(measure(np.stack((count, n - count), axis=1)), return_inverse=True)
+    return Null(values, np.bincount(place, weights).astype(np.float64))
 
 
 def total_variation(n: int, p: Probabilities) -> Statistic:

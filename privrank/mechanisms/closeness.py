@@ -78,7 +78,6 @@ import numpy as np
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
-from privrank.hypotheses.nulls import noisy_quantile
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
@@ -88,6 +87,7 @@ from privrank.mechanisms.permutation import (
     gram_blocks,
     gram_of,
     kernel_distance,
+    noisy_quantile,
     permuted_statistics,
     total_variation,
 )

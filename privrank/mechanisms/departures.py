@@ -45,8 +45,15 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from privrank.hypotheses.nulls import noisy_quantile, public_generator, uniform_rankings
-from privrank.mechanisms.permutation import FLOOR, Gram, TableArray, gram_of, kernel_products
+from privrank.hypotheses.nulls import public_generator, uniform_rankings
+from privrank.mechanisms.permutation import (
+    FLOOR,
+    Gram,
+    TableArray,
+    gram_of,
+    kernel_products,
+    noisy_quantile,
+)
 from privrank.plans.closeness import DIAMETER, MOST_TABULATED, RankKernel
 from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, own
 
@@ -216,15 +223,12 @@ def _expected(pooled: IntArray, size: int, total: int) -> FloatArray:
 
 @lru_cache(maxsize=64)
 def _expected_table(size: int, total: int) -> FloatArray:
-    from scipy.special import gammaln
+    from scipy.stats import binom
 
     share, count = size / total, np.arange(min(total, _TABULATED) + 1)
     # De Moivre: 2 j (1 - w) P(Bin(c, w) = j) for j = floor(c w) + 1
     j = count * size // total + 1
-    chosen = gammaln(count + 1.0) - gammaln(j + 1.0) - gammaln(np.maximum(count - j, 0) + 1.0)
-    log_p = chosen + j * np.log(share) + (count - j) * np.log1p(-share)
-    deviation = 2.0 * j * (1.0 - share) * np.exp(log_p)
-    deviation[0] = 0.0
+    deviation = 2.0 * j * (1.0 - share) * binom.pmf(j, count, share)
     # e(c) = min over j <= c of d(j) + (c - j) w (1 - w): a running minimum of what is over a line
     rise = share * (1.0 - share) * count
     return own(np.minimum.accumulate(np.maximum.accumulate(deviation) - rise) + rise, np.float64)

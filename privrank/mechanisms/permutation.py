@@ -88,7 +88,7 @@ from privrank.plans.closeness import MOST_FEATURED, RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray, blocks
-from privrank.util.solvers import spectrum
+from privrank.util.solvers import bracket, spectrum
 
 TableArray = NDArray[np.int32]
 
@@ -491,3 +491,46 @@ def swapped(
         counted = np.bincount(np.concatenate(cells).ravel(), minlength=2 * kinds * number)
         tables[rows] = counted.reshape(number, 2, kinds)
     return tables
+
+
+def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int = 1) -> float:
+    """Return the number that a statistic exceeds with a given probability, noise included.
+
+    Parameters
+    ----------
+    draws : ndarray of float64, shape (b,)
+        Draws of the statistic under a public reference distribution, before noise.
+    level : float
+        The probability, in (0, 1).
+    scale : float
+        Scale of the Laplace noise that will be added; 0 for none.
+    copies : {1, 2}
+        How many such variables are added.
+
+    Returns
+    -------
+    float
+        The q with mean_b P(T_b + L >= q) = level, L the sum of them; without noise the least draw
+        that a share of at most `level` of the draws exceeds.
+
+    Notes
+    -----
+    Where noise dominates, q is the mean of the draws plus what depends on the noise alone, so that
+    statistics with different spreads enter an omnibus on equal terms; where it does not, q is a
+    quantile of the draws.
+    """
+    draws = np.asarray(draws, dtype=np.float64)
+    if scale == 0:
+        return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
+    reach = copies * scale * (2.0 - math.log(min(level, 1.0 - level)))
+    low, high = float(draws.min()) - reach, float(draws.max()) + reach
+
+    def exceeded(q: float) -> bool:
+        steps = (q - draws) / scale
+        # the tail of one variable, or of the sum of two
+        tail = 0.5 * np.exp(-np.abs(steps))
+        if copies == 2:
+            tail *= 1.0 + 0.5 * np.abs(steps)
+        return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
+
+    return bracket(exceeded, low, high, 60)[1]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, signs_of_orders
 
-Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
 Draw = Callable[[IntArray], IntArray]
 
 
@@ -35,7 +33,6 @@ def release_sample(
     plan: Plan,
     *,
     null: NullModel,
-    reduction: Reduction | None = None,
     effect: Effect | None = None,
     budget: Ledger | None,
     rng: np.random.Generator | None,
@@ -52,9 +49,6 @@ def release_sample(
         Its noise (:func:`plan_sample`).
     null : NullModel
         What is tested, from which rankings with ties or missing items are completed.
-    reduction : callable, optional
-        Maps the counts and a generator to those of a random map of every choice by itself, of
-        which the statistic is then computed.
     effect : tuple of Statistic and float, optional
         The distance that the plan has beside it.
     budget : Ledger or None
@@ -67,40 +61,29 @@ def release_sample(
     BudgetExceeded, ValueError
         Before any row is read.
     """
-    drawn = partial(_drawn, encoded, query, plan, null, reduction, effect, rng)
+
+    def drawn() -> Drawn:
+        sample, data, values = encoded.sample, tabulated(one_row_each(encoded, rng)), {}
+        if sample.completed:
+            data = completed(data, null, rng)
+        if effect is not None:
+            values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
+        order = draw_permutation(len(sample.items), rng)
+        if isinstance(query, Statistic):
+            if query.impossible is not None and IMPOSSIBLE in plan.parts:
+                values[IMPOSSIBLE] = np.array([query.impossible(data)])
+            value = np.array([query.value(data, order)])
+            values[STATISTIC] = draw(plan.parts[STATISTIC], value, rng)
+            if BOUNDARY in plan.parts:
+                lot = draw_uniforms(1, 1, rng)[0, 0] - 0.5
+                values[BOUNDARY] = np.array([round(lot / plan.parts[BOUNDARY].step)])
+        else:
+            if query.dealt:
+                data = data[draw_orders(1, len(data), rng)[0]]
+            values[DECISION] = np.array([draw_bit(query.probability(data, order), rng)])
+        return Drawn(values, order)
+
     return released(plan, encoded.sample, drawn, budget=budget, rng=rng)
-
-
-def _drawn(
-    encoded: EncodedSample,
-    query: Statistic | RandomBit,
-    plan: Plan,
-    null: NullModel,
-    reduction: Reduction | None,
-    effect: Effect | None,
-    rng: np.random.Generator | None,
-) -> Drawn:
-    """Draw the noisy statistic, or the bit, and what is released beside it."""
-    sample, data, values = encoded.sample, tabulated(one_row_each(encoded, rng)), {}
-    if sample.completed:
-        data = completed(data, null, rng)
-    if isinstance(query, Statistic) and query.impossible is not None and IMPOSSIBLE in plan.parts:
-        values[IMPOSSIBLE] = np.array([query.impossible(data)])
-    if effect is not None:
-        values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
-    if reduction is not None:
-        data = reduction(data, rng)
-    order = draw_permutation(len(sample.items), rng)
-    if isinstance(query, Statistic):
-        values[STATISTIC] = draw(plan.parts[STATISTIC], np.array([query.value(data, order)]), rng)
-        if BOUNDARY in plan.parts:
-            lot = draw_uniforms(1, 1, rng)[0, 0] - 0.5
-            values[BOUNDARY] = np.array([round(lot / plan.parts[BOUNDARY].step)])
-    else:
-        if query.dealt:
-            data = data[draw_orders(1, len(data), rng)[0]]
-        values[DECISION] = np.array([draw_bit(query.probability(data, order), rng)])
-    return Drawn(values, order)
 
 
 def one_row_each(encoded: EncodedSample, rng: np.random.Generator | None) -> EncodedSample:

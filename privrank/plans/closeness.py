@@ -129,8 +129,12 @@ def distance_of(method: Method, sample: Sample) -> Comparison:
         return Comparison(_NAMES[statistic, "sum"], statistic, "sum", sensitivity)
     sizes, two = np.array(sample.sizes), len(sample.sizes) == 2
     many = len(sample.items) > FEW_CATEGORIES
-    distance = _of_two(sample, statistic, diameter) if two else None
-    effect = mean_sensitivity(sizes, diameter) if two else None
+    distance = effect = None
+    if two:
+        categories, exact = len(sample.items) if statistic == "tv" else None, statistic != "kendall"
+        pair = sample.sizes[0], sample.sizes[1]
+        distance = Distance(pair, diameter, categories, exact=exact)
+        effect = mean_sensitivity(sizes, diameter)
     if method == "pairs" or (two and not (method == "auto" and statistic == "tv" and many)):
         name = DISTANCES[statistic] if two else f"largest {DISTANCES[statistic]}"
         sensitivity = mean_sensitivity(sizes, diameter)
@@ -141,17 +145,6 @@ def distance_of(method: Method, sample: Sample) -> Comparison:
     if statistic == "tv" and many:
         return Comparison(_NAMES["tv", "cells"], "tv", "cells", 1.0, effect, distance)
     return Comparison(_NAMES[statistic, "groups"], statistic, "groups", 1.0)
-
-
-def _of_two(
-    sample: Sample, statistic: Literal["tv", "mallows", "kendall"], diameter: float
-) -> Distance:
-    return Distance(
-        (sample.sizes[0], sample.sizes[1]),
-        diameter,
-        len(sample.items) if statistic == "tv" else None,
-        exact=statistic != "kendall",
-    )
 
 
 def chi_square_of(sample: Sample) -> Comparison:
@@ -272,14 +265,7 @@ def smoothing_scale(sensitivity: float, epsilon: float) -> float:
 
     With some slack for rounding.
     """
-    if math.isinf(epsilon):
-        return 0.0
-    scale = SMOOTHING * SLACK * sensitivity / epsilon if epsilon > 0 else math.inf
-    if not 0 < scale < math.inf:
-        raise ValueError(
-            f"the noise needs a positive sensitivity and epsilon, got {sensitivity} and {epsilon}."
-        )
-    return scale
+    return SMOOTHING * SLACK * sensitivity / epsilon
 
 
 def check_gram(rankings: int, items: int) -> None:

@@ -295,25 +295,19 @@ def check_paired(
     paired: object, secret: bool, respondent: object, groups: int, max_rows: object
 ) -> None:
     """Refuse what pairs cannot go with; it concerns arguments alone."""
-    if not check_flag("paired", paired):
-        return
-    if secret:
-        raise ValueError(
-            "paired=True tells for everybody that they are in both samples: leave labels='private' "
-            "out."
-        )
-    if respondent is None:
-        raise ValueError(
-            "paired=True matches the rows of two samples by respondent: name the column, or the "
-            "index level, that identifies them with respondent=."
-        )
-    if groups != 2:
-        raise ValueError(
-            f"paired=True compares two samples of the same respondents, got {groups}: compare two "
-            f"at a time."
-        )
-    if max_rows != 1:
-        raise ValueError(
-            "paired=True takes one row per respondent in each sample: leave max_rows= out, and "
-            "give the row that shall count."
-        )
+    refusals = (
+        (
+            secret,
+            "tells for everybody that they are in both samples: leave labels='private' out.",
+        ),
+        (
+            respondent is None,
+            "matches the rows of two samples by respondent: name the column, or the index level, "
+            "that identifies them with respondent=.",
+        ),
+        (groups != 2, f"compares two samples, got {groups}: compare two at a time."),
+        (max_rows != 1, "takes one row per respondent in each sample: leave max_rows= out."),
+    )
+    for refused, words in refusals if check_flag("paired", paired) else ():
+        if refused:
+            raise ValueError(f"paired=True {words}")

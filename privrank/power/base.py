@@ -54,8 +54,6 @@ class Estimate(float):
         Whether no simulation went into it.
     words : str
         What it counts, such as ``"respondents"``; empty for a bare number.
-    assumes : str
-        What was assumed, such as ``"design effect 1.67"``; empty where there is nothing to say.
 
     Examples
     --------
@@ -67,26 +65,21 @@ class Estimate(float):
     ('187', 93.5)
     """
 
-    __slots__ = ("assumes", "error", "exact", "words")
+    __slots__ = ("error", "exact", "words")
 
     error: float
     exact: bool
     words: str
-    assumes: str
 
-    def __new__(
-        cls, value: float, error: float = 0.0, *, words: str = "", assumes: str = ""
-    ) -> Self:
+    def __new__(cls, value: float, error: float = 0.0, *, words: str = "") -> Self:
         """Make the number; an error of 0 says that it is exact."""
         for name, number in (("value", value), ("error", error)):
             if not is_number(number):
                 raise TypeError(f"{name} must be a number, got {type(number).__name__}.")
-        for name, text in (("words", words), ("assumes", assumes)):
-            if not isinstance(text, str):
-                raise TypeError(f"{name} must be a text, got {type(text).__name__}.")
+        if not isinstance(words, str):
+            raise TypeError(f"words must be a text, got {type(words).__name__}.")
         made = super().__new__(cls, value)
-        made.error, made.exact = float(error), error == 0.0
-        made.words, made.assumes = words, assumes
+        made.error, made.exact, made.words = float(error), error == 0.0, words
         return made
 
     def __repr__(self) -> str:
@@ -96,8 +89,7 @@ class Estimate(float):
         if self.words:
             text = f"{self.words} {text}" if self.words.endswith("=") else f"{text} {self.words}"
         how = f"Monte Carlo standard error {self.error:.2g}"
-        how = "no Monte Carlo error" if self.exact else how
-        return f"{text} ({'; '.join(filter(None, (how, self.assumes)))})"
+        return f"{text} ({'no Monte Carlo error' if self.exact else how})"
 
     __str__ = __repr__
 
@@ -202,16 +194,6 @@ class Power(ABC):
         """What `nobs` counts."""
         return "respondents"
 
-    @property
-    def _assumes(self) -> str:
-        """What is assumed that an answer has to name; empty if nothing is."""
-        return ""
-
-    @property
-    def _title(self) -> str:
-        """The title of a figure: what is drawn, and what was assumed."""
-        return ", ".join(filter(None, (self.caption.format_map(vars(self)), self._assumes)))
-
     def power(
         self,
         nobs: int,
@@ -243,7 +225,7 @@ class Power(ABC):
         """
         amount = self._stated(effect, stated)
         at = self._given(nobs=nobs, effect=amount, epsilon=epsilon, delta=delta, alpha=alpha)
-        return Estimate(*self._measure(at, self.replicates), assumes=self._assumes)
+        return Estimate(*self._measure(at, self.replicates))
 
     def solve_power(
         self,
@@ -357,12 +339,12 @@ class Power(ABC):
             )
         if varied != "effect":
             words = units if name == "nobs" else "epsilon ="
-            return Estimate(solved.at, solved.error, words=words, assumes=self._assumes)
+            return Estimate(solved.at, solved.error, words=words)
         shown, words = self._shown(solved.at), f"{name.replace('_', ' ')} ="
         # the error carries over to the scale that is shown by a step to the side that has room
         side = -1.0 if solved.at + solved.error > most else 1.0
         error = abs(self._shown(solved.at + side * solved.error) - shown)
-        return Estimate(shown, error, words=words, assumes=self._assumes)
+        return Estimate(shown, error, words=words)
 
     def _range(self, name: str, at: Point) -> tuple[float, float, float]:
         """Return where a number is looked for: where to start, and how far to go."""
@@ -442,7 +424,8 @@ class Power(ABC):
         without = float(frame.loc[frame["epsilon"] == math.inf, drawn].iloc[0]) if plain else None
         frame = frame[frame["epsilon"] < math.inf] if plain else frame
         words = effect.replace("_", " ")
-        return plots.planned(frame, dep_var, drawn, self._title, words=words, plain=without, ax=ax)
+        title = self.caption.format_map(vars(self))
+        return plots.planned(frame, dep_var, drawn, title, words=words, plain=without, ax=ax)
 
 
 def item_names(items: object) -> tuple[str, ...]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from privrank import btl, topk
 from privrank.bradley_terry.inversion import pvalues
-from privrank.hypotheses.simulation import all_of
 from privrank.plans.choice import Choice
 from privrank.plans.comparisons import Method, Request, plan_fit, plan_selection
-from privrank.power.base import Estimate, Point
+from privrank.power.base import Point
 from privrank.power.surveys import ComparisonPower
 from privrank.release.plan import Plan
 from privrank.release.survey import Design
@@ -33,7 +30,7 @@ MOST_GAP = 4.0
 
 @dataclass(frozen=True, kw_only=True)
 class BTLPower(ComparisonPower):
-    """Plan a Bradley-Terry fit: how surely a difference is detected, and its standard error.
+    """Plan a Bradley-Terry fit: how surely a difference is detected.
 
     Parameters
     ----------
@@ -43,20 +40,13 @@ class BTLPower(ComparisonPower):
         Comparisons that each respondent makes, of different pairs drawn at random.
     unit : {"respondent", "row"}
         What `nobs` counts and epsilon protects; a row is one comparison.
-    design, pair_counts, ties
-        As for :class:`privrank.PrivateBTL`; ``pair_counts`` is ``"release"`` or ``"equal"``.
+    design, ties
+        As for :class:`privrank.PrivateBTL`. Pair counts that are private are released.
     method, dependence
         As for :meth:`privrank.PrivateBTL.fit`.
     worths : float or sequence of float, optional
         Worths of the other items, beside the middle of the two that are compared: one for each, or
         one number over whose range they are spread evenly. Without it all are in the middle.
-    answers : {"usual", "rankings", "independent"}, default "usual"
-        How a respondent's answers go together. ``"rankings"``: as those of people who have an order
-        of all items in mind; ``"independent"``: not at all; ``"usual"``: half of the people are of
-        the one kind, half of the other. Every answer of a plan says the design effect that it was
-        found for: how many times as much answers vary as independent ones.
-    simultaneous : bool, default False
-        Whether all pairs are judged at once, as for ranks (Bonferroni).
     mode : {"central", "local"}
         ``"local"``: reports of :class:`privrank.local.Comparisons`, one of each respondent.
     replicates : int, default 200
@@ -74,8 +64,8 @@ class BTLPower(ComparisonPower):
     An effect is a ``contrast``, the difference of the two worths on the scale of the logit: that of
     an item that is preferred with probability p is log(p / (1 - p)). `power` is the share of fits
     whose score test rejects a difference of 0, so that their interval leaves it out.
-    `standard_error` is the median of what fits print. `docs/validation/power_models.md` compares
-    both with fits of simulated surveys.
+    So the contrast that is found with power 1/2 is the half width of intervals.
+    `docs/validation/power_models.md` compares plans with fits of simulated surveys.
 
     Examples
     --------
@@ -87,7 +77,6 @@ class BTLPower(ComparisonPower):
 
     method: Method = "auto"
     worths: float | Sequence[float] | None = None
-    simultaneous: bool = False
 
     _named = "contrast"
     caption = "Two items separated by their worths"
@@ -121,48 +110,11 @@ class BTLPower(ComparisonPower):
         release = self._released(at, plan, worths, number)
         if release is None:
             return 0.0
-        level = at.alpha / (self._distinct if self.simultaneous else 1)
-        return float(pvalues(btl.infer(release)._inference(), _first_two(len(worths)))[0] <= level)
-
-    def _printed(self, at: Point, plan: Plan | None, number: int) -> float:
-        """Return the standard error of that difference, as a simulated fit prints it.
-
-        Infinite where it is refused, or the release does not identify it.
-        """
-        worths = self._worths(at.effect)
-        release, contrast = self._released(at, plan, worths, number), _first_two(len(worths))
-        if release is None:
-            return math.inf
-        inference = btl.infer(release)._inference()
-        if not inference.equations.identifies(contrast).all():
-            return math.inf
-        return math.sqrt((contrast @ inference.errors.total @ contrast.T).item())
+        contrast = np.array([[1.0, -1.0] + [0.0] * (len(worths) - 2)])
+        return float(pvalues(btl.infer(release)._inference(), contrast)[0] <= at.alpha)
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         return 0.5, 1e-3, MOST_CONTRAST
-
-    def standard_error(
-        self, nobs: int, epsilon: float, contrast: float = 0.0, *, delta: float = 0.0
-    ) -> Estimate:
-        """Return the median of the standard errors of the difference that fits will print.
-
-        Infinite where half of them and more would be refused, as comparisons do not connect all
-        items.
-
-        Parameters
-        ----------
-        nobs, epsilon, contrast, delta
-            As for `power`.
-
-        Returns
-        -------
-        Estimate
-        """
-        effect = self._stated(contrast, {})
-        at = self._given(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=0.05)
-        one = partial(self._printed, at, self._planned(at))
-        errors = all_of(one, self.replicates, self.n_jobs, "fits")
-        return Estimate(*median_of(errors), assumes=self._assumes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +127,7 @@ class TopKPower(ComparisonPower):
         The items, or their number.
     k : int
         Size of the set.
-    max_rows, unit, design, pair_counts, ties, answers, mode, replicates, n_jobs
+    max_rows, unit, design, ties, mode, replicates, n_jobs
         As for :class:`privrank.power.BTLPower`.
     dependence
         As for :meth:`privrank.PrivateTopK.fit`.
@@ -248,24 +200,3 @@ class TopKPower(ComparisonPower):
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         return 0.3, 1e-3, MOST_GAP
-
-
-def _first_two(items: int) -> FloatArray:
-    """Return the contrast of the first two items, shape (1, items)."""
-    contrast = np.zeros((1, items))
-    contrast[0, :2] = 1.0, -1.0
-    return contrast
-
-
-def median_of(values: Sequence[float]) -> tuple[float, float]:
-    """Return the median and its standard error.
-
-    A quarter of what lies between the values of the ranks two standard deviations, the root of
-    their number, to either side; infinite where one of these is.
-    """
-    ranked, n = np.sort(values), len(values)
-    ranks = 0.5 * (n - 1) + math.sqrt(n) * np.array([-1.0, 1.0])
-    if math.isinf(ranked[math.ceil(ranks[1])]):
-        return float(np.quantile(ranked, 0.5, method="higher")), math.inf
-    low, high = np.interp(ranks, np.arange(n), ranked)
-    return float(np.median(ranked)), 0.25 * float(high - low)

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
@@ -28,9 +27,6 @@ from privrank.release.survey import Design, DesignKind, PairCounts, groups_of
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_count
 
-PairsKnown = Literal["release", "equal"]
-Answers = Literal["usual", "rankings", "independent"]
-
 MOST_ANSWERS = 2**22
 """Answers of a survey that is simulated, at most; in the local model, ranks."""
 
@@ -42,26 +38,25 @@ class ComparisonPower(Power):
     Notes
     -----
     **Answers.** A respondent feels each item to be its worth and a Gumbel number, and prefers the
-    item that is felt to be better, which has the probability of Bradley and Terry. Of a share of
-    the respondents these numbers are the same for all answers, which then are those of one order;
-    the others answer each pair anew.
+    item that is felt to be better, which has the probability of Bradley and Terry. These numbers
+    are the same for all answers of a respondent, which are those of one order. So differences of
+    worths vary more than with independent answers: in r of all p pairs of m equal items by a factor
+    of 1 + (m - 2) (r - 1) / (3 (p - 1)), (m + 1) / 3 where r = p.
     """
 
     items: int | Sequence[str] = field(kw_only=False)
     max_rows: int = 1
     unit: Unit = "respondent"
     design: DesignKind = "private"
-    pair_counts: PairsKnown = "release"
     ties: bool = False
     dependence: Dependence = "auto"
-    answers: Answers = "usual"
     mode: Mode = "central"
 
     def __post_init__(self) -> None:
         """Refuse what is no survey, before anything is asked."""
         super().__post_init__()
         check_count("max_rows", self.max_rows, high=self._distinct)
-        usual = {"unit": "respondent", "design": "private", "pair_counts": "release"}
+        usual = {"unit": "respondent", "design": "private"}
         usual |= {"method": "auto", "dependence": "auto"}
         other = [name for name, value in usual.items() if getattr(self, name, value) != value]
         if self._local and other:
@@ -72,11 +67,6 @@ class ComparisonPower(Power):
         if self.max_rows > 1 and (self._local or self.unit == "row"):
             raise ValueError(
                 "max_rows must be 1 in the local model and where a row is the unit: leave it out."
-            )
-        if self.design == "public" and self.pair_counts == "equal":
-            raise ValueError(
-                "pair_counts must be left out when design='public': the observed counts are "
-                "public then."
             )
 
     @property
@@ -93,30 +83,6 @@ class ComparisonPower(Power):
         return "comparisons" if self.unit == "row" else "respondents"
 
     @property
-    def _ordered(self) -> float:
-        """The share of respondents who answer by an order of all items that they have in mind."""
-        return {"independent": 0.0, "usual": 0.5, "rankings": 1.0}[self.answers]
-
-    @property
-    def _effect(self) -> float:
-        """Design effect of a respondent's answers, where all items are equally good.
-
-        Two comparisons with a common item, each of +-1 with the common item first, have the
-        covariance 1/3 if they are those of one order, all orders alike. A difference of two nets
-        meets 2 m (m - 2) / 3 of it beside the variance 2 m, if all p pairs are asked; of r pairs
-        drawn, both of two are asked with probability (r - 1) / (p - 1) given the one. So the design
-        effect is 1 + (m - 2) (r - 1) / (3 (p - 1)), which is (m + 1) / 3 where all pairs are asked.
-        What it is above 1 is as many times that as there are respondents with an order in mind.
-        """
-        items, pairs = len(self._names), self._distinct
-        most = (items - 2) * (self.max_rows - 1) / (3.0 * max(pairs - 1, 1))
-        return 1.0 + self._ordered * most
-
-    @property
-    def _assumes(self) -> str:
-        return f"design effect {self._effect:.3g}" if self.max_rows > 1 else ""
-
-    @property
     def _most(self) -> int:
         return MOST_ANSWERS // (len(self._names) if self._local else self.max_rows)
 
@@ -126,12 +92,12 @@ class ComparisonPower(Power):
 
     def _facts(self, nobs: int, epsilon: float) -> Design:
         """Return the public facts of so many units, all pairs asked for equally often."""
-        public, ties = self.design == "public", self.ties
-        design = Design(self._names, nobs, self.unit, self.max_rows, True, ties, self.design, None)
+        kind, ties = self.design, self.ties
+        design = Design(self._names, nobs, self.unit, self.max_rows, True, ties, kind, None)
+        if kind == "private" and math.isfinite(epsilon):
+            return design
         pairs = PairCounts.equal(len(self._names), nobs * self.max_rows / self._distinct)
-        if public or math.isinf(epsilon):
-            return replace(design, pairs=replace(pairs, origin="observed"))
-        return replace(design, pairs=pairs) if self.pair_counts == "equal" else design
+        return replace(design, pairs=replace(pairs, origin="observed"))
 
     def _planned(self, at: Point) -> Plan | None:
         """Return what a fit of such a survey releases; None in the local model."""
@@ -189,16 +155,10 @@ class ComparisonPower(Power):
         design, (first, second) = self._facts(n, at.epsilon), np.triu_indices(m, 1)
         # each kind of number has a generator: a smaller survey is the first part of a larger one
         questions = different_pairs(n, rows, pairs, public_generator("survey, pairs", number))
-        rng, orders = (
-            public_generator(f"survey, {what}", number) for what in ("answers", "orders")
-        )
+        orders = public_generator("survey, orders", number)
         one, other = first[questions], second[questions]
-        apart = rng.logistic(size=questions.shape)
-        if self._ordered > 0 and rows > 1:
-            felt, person = orders.gumbel(size=(n, m)), np.arange(n)[:, None]
-            ordered = public_generator("survey, kinds", number).random((n, 1)) < self._ordered
-            apart = np.where(ordered, felt[person, one] - felt[person, other], apart)
-        answer = np.where(worths[one] - worths[other] + apart > 0, 1, -1).ravel()
+        felt, person = worths + orders.gumbel(size=(n, m)), np.arange(n)[:, None]
+        answer = np.where(felt[person, one] > felt[person, other], 1, -1).ravel()
         count = np.bincount(questions.ravel(), minlength=pairs)
         net = sum_by(questions.ravel(), answer, pairs)
         if design.kind == "public" or math.isinf(at.epsilon):

@@ -236,7 +236,7 @@ class IdentityPower(OneSamplePower):
         The distribution under H0: a :class:`privrank.Mallows` model, or the probabilities of
         choices by category. For uniformity see :class:`UniformityPower`.
     method : str, default "auto"
-        As for `fit`, but for ``"goldreich"`` and ``"sigmoid"``, which are not planned.
+        As for `fit`, but for ``"sigmoid"``, which is not planned.
     alternative : {"two-sided", "larger", "smaller"}
         As for `fit`: of two categories, what the probability of the first is under H1.
     replicates, n_jobs
@@ -272,7 +272,7 @@ class IdentityPower(OneSamplePower):
     def __post_init__(self) -> None:
         """Check what is fixed."""
         super().__post_init__()
-        if self.method in ("goldreich", "sigmoid"):
+        if self.method == "sigmoid":
             raise ValueError(
                 f"method={self.method!r} is not planned, as it is never the most powerful: use "
                 f"method='auto'."

@@ -53,15 +53,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.consensus.orders import kwiksort, pair_matrix
-from privrank.encode.encoded import EncodedSample
-from privrank.mechanisms.aggregation import Found, release_votes
+from privrank.mechanisms.aggregation import Found
 from privrank.mechanisms.spend import draw
 from privrank.plans.aggregation import FALLBACK, QUERIES
-from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_below
 from privrank.release.names import ORDER
 from privrank.release.plan import Plan
-from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, IntArray
 
 
@@ -130,24 +127,14 @@ def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) ->
     return order
 
 
-def release(
-    encoded: EncodedSample,
-    plan: Plan,
-    *,
-    budget: Ledger | None,
-    rng: np.random.Generator | None,
-) -> Release:
-    """Spend the budget and release the order that a plan of this paper draws, and nothing else."""
-    return release_votes(encoded, plan, _order, budget=budget, rng=rng)
-
-
-def _order(
+def order_in(
     plan: Plan,
     counts: IntArray,
     weight: int,
     tie_break: tuple[int, ...],
     rng: np.random.Generator | None,
 ) -> Found:
+    """Return the order that a plan of this paper draws, and nothing else."""
     if "rate" in plan.settings:
         uniforms = np.array([draw_below(2**53, rng) * 2.0**-53 for _ in tie_break])
         return {ORDER: exponential_order(counts, plan.number("rate"), uniforms)}, {}

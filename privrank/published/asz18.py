@@ -2,9 +2,10 @@
 
 Their tests of n choices among k categories in forms that are private, all weaker than the default:
 reached by ``method=`` alone. ``"paninski"`` is the statistic of Algorithm 4 with noise,
-``"goldreich"`` the reduction to uniformity, ``"sigmoid"`` the random bits of Algorithms 1
-(identity), 2 (closeness) and 3 (two categories). Notation: M_x counts, S total variation distance
-of the shares, sigma(x) = 1 / (1 + e^-x); their alpha is the `tolerance` here, a distance.
+``"sigmoid"`` the random bits of Algorithms 1 (identity), 2 (closeness) and 3 (two categories). The
+reduction of identity to uniformity is left out: given probabilities are tested directly. Notation:
+M_x counts, S total variation distance of the shares, sigma(x) = 1 / (1 + e^-x); their alpha is the
+`tolerance` here, a distance.
 
 What is wrong in the paper, and corrected here, is listed in docs/papers/asz18.md.
 """
@@ -20,16 +21,10 @@ from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import Order, null_of
 from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
 from privrank.mechanisms.categories import excess
-from privrank.privacy.draws import draw_bit, draw_uniforms
+from privrank.privacy.draws import draw_bit
 from privrank.release.names import DECISION
 from privrank.release.plan import Plan
 from privrank.util.arrays import FloatArray, IntArray
-
-COINS = 4
-"""Random numbers per choice in the reduction to uniformity."""
-
-CELLS = 6
-"""Categories after the reduction to uniformity, per category before it."""
 
 
 def paninski(n: int, k: int) -> Statistic:
@@ -62,70 +57,6 @@ def paninski(n: int, k: int) -> Statistic:
 
 def _repeated(counts: IntArray, order: Order) -> int:
     return int(counts.sum() - np.count_nonzero(counts == 1))
-
-
-def reduce_to_uniform(counts: IntArray, p: tuple[float, ...], uniforms: FloatArray) -> IntArray:
-    """Return counts by 6 k categories that are equally likely if those by k had probabilities p.
-
-    A test of uniformity of the result tests identity with p. It loses most of the power of
-    `total_variation(n, p)`.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (k,)
-        Choices by category, n in all.
-    p : tuple of float
-        Null probabilities of the k categories.
-    uniforms : ndarray of float64, shape (n, 4)
-        Secret random numbers in [0, 1), fresh for every choice: drawn like noise. Used twice, or
-        shared by choices, they undo both the privacy and the uniformity.
-
-    Notes
-    -----
-    **Null.** With probability 1/2 a choice is replaced by a uniform one. It then has probability
-    q_i = p_i / 2 + 1 / (2 k) under the null. With x_i = 6 k q_i = 3 k p_i + 3 it is kept with
-    probability floor(x_i) / x_i and moved to one of floor(x_i) cells of its own, each of which so
-    has probability q_i / x_i = 1 / (6 k). What is not kept is spread over the 6 k - sum floor(x_i)
-    cells that are left, evenly: all 6 k cells have the same probability. (If none is left, all x_i
-    are whole and everything is kept.) Exact but for the rounding of p and of the random numbers,
-    to within 2^-50.
-
-    Distances shrink to between 3/8 and 1/2 of what they were: the replacement halves them, and
-    x_i >= 3 gives floor(x_i) / x_i >= 3/4.
-
-    **Privacy.** Every choice is mapped by random numbers of its own. Couple those of neighbours:
-    for every outcome the two results differ in the cell of one choice, so what is private for
-    choices among 6 k categories stays so, mixed over the outcomes.
-
-    References
-    ----------
-    Goldreich (2016), The uniform distribution is complete with respect to testing identity to a
-    fixed distribution.
-    """
-    k = len(p)
-    codes = np.repeat(np.arange(k), counts)
-    mixed, other, retention, spread = np.asarray(uniforms, dtype=np.float64).T
-    codes = np.where(mixed < 0.5, codes, _cell(other, k))
-    share = 3 * k * np.asarray(p, dtype=np.float64) + 3
-    whole = np.floor(share + 1e-12).astype(np.int64)  # a whole number may be rounded down
-    start = np.cumsum(whole) - whole
-    used = int(whole.sum())
-    own = start[codes] + _cell(spread, whole[codes])
-    rest = used + _cell(spread, CELLS * k - used)
-    stays = (retention * share[codes] < whole[codes]) | (used == CELLS * k)
-    return np.bincount(np.where(stays, own, rest), minlength=CELLS * k)
-
-
-def random_reduction(
-    p: tuple[float, ...], counts: IntArray, rng: np.random.Generator | None
-) -> IntArray:
-    """Return :func:`reduce_to_uniform` of the counts, with secret random numbers."""
-    return reduce_to_uniform(counts, p, draw_uniforms(int(counts.sum()), COINS, rng))
-
-
-def _cell(uniforms: FloatArray, size: IntArray | int) -> IntArray:
-    last = np.maximum(np.asarray(size) - 1, 0)
-    return np.asarray(np.minimum((uniforms * size).astype(np.int64), last))
 
 
 def least_mean(n: int, k: int, tau: float) -> tuple[int, float]:

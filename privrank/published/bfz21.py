@@ -19,7 +19,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from privrank.hypotheses import nullmodel
+from privrank.distributions import kendall
 from privrank.hypotheses.nulls import FULL, Order, null_of
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.ranknorms import pair_sums
@@ -81,15 +81,40 @@ def two_rankings(m: int) -> Statistic:
     **Privacy.** C lies in [0, m (m - 1) / 2] and takes both ends when one of two equal rankings
     is reversed, so its sensitivity is m (m - 1) / 2; floored, that over h, rounded up:
     floor(x + t) <= floor(x) + ceil(t).
+
+    **Null.** Monte Carlo. Relative to the first ranking the second is uniform, and reversing it
+    maps C to the Kendall distance, which so has the distribution of C.
     """
-    cell = nullmodel.distance_step(1, m)
+    cell = _cell(1, m)
+    counted = partial(_cells, cell=cell)
     return Statistic(
         name="concordant pairs of two rankings",
         step=float(cell),
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_concordant, cell=cell),
-        null=partial(nullmodel.concordant_pairs, m, cell),
+        null=partial(null_of, "pairs of two rankings", (m,), counted, partial(_distances, 1, m)),
     )
+
+
+def _cell(n: int, m: int) -> int:
+    """Return the lattice step of sums of n distances: a standard deviation has 2^20 / 17."""
+    return max(1, math.ceil(17 * math.sqrt(n * kendall.variance(m, 0.0)) / 2**20))
+
+
+def _distances(n: int, m: int, rng: np.random.Generator) -> IntArray:
+    """Return the summed Kendall distances of n uniform rankings from one.
+
+    A distance is a sum of independent uniform numbers from 0 to j - 1, j = 1, ..., m; of many
+    rankings it is counted how many have each of them.
+    """
+    if n < m:
+        return np.asarray(rng.integers(0, np.arange(1, m + 1), (n, m)).sum())
+    counts = (rng.multinomial(n, np.full(j, 1.0 / j)) @ np.arange(j) for j in range(1, m + 1))
+    return np.asarray(sum(counts))
+
+
+def _cells(distance: IntArray, order: Order, cell: int) -> int:
+    return int(distance) // cell
 
 
 def _concordant(ranks: IntArray, order: Order, cell: int) -> int:
@@ -113,15 +138,18 @@ def central_distance(n: int, m: int) -> Statistic:
     m (m - 1) when a ranking is replaced, and by m (m - 1) / (2 h), rounded up, once floored.
     Attained for h = 1: all n rankings in the order of the items, one of which is reversed.
 
+    **Null.** Monte Carlo over sums of distances.
+
     It presumes that the order of the items is the centre, or its reversal.
     """
-    cell = nullmodel.distance_step(n, m)
+    cell = _cell(n, m)
+    apart = partial(_apart, n=n, m=m, cell=cell)
     return Statistic(
         name="distance to the order of the items",
         step=2.0 * cell,
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_off_centre, cell=cell),
-        null=partial(nullmodel.central_distance, n, m, cell),
+        null=partial(null_of, "sum of distances", (n, m), apart, partial(_distances, n, m)),
     )
 
 
@@ -129,8 +157,12 @@ def _off_centre(ranks: IntArray, order: Order, cell: int) -> int:
     from privrank.kernels import rankings as kernels
 
     n, m = ranks.shape
-    total = int(kernels.kendall_to_center(ranks, np.arange(1, m + 1)).sum())
-    return int(abs(2 * total - n * (m * (m - 1) // 2)) // (2 * cell))
+    total = kernels.kendall_to_center(ranks, np.arange(1, m + 1)).sum()
+    return _apart(total, order, n, m, cell)
+
+
+def _apart(total: IntArray, order: Order, n: int, m: int, cell: int) -> int:
+    return int(abs(2 * int(total) - n * (m * (m - 1) // 2)) // (2 * cell))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ Noise = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise | Ze
 
 Setting = float | str | bool
 
+# Names of the settings of an objective perturbation: ridge, noise, its cells, and the gradient.
+_OBJECTIVE = ("gamma", "lambda", "cell", "tolerance")
+
 QUIET = DiscreteLaplace(0.0)
 """No noise."""
 
@@ -108,17 +111,12 @@ class Perturbation:
     @property
     def settings(self) -> dict[str, Setting]:
         """The numbers of the objective."""
-        return {
-            "gamma": self.gamma,
-            "lambda": self.scale,
-            "cell": self.cell,
-            "tolerance": self.tolerance,
-        }
+        numbers = (self.gamma, self.scale, self.cell, self.tolerance)
+        return dict(zip(_OBJECTIVE, numbers, strict=True))
 
     @classmethod
     def of(cls, plan: Plan) -> Perturbation:
         """Read the numbers back from a plan."""
         # the settings hold the objective, the part the noise of the output
-        names = ("gamma", "lambda", "cell", "tolerance")
-        gamma, scale, cell, tolerance = (plan.number(name) for name in names)
+        gamma, scale, cell, tolerance = map(plan.number, _OBJECTIVE)
         return cls(gamma, scale, cell, tolerance, plan.parts[WORTHS])

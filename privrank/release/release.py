@@ -41,34 +41,23 @@ class Part:
 
     Parameters
     ----------
-    plan : PartPlan
-        What was fixed of it before anything was read.
     values : ndarray of int64
         Noisy statistic, in lattice steps.
+    distribution : Noise or None
+        Distribution of the noise, in lattice steps.
+    sensitivity : int
+        How far one unit moves the statistic, as the noise measures it.
+    epsilon : float
+        What this part spent.
+    step : float
+        Size of one lattice step in the statistic's own unit.
     """
 
-    plan: PartPlan
     values: IntArray
-
-    @property
-    def step(self) -> float:
-        """Size of one lattice step in the statistic's own unit."""
-        return self.plan.step
-
-    @property
-    def distribution(self) -> Noise | None:
-        """Distribution of the noise, in lattice steps."""
-        return self.plan.noise
-
-    @property
-    def sensitivity(self) -> int:
-        """How far one unit moves the statistic, as the noise measures it."""
-        return self.plan.sensitivity
-
-    @property
-    def epsilon(self) -> float:
-        """What this part spent."""
-        return self.plan.epsilon
+    distribution: Noise | None
+    sensitivity: int
+    epsilon: float
+    step: float
 
     @property
     def noise_variance(self) -> float:
@@ -169,7 +158,11 @@ class Release:
     @property
     def parts(self) -> dict[str, Part]:
         """The released statistics."""
-        return {name: Part(self.plan.parts[name], values) for name, values in self.values.items()}
+        return {
+            name: Part(values, plan.noise, plan.sensitivity, plan.epsilon, plan.step)
+            for name, values in self.values.items()
+            for plan in [self.plan.parts[name]]
+        }
 
     @property
     def design(self) -> Design:
@@ -309,9 +302,8 @@ def _whole(record: object) -> IntArray:
     """Return archived values, which are whole numbers, though other software may write 1.0."""
     # beyond 2^53 floats skip whole numbers, and what other software wrote may be another one
     values = np.asarray(record)
-    if values.dtype.kind not in "if" or not (values == np.rint(values)).all():
-        raise ValueError("values must be whole numbers")
-    if values.dtype.kind == "f" and not (np.abs(values) < 2**53).all():
+    whole = values.dtype.kind in "if" and (values == np.rint(values)).all()
+    if not whole or (values.dtype.kind == "f" and not (np.abs(values) < 2**53).all()):
         raise ValueError("values must be whole numbers")
     return values.astype(np.int64)
 

@@ -76,13 +76,16 @@ def report(
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title must be a text, got {type(title).__name__}.")
     target = _target(path)
-    public = {name: entry._public() for name, entry in entries.items() if isinstance(entry, Result)}
+    public = [(name, entry._public()) for name, entry, _ in entries if isinstance(entry, Result)]
     page = render(
         "report.html",
         title=title or "Results under differential privacy",
-        sources=" ".join(facts["noise source"] for facts in public.values()),
+        sources=" ".join(facts["noise source"] for _, facts in public),
         overview=_overview(public).as_html() if len(public) > 1 else None,
-        chapters=[_chapter(name, entry) for name, entry in entries.items()],
+        chapters=[
+            {"heading": name, "table": table.as_html(), "figures": _figures(entry)}
+            for name, entry, table in entries
+        ],
         budget=budget,
         version=__version__,
     )
@@ -105,28 +108,20 @@ def write(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
-def _entries(results: Any) -> dict[str, Any]:
-    """Return results by heading, that of their table where none is given."""
+def _entries(results: Any) -> list[tuple[str, Any, Table]]:
+    """Return results with their headings, those of their tables where none are given."""
     if isinstance(results, Mapping):
-        headings = check_names("results", list(results))
-        if len(set(headings)) < len(headings):
-            raise ValueError("results must have different headings: the same one is there twice.")
-        entries = dict(zip(headings, results.values(), strict=True))
+        headings, entries = check_names("results", list(results)), list(results.values())
+        places = [f"results[{heading!r}]" for heading in headings]
     else:
-        # headings of tables may repeat: the second gets a number
         several = isinstance(results, Sequence) and not isinstance(results, str)
-        entries = {}
-        for entry in results if several else [results]:
-            name = heading = _summary("results", entry).title
-            while name in entries:
-                number = sum(other.startswith(heading) for other in entries) + 1
-                name = f"{heading} ({number})"
-            entries[name] = entry
+        entries = list(results) if several else [results]
+        headings, places = [""] * len(entries), ["results"] * len(entries)
     if not entries:
         raise ValueError("results must hold at least one result.")
-    for name, entry in entries.items():
-        _summary(f"results[{name!r}]", entry)
-    return entries
+    tables = [_summary(*pair) for pair in zip(places, entries, strict=True)]
+    named = [heading or table.title for heading, table in zip(headings, tables, strict=True)]
+    return list(zip(named, entries, tables, strict=True))
 
 
 def _summary(name: str, entry: Any) -> Table:
@@ -154,21 +149,17 @@ def _target(path: object) -> Path:
     return target
 
 
-def _overview(public: Mapping[str, Mapping[str, str]]) -> Table:
+def _overview(public: Sequence[tuple[str, Mapping[str, str]]]) -> Table:
     """Return a line on each result: what is public of it."""
     heads = ("N", "unit", "epsilon", "delta", "noise source")
-    rows = tuple((name, *(facts[head] for head in heads)) for name, facts in public.items())
+    rows = tuple((name, *(facts[head] for head in heads)) for name, facts in public)
     return Table("Results on this page", (), ("result", *heads), rows)
 
 
-def _chapter(heading: str, entry: Any) -> dict[str, Any]:
-    """Return what the page shows of one entry: its table and figures."""
+def _figures(entry: Any) -> list[dict[str, Any]]:
+    """Return the figures of one entry."""
     plots = [getattr(entry, name, None) for name in _PLOTS]
-    return {
-        "heading": heading,
-        "table": _summary(heading, entry).as_html(),
-        "figures": [shown for plot in plots if plot and (shown := _figure(plot))],
-    }
+    return [shown for plot in plots if plot and (shown := _figure(plot))]
 
 
 def _figure(plot: Any) -> dict[str, Any] | None:

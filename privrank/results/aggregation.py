@@ -291,14 +291,21 @@ class AggregationResult(Result):
         gap, rule = release.found.get("gap"), release.plan.method
         if gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
-        columns, rows = _rows(frame, self.alpha)
+        low, high = tables.interval_heads(self.alpha)
+        heads = {"rank": "place", "borda": "Borda", "std_err": "std err"}
+        heads |= {"lower": low, "upper": high, "ranks": "ranks", "over_next": "over next"}
+        shown = frame
+        if "rank_lower" in frame:
+            shown = frame.assign(ranks=tables.rank_cells(frame))
+        whole = {"rank": "{}", "ranks": "{}"}
+        formats = {name: whole.get(name, "{:.3f}") for name in heads if name in shown}
         return tables.Table(
             title=guarantee.title("Rank Aggregation", release),
             header=guarantee.header(
                 release, ("Consensus:", rule), noise=_noise(self), details=details
             ),
-            columns=columns,
-            rows=rows,
+            columns=("", *(heads[name] for name in formats)),
+            rows=tables.printed(shown, formats),
             notes=tuple(_notes(self, frame, details)),
         )
 
@@ -352,18 +359,6 @@ def _noise(result: AggregationResult) -> tuple[str, str]:
     if not private:
         return "no noise", scale
     return f"{counts}, {distribution_name(parts[name].distribution)} noise", scale
-
-
-def _rows(frame: pd.DataFrame, alpha: float) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return the headings and cells of the summary, given ``to_frame()``."""
-    low, high = tables.interval_heads(alpha)
-    heads = {"rank": "place", "borda": "Borda", "std_err": "std err", "lower": low, "upper": high}
-    heads |= {"ranks": "ranks", "over_next": "over next"}
-    if "rank_lower" in frame:
-        frame = frame.assign(ranks=tables.rank_cells(frame))
-    whole = {"rank": "{}", "ranks": "{}"}
-    formats = {name: whole.get(name, "{:.3f}") for name in heads if name in frame}
-    return ("", *(heads[name] for name in formats)), tables.printed(frame, formats)
 
 
 def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:

@@ -107,7 +107,7 @@ class Result(ABC):
     def _shape(self) -> tuple[str, ...]:
         return f"{len(self.items)} items", f"{self.nobs} {self.release.survey.unit}s"
 
-    def _series(self, values: Any, name: str) -> pd.Series[Any]:
+    def _series(self: Any, values: Any, name: str) -> pd.Series[Any]:
         """Return a copy of the values as a series over the items."""
         return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
 
@@ -158,9 +158,15 @@ class Result(ABC):
         frame.insert(0, "term", frame.index.astype(str))
         return frame.reset_index(drop=True)
 
-    def _level(self, alpha: float | None) -> float:
+    def _level(self: Any, alpha: float | None) -> float:
         """Return a level that was given, or the result's own."""
-        return self.alpha if alpha is None else check_alpha(alpha)
+        return check_alpha(self.alpha if alpha is None else alpha)
+
+    def _fit_frame(self: Any, estimate: str, **statistic: Any) -> pd.DataFrame:
+        """Return estimates of this name with errors, their parts, p-values and intervals."""
+        parts = {"std_err": self.bse, "sampling": self.bse_sampling, "privacy": self.bse_privacy}
+        named = {estimate: self.params} | parts | statistic | {"pvalue": self.pvalues}
+        return pd.DataFrame(named).join(self.conf_int())
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
         """Return the same result with labels in the place of codes, wherever these are shown.
@@ -203,8 +209,8 @@ class Result(ABC):
         numbers |= {"epsilon": self.epsilon, "delta": self.delta, "nobs": self.nobs}
         return pd.DataFrame(numbers, index=pd.Index([test], name="test"))
 
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+    def _repr_html_(self: Any) -> str:
+        return str(self.summary().as_html())
 
 
 def _labelled(release: Release, labels: object) -> Release:

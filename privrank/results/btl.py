@@ -23,10 +23,10 @@ from privrank.results import plots
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
-from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
+from privrank.results.pairs import pair_table, predictors_of, probability_name, quasi_table
 from privrank.results.tables import Table
 from privrank.results.worthtable import fit_table
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, own
 from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
 
@@ -95,8 +95,9 @@ class BTLResult(Result):
     def _equations(self) -> ScoreEquations:
         return score_equations(self.release)
 
+    @once
     def _display(self) -> FloatArray:
-        return self._equations().within(display(self.release.design))
+        return own(self._equations().within(display(self.release.design)), np.float64)
 
     def _named(self, values: Any, name: str) -> pd.Series[Any]:
         """Return numbers by shown coefficient, missing where these are not identified."""
@@ -245,8 +246,18 @@ class BTLResult(Result):
             If `at` names no covariate, or a value is not declared or out of bounds.
         """
         groups = groups_at(self.release.design.covariates, at, every=True)
-        shown = self._map(at, every=True)
-        return worth_table(self._inference(), shown, self.alpha, groups)
+        inference = self._inference()
+        inside = inference.equations.within(self._map(at, every=True))
+        lower, upper = inversion.intervals(inference, inside, self.alpha)
+        # a worth that no released comparison identifies has a row of zeros and no limits
+        known = np.where(np.isnan(lower) & ~inside.any(axis=1), np.nan, 1.0)
+        rows = [group | {"item": item} for group in groups for item in self.items]
+        return pd.DataFrame(rows).assign(
+            worth=known * (inside @ self.estimate.coefficients),
+            std_err=known * standard_errors(inside, self._covariance().total),
+            lower=lower,
+            upper=upper,
+        )
 
     def worth(self, at: At = None) -> pd.Series[float]:
         """Return worths on the multiplicative scale of the logit, adding up to 1 by component."""
@@ -311,8 +322,8 @@ class BTLResult(Result):
             ``preferred_plus_half_ties`` instead: that probability plus half that of a tie, which is
             larger; what share of a pair's answers are ties the model does not say.
         """
-        every, level = (self._at(at), self.items, self.link), self._level(alpha)
-        return pd.DataFrame(pair_table(*every, level, simultaneous=simultaneous))
+        table = pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
+        return pd.DataFrame(table)
 
     def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
         """Predict who is preferred.
@@ -334,8 +345,13 @@ class BTLResult(Result):
         TypeError, ValueError
             If a column is missing, or an entry is no item or no declared level.
         """
-        shown = predictors_of(frame, self.release.design)
-        return predictions(self._inference(), shown, self._level(alpha), frame.index)
+        shown, inference = predictors_of(frame, self.release.design), self._inference()
+        t = shown @ self.estimate.coefficients
+        t = np.where(inference.equations.identifies(shown), t, np.nan)
+        lower, upper = inversion.intervals(inference, shown, self._level(alpha))
+        sides = {probability_name([self.release]): t, "lower": lower, "upper": upper}
+        probabilities = {name: self.link.probability(side) for name, side in sides.items()}
+        return pd.DataFrame(probabilities, index=frame.index)
 
     def probabilities(self, at: At = None) -> pd.DataFrame:
         """Return the matrix of win probabilities, row item over column item.
@@ -361,7 +377,7 @@ class BTLResult(Result):
         ----------
         Firth and de Menezes (2004), https://doi.org/10.1093/biomet/91.1.65.
         """
-        return quasi_table(self._at(at), self.items)
+        return quasi_table(self._at(at))
 
     def test_homogeneity(self, at: At = None) -> HomogeneityResult:
         """Test that all worths are equal, with covariates at given values of these.
@@ -435,22 +451,14 @@ class BTLResult(Result):
         statistic ``z`` is there where p-values are of it: without noise, of independent answers.
         """
         statistic = {"z": self.tvalues} if len(column_heads(self.release)) > 1 else {}
-        named = {
-            "worth" if self._plain else "coef": self.params,
-            "std_err": self.bse,
-            "sampling": self.bse_sampling,
-            "privacy": self.bse_privacy,
-            **statistic,
-            "pvalue": self.pvalues,
-        }
-        frame = pd.DataFrame(named).join(self.conf_int())
+        frame = self._fit_frame("worth" if self._plain else "coef", **statistic)
         if not self._plain:
             return frame
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         # ranks hold within a component: the largest comes first, each in the order of its ranks
         parts = sorted(self._equations().components, key=len, reverse=True)
-        inside = [frame.iloc[part].sort_values("rank") for part in parts]
-        return pd.concat(inside) if len(parts) > 1 else inside[0]
+        ranks = frame["rank"].to_numpy(dtype=float, na_value=np.nan)
+        return frame.iloc[np.concatenate([part[np.argsort(ranks[part])] for part in parts])]
 
     def summary(self, details: bool = False) -> Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""

@@ -48,8 +48,8 @@ def summary_col(
     Parameters
     ----------
     results : sequence of results
-        Results that state something about the same things: of one kind, or of several that share
-        items, or p-values. Where their estimates differ in kind, a row says which is which.
+        Results of one kind, or of several; what one does not state is left blank. Where estimates
+        differ in kind, a row says which is which.
     names : sequence of str, optional
         Column headings; by default each result's epsilon.
     rows : sequence of str, optional
@@ -70,7 +70,7 @@ def summary_col(
     Raises
     ------
     TypeError
-        If the list is empty, holds what is no result, or results have no row in common.
+        If the list is empty, or holds what is no result.
     ValueError
         If there are not as many `names` as results, or a term is unknown.
     """
@@ -82,7 +82,6 @@ def summary_col(
     if not isinstance(title, str | None):
         raise TypeError(f"title must be a text, got {type(title).__name__}.")
     columns = [_Column(*result._numbers(), result._public()) for result in results]
-    _check_shared(results, columns)
     headings = [f"eps={result.epsilon:g}" for result in results]
     if names is not None:
         headings = check_names("names", names)
@@ -109,17 +108,6 @@ def summary_col(
         notes=tuple(notes),
         rule=len(estimates),
     )
-
-
-def _check_shared(results: Sequence[Result | PooledResult], columns: Sequence[_Column]) -> None:
-    """Refuse a result of another kind than the first that shares no row with it."""
-    first, own = results[0], {*columns[0].terms, *columns[0].facts}
-    for result, column in zip(results, columns, strict=True):
-        if type(result) is not type(first) and own.isdisjoint([*column.terms, *column.facts]):
-            raise TypeError(
-                f"results must have rows in common, and {type(first).__name__} and "
-                f"{type(result).__name__} have none here: make a table of each kind."
-            )
 
 
 def _estimate_rows(

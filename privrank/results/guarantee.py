@@ -65,12 +65,13 @@ def header(
     """Return the header of every summary: data, unit, its own lines, noise, budget.
 
     Given the mechanism and the scale of its noise, which is among its `details`, what a row is
-    called, and what `errors` hold.
+    called (one of a frame may stand for several comparisons), and what `errors` hold.
     """
-    kind = "Categories:" if release.survey.kind == "choices" else "Items:"
+    kind, unit = release.survey.kind, release.survey.unit
     return (
-        (kind, str(len(release.survey.items))),
-        *units(release, row),
+        ("Categories:" if kind == "choices" else "Items:", str(len(release.survey.items))),
+        (f"No. {unit.capitalize()}s:", str(release.survey.nobs)),
+        ("Neighbours:", f"replace one {row if unit == 'row' else unit}"),
         *lines,
         ("Mechanism:", noise[0]),
         *([("Noise scale:", noise[1])] if details else []),
@@ -89,18 +90,6 @@ def comparison_header(
     design = ("Design:", f"{release.design.kind}, pair counts {counts}")
     noise, errors = (_mechanism(release), _scales(release)), _errors(release, effect)
     return header(release, design, noise=noise, details=details, row="comparison", errors=errors)
-
-
-def units(release: Release, row: str = "row") -> tuple[tuple[str, str], ...]:
-    """Return the header lines that count the units and say what neighbours are.
-
-    Given what a row is called: one of a frame may stand for several comparisons.
-    """
-    unit = release.survey.unit
-    return (
-        (f"No. {unit.capitalize()}s:", str(release.survey.nobs)),
-        ("Neighbours:", f"replace one {row if unit == 'row' else unit}"),
-    )
 
 
 def noise_source(release: Release) -> str:

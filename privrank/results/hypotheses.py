@@ -15,8 +15,10 @@ from privrank.bradley_terry.errors import NoisyErrors
 from privrank.results.tables import Table, interval_heads, printed, pvalue_cell
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_alpha
-from privrank.util.formula import constraint
 from privrank.util.solvers import pseudo_inverse, rank
+
+# Weights of the coefficients by row, and the constants that they are compared with.
+Linear = tuple[FloatArray, FloatArray]
 
 # Letters of the name of a contrast that are shown.
 _LONGEST = 60
@@ -113,14 +115,14 @@ def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -
 
 
 def t_test(
-    params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Any
+    params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Linear
 ) -> ContrastTests:
     """Test linear hypotheses one by one; see :func:`privrank.util.formula.constraint`.
 
     P-values and intervals are by the distribution of the errors.
     """
     known = [str(name) for name in params.index]
-    weights, constants = constraint(hypothesis, known)
+    weights, constants = hypothesis
     constants, effect = constants.ravel(), weights @ params.to_numpy()
     # w'Cw for every row w: the variance of the contrast
     variance = np.einsum("rp,pq,rq->r", weights, covariance.to_numpy(), weights, optimize=True)
@@ -138,14 +140,14 @@ def t_test(
 
 
 def wald_test(
-    params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Any
+    params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Linear
 ) -> Any:
     """Test linear hypotheses jointly; see :func:`privrank.util.formula.constraint`.
 
     The statistic is that of statsmodels; its p-value is Monte Carlo, by the distribution of the
     errors.
     """
-    weights, constants = constraint(hypothesis, [str(name) for name in params.index])
+    weights, constants = hypothesis
     value = weights @ params.to_numpy() - np.ravel(constants)
     middle = weights @ covariance.to_numpy() @ weights.T
     # hypotheses that repeat each other make the covariance singular: its rank is the df

@@ -81,11 +81,11 @@ class Budget(Ledger):
             ("Epsilon:", "no limit" if self.epsilon == inf else f"{self.epsilon:g}"),
             ("Delta:", f"{self.delta:g}"),
         ]
-        labels: list[tuple[str, ...]]
-        if self.path is None:
-            heads: tuple[str, ...] = ("spent by",)
-            labels = [(f"{s.by}: {s.released}" if s.released else s.by,) for s in lines]
-        else:
+        heads: tuple[str, ...] = ("spent by",)
+        labels: list[tuple[str, ...]] = [
+            (": ".join(filter(None, (s.by, s.released))),) for s in lines
+        ]
+        if self.path is not None:
             header[:0] = [("Data:", str(self.label)), ("Ledger:", self.path.name)]
             heads = ("date (UTC)", "spent by", "released")
             labels = [(s.date or "", s.by, s.released or "") for s in lines]

@@ -9,11 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.contrasts import Worths, quasi_variances, standard_errors
-from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.inversion import intervals
+from privrank.bradley_terry.contrasts import Worths, quasi_variances
 from privrank.bradley_terry.linear import pair_predictors
-from privrank.distributions.links import Link
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, IntArray
@@ -26,20 +23,14 @@ def probability_name(releases: Sequence[Release]) -> str:
     return "preferred_plus_half_ties" if tied else "probability"
 
 
-def pair_table(
-    worths: Worths,
-    items: tuple[str, ...],
-    link: Link,
-    alpha: float,
-    *,
-    simultaneous: bool,
-) -> dict[str, NDArray[Any]]:
+def pair_table(worths: Worths, alpha: float, *, simultaneous: bool) -> dict[str, NDArray[Any]]:
     """Return all pairs' differences of worths, win probabilities, their limits and p-values.
 
     If `simultaneous`, limits hold for all of them at once and p-values are adjusted (Bonferroni).
     """
-    first, second = np.triu_indices(len(items), 1)
-    names = np.array(items, dtype=object)
+    release = worths.inference.release
+    names, link = np.array(release.design.items, dtype=object), release.link
+    first, second = np.triu_indices(len(names), 1)
     together = worths.together
     difference = np.where(together, worths.values[first] - worths.values[second], np.nan)
     count = max(int(together.sum()), 1) if check_flag("simultaneous", simultaneous) else 1
@@ -50,7 +41,7 @@ def pair_table(
         "item2": names[second],
         "difference": difference,
         "std_err": np.where(together, worths.contrast_errors[first, second], np.nan),
-        probability_name([worths.inference.release]): link.probability(difference),
+        probability_name([release]): link.probability(difference),
         "lower": link.probability(lower),
         "upper": link.probability(upper),
         "pvalue": np.minimum(count * worths.pvalues, 1.0),
@@ -92,40 +83,9 @@ def predictors_of(frame: Any, design: Design) -> FloatArray:
     return pair_predictors(design, first, second, {name: list(frame[name]) for name in known})
 
 
-def predictions(
-    inference: Inference, shown: FloatArray, alpha: float, index: pd.Index[Any]
-) -> pd.DataFrame:
-    """Return the probabilities that go with predictors, shape (rows, p), and their limits."""
-    t, link = shown @ inference.fitted.coefficients, inference.release.link
-    t = np.where(inference.equations.identifies(shown), t, np.nan)
-    lower, upper = intervals(inference, shown, alpha)
-    sides = {probability_name([inference.release]): t, "lower": lower, "upper": upper}
-    probabilities = {name: link.probability(side) for name, side in sides.items()}
-    return pd.DataFrame(probabilities, index=index)
-
-
-def worth_table(
-    inference: Inference,
-    shown: FloatArray,
-    alpha: float,
-    groups: list[dict[str, Any]],
-) -> pd.DataFrame:
-    """Return the worths of groups with their errors, by the map from coefficients to them."""
-    inside = inference.equations.within(shown)
-    lower, upper = intervals(inference, inside, alpha)
-    # a worth that no released comparison identifies has a row of zeros and no limits
-    known = np.where(np.isnan(lower) & ~inside.any(axis=1), np.nan, 1.0)
-    rows = [group | {"item": item} for group in groups for item in inference.release.design.items]
-    return pd.DataFrame(rows).assign(
-        worth=known * (inside @ inference.fitted.coefficients),
-        std_err=known * standard_errors(inside, inference.errors.total),
-        lower=lower,
-        upper=upper,
-    )
-
-
-def quasi_table(worths: Worths, items: tuple[str, ...]) -> pd.DataFrame:
+def quasi_table(worths: Worths) -> pd.DataFrame:
     """Return worths with their standard and quasi standard errors, as a frame by item."""
+    items = worths.inference.release.design.items
     if len(items) < 3:
         raise ValueError("quasi standard errors need at least three items.")
     table, index = np.full((len(items), 4), np.nan), pd.Index(items, name="item")

@@ -224,20 +224,18 @@ def pairwise(
 
 def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
     """Draw a consensus order, best on top: the ranks each item can have, and its own place."""
-    m = len(frame)
     places = [f"{rank}  {item}" for item, rank in frame["rank"].items()]
-    figure, ax, rows, dots = _item_axes(ax, places)
-    ax.set_xlim(0.4, m + 0.6)
-    ax.scatter(frame["rank"], rows, color=_INK, s=dots, zorder=3)
+    low, high, label = frame["rank"], frame["rank"], "place in the consensus"
     if "rank_lower" in frame:
         low, high = frame["rank_lower"] - 0.3, frame["rank_upper"] + 0.3
-        ax.hlines(rows, low, high, color=_FULL, lw=4.0 if m <= 20 else 2.5, zorder=1)
         label = (
             f"dots: place in the consensus; bars: rank by Borda score, "
             f"{100 * (1 - alpha):g} % for all items at once, privacy noise included"
         )
-    else:
-        label = "place in the consensus"
+    shown = frame[["rank"]].assign(lower=low, upper=high).set_axis(places)
+    # the line of reference is left of the first place, and not seen
+    figure, ax, _ = _intervals(ax, shown, "rank", [_INK] * len(frame), 0.0)
+    ax.set_xlim(0.4, len(frame) + 0.6)
     ax.locator_params(axis="x", integer=True)
     _finish(ax, f"Consensus, {caption}", label)
     return figure

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from scipy.linalg import helmert
 
 from privrank import __version__
 from privrank.bradley_terry.contrasts import tested_rank_sets
+from privrank.consensus.statements import NoisyVotes
 from privrank.release.archived import archive
 from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
@@ -22,7 +23,7 @@ from privrank.results.btl import BTLResult
 from privrank.results.pairs import probability_name
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import check_alpha, check_flag
+from privrank.util.checks import check_flag
 
 Survey = Literal["same", "different"]
 Effects = Literal["common", "random"]
@@ -40,21 +41,21 @@ def pooled(
     m, pairs = len(results[0].items), None
     how = {"same": survey == "same", "random": effects == "random"}
     fits = [result for result in results if isinstance(result, BTLResult)]
-    votes = [result for result in results if isinstance(result, AggregationResult)]
+    orders = [result for result in results if isinstance(result, AggregationResult)]
     if fits:
         inferences = [fit._inference() for fit in fits]
         spread = min(inference.equations.function.spread for inference in inferences)
         sources = [worth_source(inference) for inference in inferences]
         items = pool(sources, np.zeros((1, m - 1)), spread=spread, **how)
     else:
-        stated = [(result._scores(), result.target) for result in votes]
-        scores = [score_source(*pair) for pair in stated]
+        stated = [cast("NoisyVotes", result._scores()) for result in orders]
+        scores = [score_source(votes) for votes in stated]
         items = pool(scores, np.full((m, 1), 0.5 * (m - 1)), **how)
-        if all(estimate.fractions is not None for estimate, _ in stated):
-            fractions = [fraction_source(*pair) for pair in stated]
+        if all(votes.fractions is not None for votes in stated):
+            fractions = [fraction_source(votes) for votes in stated]
             pairs = pool(fractions, np.full((m * (m - 1) // 2, 1), 0.5), **how)
     return PooledResult(
-        results=tuple(fits or votes),
+        results=tuple(fits or orders),
         survey=survey,
         alpha=alpha,
         names=names,
@@ -106,6 +107,8 @@ class PooledResult:
     model: ClassVar[str] = "PooledResult"
     noisy_errors: ClassVar[bool] = True
     tidy = Result.tidy
+    _series, _level, _repr_html_ = Result._series, Result._level, Result._repr_html_
+    _fit_frame = Result._fit_frame
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -153,20 +156,15 @@ class PooledResult:
     @property
     def epsilon(self) -> float:
         """Epsilon of all releases together: of one survey the sum, of several the largest."""
-        epsilons = [result.epsilon for result in self.results]
-        return math.fsum(epsilons) if self._same else max(epsilons)
+        return self._together(result.epsilon for result in self.results)
 
     @property
     def delta(self) -> float:
         """Delta of all releases together, as of :attr:`epsilon`."""
-        deltas = [result.delta for result in self.results]
-        return math.fsum(deltas) if self._same else max(deltas)
+        return self._together(result.delta for result in self.results)
 
-    def _series(self, values: Any, name: str) -> pd.Series[Any]:
-        return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
-
-    def _level(self, alpha: float | None) -> float:
-        return self.alpha if alpha is None else check_alpha(alpha)
+    def _together(self, spent: Iterable[float]) -> float:
+        return math.fsum(spent) if self._same else max(spent)
 
     def _combined(self, pairs: bool) -> tuple[Pooled, FloatArray, IntArray, float]:
         """Return of what items, or pairs, are combinations, which, of which block, and their null.
@@ -214,7 +212,7 @@ class PooledResult:
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
-        """Sampling part of the standard errors; of reports of rankings all of it.
+        """Sampling part of the standard errors.
 
         With random effects all that is not privacy noise: which surveys were drawn, too.
         """
@@ -343,14 +341,7 @@ class PooledResult:
         Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``pvalue``, the
         interval, the rank and, of worths, its confidence set.
         """
-        columns = {
-            "worth" if self._worths else "borda": self.params,
-            "std_err": self.bse,
-            "sampling": self.bse_sampling,
-            "privacy": self.bse_privacy,
-            "pvalue": self.pvalues,
-        }
-        frame = pd.DataFrame(columns).join(self.conf_int()).assign(rank=self.ranks())
+        frame = self._fit_frame("worth" if self._worths else "borda").assign(rank=self.ranks())
         if self._worths:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
         return frame.sort_values("rank")
@@ -423,9 +414,6 @@ class PooledResult:
         own = {"epsilon": f"{self.epsilon:g}", "delta": f"{self.delta:g}", "N": str(self.nobs)}
         return joined | own
 
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
-
 
 def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
     """Return the header of a summary: what was pooled, the guarantee, and Q."""
@@ -468,8 +456,6 @@ def _notes(result: PooledResult) -> list[str]:
         what, null = "centred worth (best-fitting for the pairs compared)", "the worth is 0"
         joint = "; the rank sets hold for all items at once"
         rests.add("model")
-    elif first.target == "sample":
-        what, errors, rests = f"{what} among these units", "privacy noise", {"sample"}
     what = f"the item's {what}"
     if result.tau is not None:
         what = f"the mean of {what} over all surveys that these stand for"

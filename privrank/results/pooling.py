@@ -59,13 +59,12 @@ from privrank.bradley_terry.dependence import degrees_of_freedom, floored, singl
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ItemContrasts, times
-from privrank.consensus.intervals import Target
-from privrank.consensus.statements import RandomReports, Statements
+from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.solvers import inverse, solve_each, square_root
+from privrank.util.solvers import inverse, solve_each
 
 _MOST_FREEDOM = 1e9
 """Degrees of freedom at which t is normal, and F chi-squared."""
@@ -74,9 +73,6 @@ _LONGEST_STEP = 2.0
 """Longest step of a number in the search for the pooled value, in units of its prior spread."""
 
 _ROUNDS, _CLOSE = 200, 1e-10
-
-_UNKNOWN = 1e12
-"""The variance of a fraction that nobody was asked about."""
 
 _DRAWS = 5_000
 
@@ -238,19 +234,21 @@ class Pooled:
             values, count = np.einsum("rp,krp->kr", rows, self._own[:, blocks]), len(self.sources)
             total = np.maximum(total, values.var(axis=0, ddof=1) / count)
             return np.sqrt(total), np.full(len(rows), count - 1.0)
-        lost, kurtosis = np.zeros((2, len(rows)))
-        for k, source in enumerate(self.sources):
-            along = np.einsum("rp,rpq->rq", rows, self._weights[k, blocks])
-            # the kurtosis of a sum: those of its parts, by the squares of their shares of variance
-            share = _forms(along, self._here.noise[k, blocks]) / total
-            kurtosis += share**2 * source.kurtosis(along)
-            if not self.same:
-                share = _forms(along, self._here.sampling[k, blocks]) / total
-                lost += share**2 / source.freedom[blocks]
-        if self.same:
-            freedom = np.min([source.freedom for source in self.sources], axis=0)
-            lost += (sampling / total) ** 2 / freedom[blocks]
-        return np.sqrt(total), _freedom(lost, kurtosis)
+        along = np.einsum("rp,krpq->krq", rows, self._weights[:, blocks])
+        # the kurtosis of a sum: those of its parts, by the squares of their shares of variance
+        pairs = zip(self.sources, along, strict=True)
+        kurtosis = np.array([source.kurtosis(combinations) for source, combinations in pairs])
+        kurtosis *= (_forms(along, self._here.noise[:, blocks]) / total) ** 2
+        shares, freedom = _forms(along, self._here.sampling[:, blocks]) / total, self._known
+        if self.same:  # one sampling error, known as well as by the release that shows it least
+            shares, freedom = (sampling / total)[None], freedom.min(axis=0, keepdims=True)
+        lost = (shares**2 / freedom[:, blocks]).sum(axis=0)
+        return np.sqrt(total), _freedom(lost, kurtosis.sum(axis=0))
+
+    @property
+    def _known(self) -> FloatArray:
+        """Degrees of freedom of the sampling covariances, shape (results, blocks)."""
+        return np.array([source.freedom for source in self.sources])
 
     def stated(
         self, rows: FloatArray, blocks: IntArray, null: float, alpha: float
@@ -278,10 +276,12 @@ class Pooled:
     def heterogeneity(self) -> tuple[FloatArray, FloatArray]:
         """Test that all results are about the same value: Q and p-values by block.
 
-        **Null.** Let w_k be the shares of the results and k_kj the excess kurtoses of the
-        standardised errors of result k. The variance of Q is 2 df + s, s = sum_k (1 - w_k)^2 sum_j
-        k_kj. Normal errors times one random scale have this excess where Q / df is of an F
-        distribution with df and 4 + 2 df (df + 2) / s degrees of freedom.
+        **Null.** Let w_k be the shares of the results, k_k the largest excess kurtosis that one of
+        the numbers has by the noise of result k, and a_kj the shares of this noise in the variances
+        of its standardised errors, which are the eigenvalues of D_k^-1 times the covariance of the
+        noise. The variance of Q is taken to be 2 df + s, s = sum_k (1 - w_k)^2 k_k sum_j a_kj^2.
+        Normal errors times one random scale have this excess where Q / df is of an F distribution
+        with df and 4 + 2 df (df + 2) / s degrees of freedom.
         """
         here, df = self._here, self.freedom
         precision, weights = here.combined()
@@ -289,15 +289,13 @@ class Pooled:
         left = here.residual - np.einsum("kbpq,bq->kbp", here.slope, here.moved(weights))
         statistics = np.einsum("kbp,kbpq,kbq->b", left, precision, left)
         rest = (1.0 - _mean_variances(weights @ here.slope)) ** 2
-        lost, excess = np.zeros((2, len(statistics)))
-        for block in range(len(statistics)):
-            for k, source in enumerate(self.sources):
-                rows = square_root(precision[k, block])
-                share = _forms(rows, here.noise[k, block][None])
-                excess[block] += rest[k, block] * (share**2 @ source.kurtosis(rows))
-                if not self.same:
-                    known = np.mean(_forms(rows, here.sampling[k, block][None]))
-                    lost[block] += rest[k, block] * known**2 / source.freedom[block]
+        shares, numbers = precision @ here.noise, np.eye(self.point.shape[1])
+        largest = np.array([source.kurtosis(numbers).max() for source in self.sources])
+        excess = largest @ (rest * np.trace(shares @ shares, axis1=-2, axis2=-1))
+        lost = np.zeros(len(statistics))
+        if not self.same:
+            sampling = _mean_variances(precision @ here.sampling)
+            lost = (rest * sampling**2 / self._known).sum(axis=0)
         # of one degree of freedom this is the 4 + 6 / k of Student's t
         second = _freedom(lost, 3.0 * excess / (df * (df + 2)))
         return statistics, np.asarray(fdtrc(df, second, np.maximum(statistics, 0.0) / df))
@@ -310,8 +308,8 @@ def _freedom(lost: FloatArray, kurtosis: FloatArray) -> FloatArray:
 
 
 def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
-    """Return the quadratic forms of rows, shape (rows, p), in matrices, shape (..., rows, p, p)."""
-    forms = np.einsum("rp,...rpq,rq->...r", rows, matrices, rows)
+    """Return the quadratic forms of rows, shape (..., rows, p), in matrices of these shapes."""
+    forms = np.einsum("...rp,...rpq,...rq->...r", rows, matrices, rows)
     return np.asarray(np.maximum(forms, 0.0))
 
 
@@ -438,7 +436,7 @@ def _means(
     **Statistic.** Such a mean s of n units has at most the variance s (b - s) / n, b the largest
     (Bhatia and Davis); a fraction, which has b = 1, has just that. It is taken at the mean of n + 4
     values, two more at either end (Agresti and Coull 1998), as Wald's intervals need it near 0 and
-    b. With infinite `units` there is no sampling error.
+    b.
     """
     shape = (len(values), 1, 1)
 
@@ -452,47 +450,22 @@ def _means(
     return Source(at, np.full(len(values), np.inf), draws)
 
 
-def fraction_source(stated: Statements, target: Target) -> Source:
-    """Return the pair fractions, the first of two items of the list before the second.
-
-    Votes of the local model have the variance p (1 - p) / n of n exact answers, and what responses
-    add to it: (s - g^2) / (4 g^2 n), with g the gain and s the mean square of a vote
-    (:attr:`privrank.consensus.statements.PairVotes.largest_variance` less that of exact answers).
-    """
+def fraction_source(stated: NoisyVotes) -> Source:
+    """Return the pair fractions, the first of two items of the list before the second."""
     assert stated.fractions is not None
-    pairs = np.triu_indices(len(stated.fractions), 1)
-    values = stated.fractions[pairs]
-    if isinstance(stated, RandomReports):
-        votes = stated.pairs
-        assert votes is not None
-        counts = votes.counts[pairs]
-        units = np.where(counts > 0, counts, 1.0)
-        noise = (votes.square - votes.gain**2) / (4.0 * votes.gain**2 * units)
-        noise = np.where(counts > 0, noise, _UNKNOWN)
-        return _means(np.nan_to_num(values, nan=0.5), 1.0, units, noise, None)
-    sample = stated.units if target == "population" else math.inf
-    return _means(values, 1.0, sample, stated.noise_sd**2, _draws(stated.noise, 1))
+    values = stated.fractions[np.triu_indices(len(stated.fractions), 1)]
+    return _means(values, 1.0, stated.units, stated.noise_sd**2, _draws(stated.noise, 1))
 
 
-def score_source(stated: Statements, target: Target) -> Source:
-    """Return the Borda scores.
-
-    Those of reports have the variance that these show, by sampling and response together, with the
-    degrees of freedom of the reports.
-    """
+def score_source(stated: NoisyVotes) -> Source:
+    """Return the Borda scores."""
     m, scores = len(stated.scores), stated.scores
-    if isinstance(stated, RandomReports):
-        shape, freedom = (m, 1, 1), np.diag(stated.concerned) - 1.0
-        shown = np.diag(stated.covariance).reshape(shape)
-        fixed = (np.ones(shape), shown, shown, np.zeros(shape))
-        return Source(lambda point: (scores[:, None] - point, *fixed), np.maximum(freedom, 1.0))
-    units = stated.units if target == "population" else math.inf
     summed, noise = 1 if stated.fractions is None else m - 1, stated.noise
     if isinstance(noise, PermutohedronNoise):
         # of one shape at every scale: draws take seconds where items are many, and sites share them
         noise = PermutohedronNoise(noise.items, 2.0**-10, 1)
     errors = stated.score_errors("sample")
-    return _means(scores, m - 1.0, units, errors**2, _draws(noise, summed))
+    return _means(scores, m - 1.0, stated.units, errors**2, _draws(noise, summed))
 
 
 @lru_cache(maxsize=16)

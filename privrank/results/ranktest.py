@@ -23,9 +23,6 @@ from privrank.results.tables import Table, format_pvalue
 from privrank.results.testnotes import findings, impossible, noise_of
 from privrank.util.checks import check_count, check_flag, is_number
 
-# The method that maps categories at random, of which the power is not simulated.
-_MAPPED = "goldreich"
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class RankTestResult(Result):
@@ -208,22 +205,12 @@ class RankTestResult(Result):
         DetectableEffect
             Of rankings, the Mallows model with the largest phi; of choices, half of the categories
             more likely than the others.
-
-        Raises
-        ------
-        ValueError
-            For ``method="goldreich"``, whose power is not planned.
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
         return self._study().detectable_effect(power, replicates)
 
     def _study(self) -> PowerStudy:
-        if self.method == _MAPPED:
-            raise ValueError(
-                f"method={_MAPPED!r} has no plan of its power, as categories are mapped at random: "
-                f"simulate it, or use method='auto', which has more power."
-            )
         threshold = None
         if self.threshold is not None and self._part is not None:
             threshold = round(self.threshold / self._part.step)
@@ -271,10 +258,6 @@ class RankTestResult(Result):
         )
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the null distribution of the noisy statistic with threshold and released value."""
-        return self.plot_null(ax)
-
-    def plot_null(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the null distribution of the noisy statistic, the threshold and the released value.
 
         Raises

@@ -26,7 +26,6 @@ BIT = (
 # What the statistic of a method hardly sees, of choices, of rankings, and under a Mallows null.
 _UNSEEN = {
     "tv": "a large deviation of a single category among many",
-    "goldreich": "what categories that are mapped at random hide",
     "paninski": "anything where there are many more choices than categories",
     **dict.fromkeys(
         ("laplace", "truncated", "bucket"),
@@ -66,9 +65,7 @@ def noise_of(release: Release) -> tuple[str, str]:
 def findings(result: RankTestResult, interval: tuple[float, float] | None) -> list[str]:
     """Return what a test decides, the distance from H0, and what its method sees."""
     hypotheses = f"H0: {result.hypotheses[0]} H1: {result.hypotheses[1]}"
-    # of categories that are mapped at random the power is not simulated
-    line = "" if result.method == "goldreich" else SMALLEST
-    notes = [hypotheses, verdict(result, line)]
+    notes = [hypotheses, verdict(result, SMALLEST)]
     if interval is not None:
         notes.append(_distance(result, *interval))
     notes += result.notes
@@ -149,7 +146,7 @@ def against_uniformity(method: str, sample: Sample) -> tuple[str, ...]:
     n, m = sample.nobs, len(sample.items)
     if method == "sigmoid":
         return (BIT,)
-    if m == 2 and method != "goldreich":
+    if m == 2:
         return ()
     if method in _UNSEEN:
         return (f"The statistic hardly sees {_UNSEEN[method]}: method='auto' does.",)
@@ -175,7 +172,7 @@ def against_null(method: str, null: NullModel, release: Release) -> tuple[str, .
             f"H0 gives probability 0 to {count} of the {sample.nobs} observations: it is "
             f"rejected whatever the statistic."
         )
-    apart = method not in ("tv", "goldreich") or release.source == "none"
+    apart = method != "tv" or release.source == "none"
     if null.rules_out and not apart:
         notes.append(
             "An observation to which H0 gives probability 0 counts no more than another here; "

@@ -257,9 +257,8 @@ class TopKResult(Result):
             # by bisection between the estimate, which is not rejected, and the bound, which is
             inside, _ = bracket(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
             ends.append(np.where(whole, bound, inside))
-        return pd.DataFrame(
-            {"lower": ends[0], "upper": ends[1]}, index=pd.Index(self.items, name="item")
-        )
+        index = pd.Index(self.items, name="item")
+        return pd.DataFrame({"lower": ends[0], "upper": ends[1]}, index)
 
     def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = highest win rate, among the items that are identified."""

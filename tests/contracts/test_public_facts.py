@@ -113,17 +113,6 @@ def places(answers):
     return pd.DataFrame(table, columns=["best", "next", "last"])
 
 
-def texts(answers):
-    rows = [
-        " > ".join(
-            " = ".join(item for item, own in zip(ITEMS, row, strict=True) if own == rank)
-            for rank in sorted({rank for rank in row if rank})
-        )
-        for row in answers
-    ]
-    return pd.DataFrame({"answer": rows})
-
-
 STRICT = [(own, (2, 1, 3)) for own in permutations((1, 2, 3))]
 WEAK = [(own, (2, 1, 1)) for own in product((1, 2, 3), repeat=3) if 1 in own and set(own) != {1, 3}]
 # an item without a rank is not listed
@@ -173,9 +162,7 @@ FORMS = {
     ),
     "rankings": form("rankings", ranked, STRICT),
     "rankings, tied": form("rankings", ranked, WEAK, ties=True),
-    "ratings": form("ratings", ranked, WEAK, ties=True),
     "orders": form("orders", places, STRICT),
-    "orders, texts": form("orders", texts, WEAK, order="answer", ties=True),
     **{
         f"{name} of some, {missing}": form(
             name, write, PARTIAL, missing=missing, listed=True, **own
@@ -183,11 +170,8 @@ FORMS = {
         for missing in ("bottom", "unknown")
         for name, write, own in (
             ("rankings", lambda answers: ranked(answers).replace(0.0, np.nan), {}),
-            ("ratings", lambda answers: -ranked(answers).replace(0.0, np.nan), {}),
             ("orders", places, {}),
-            ("orders", texts, {"order": "answer"}),
         )
-        if (missing, name) != ("unknown", "ratings")
     },
 }
 UNITS = {"respondents": {"respondent": "respondent", "max_rows": 3}, "rows": {"respondent": None}}
@@ -356,10 +340,6 @@ RANKINGS = {
     "orders": (
         lambda rows: pr.as_rankings(places(rows), "orders", items=ITEMS, **RANDOM),
         LISTED,
-    ),
-    "orders, texts": (
-        lambda rows: pr.as_rankings(texts(rows), "orders", order="answer", items=ITEMS, **RANDOM),
-        [*LISTED, *SHARED],
     ),
     "long": (
         lambda rows: pr.as_rankings(

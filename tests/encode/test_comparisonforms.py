@@ -57,17 +57,6 @@ def wide_of(long, codes):
     return answers.pivot(index="respondent", columns="pair", values="outcome").reset_index()
 
 
-def texts_of(ranks):
-    """Orders such as "tea > coffee = juice"."""
-    return [
-        " > ".join(
-            " = ".join(name for name in ITEMS if row[name] == rank)
-            for rank in sorted({row[name] for name in ITEMS})
-        )
-        for row in ranks.to_dict("records")
-    ]
-
-
 def wins_of(long):
     """How often the item of a row was preferred to that of a column, and how often they tied."""
     wins, ties = (pd.DataFrame(0, index=list(ITEMS), columns=list(ITEMS)) for _ in range(2))
@@ -142,8 +131,6 @@ PERSONAL = {
     "rankings": lambda: by(RANKS, "rankings", ties=True),
     "rankings, index": lambda: by(RANKS.set_index("respondent"), "rankings", ties=True),
     "rankings, numbered": lambda: convert(RANKS[list(ITEMS)], "rankings", ties=True),
-    "ratings": lambda: by(SCORES.assign(respondent=RANKS["respondent"]), "ratings", ties=True),
-    "orders": lambda: by(RANKS.assign(answer=texts_of(RANKS)), "orders", order="answer", ties=True),
     "polars": lambda: by(pl.from_pandas(wide_of(LONG, CODES)), "wide", sep="_vs_", codes=KINDS),
     "duckdb": lambda: by(duckdb.from_arrow(pyarrow.Table.from_pandas(LONG)), "long"),
 }
@@ -264,10 +251,9 @@ FRAMES = {
         {"sep": "_vs_", "codes": {"first": "much", "second": "less", "tie": "same"}},
     ),
     "rankings": (RANKS, {"ties": True}),
-    "ratings": (SCORES.assign(respondent=RANKS["respondent"]), {"ties": True}),
     "orders": (
-        RANKS[["respondent"]].assign(answer=texts_of(RANKS)),
-        {"order": "answer", "ties": True},
+        RANKS[["respondent"]].assign(best=RANKS[list(ITEMS)].idxmin(axis=1)),
+        {"missing": "bottom"},
     ),
 }
 
@@ -317,34 +303,14 @@ def test_partial_rankings_pair_by_pair(missing):
         pairs = list(listed(row, missing)) or [(*ITEMS[:2], None)]
         expected += [(number, *pair) for pair in pairs]
     assert plain(result) == expected
-    scores = convert(-frame, "ratings", missing=missing, ties=True)
-    pd.testing.assert_frame_equal(scores, result)
 
 
 def test_lists_of_the_leading_two():
     places = pd.DataFrame({"best": ["tea", "water"], "next": ["juice", None]})
     result = convert(places, "orders", missing="bottom")
-    texts = pd.DataFrame({"answer": ["tea>juice", " water "]})
-    pd.testing.assert_frame_equal(
-        convert(texts, "orders", order="answer", missing="bottom"), result
-    )
     assert (result.groupby("respondent").size() == [5, 3]).all()
     unknown = convert(places, "orders", missing="unknown")
     assert plain(unknown) == [(0, "tea", "juice", 1.0), (1, "tea", "coffee", None)]
-
-
-def test_orders_as_texts_are_rankings_too():
-    texts = pd.DataFrame({"answer": ["b > a = c", None, "c > a > b"], "who": list("xyz")})
-    result = pr.as_rankings(
-        texts,
-        "orders",
-        order="answer",
-        items=list("abc"),
-        respondent="who",
-        ties="random",
-        missing="random",
-    )
-    assert result.loc["x", "b"] == 1 and list(result.loc["z"]) == [2, 3, 1]
 
 
 def test_preflib_rankings(tmp_path):
@@ -364,7 +330,7 @@ def test_who_compares_nothing_is_still_counted():
     answers.loc[[3, 7], list(answers.columns[1:])] = None
     for result in (
         by(empty, "rankings", ties=True, missing="bottom"),
-        by(empty, "ratings", ties=True, missing="unknown"),
+        by(empty, "rankings", ties=True, missing="unknown"),
         by(answers, "wide", sep="_vs_", codes=KINDS),
     ):
         assert result["respondent"].nunique() == len(RANKS)
@@ -488,13 +454,6 @@ def matrix(change, **options):
     cells = WINS.astype(object)
     change(cells)
     return lambda: convert(cells, "matrix", **options)
-
-
-def texts(text, **options):
-    frame = pd.DataFrame({"answer": ["tea > milk", text]})
-    return lambda: pr.as_comparisons(
-        frame, "orders", order="answer", **{"items": ["tea", "milk"]} | options
-    )
 
 
 BAD = {
@@ -651,9 +610,7 @@ BAD = {
             ("wide", WIDE, "wide", {"sep": "_vs_", "codes": KINDS}, REPEAT),
             ("rankings", RANKS, "rankings", {"ties": True}, REPEAT),
             ("all columns are items", RANKS, "rankings", {"ties": True, "items": None}, REPEAT),
-            ("ratings", RANKS, "ratings", {"ties": True}, REPEAT),
             ("places", PLACES, "orders", {}, REPEAT),
-            ("texts", PLACES.assign(tea="tea"), "orders", {"order": "tea"}, REPEAT),
         )
     },
     "ties that nothing uses": (
@@ -820,49 +777,11 @@ BAD = {
         ["missing='unknown'", "number the ranked ones from 1"],
     ),
     "ranks tied": (lambda: by(RANKS, "rankings"), ValueError, ["has a tie", "ties=True"]),
-    "ratings tied": (
-        lambda: convert(SCORES, "ratings"),
-        ValueError,
-        ["has a tie", "ties=True"],
-    ),
     "ratings for ranks": (
         lambda: convert(SCORES, "rankings"),
         ValueError,
         ["ranks from 1 (best) to 4"],
     ),
-    "rating infinite": (
-        lambda: convert(SCORES.replace(-1.0, np.inf), "ratings", ties=True),
-        ValueError,
-        ["ratings", "finite"],
-    ),
-    "ratings as words": (
-        lambda: convert(SCORES.assign(tea=CANARY), "ratings"),
-        TypeError,
-        ["'tea'", "the ratings"],
-    ),
-    "ratings without items": (
-        lambda: by(SCORES.assign(age=7731), "ratings", items=None),
-        ValueError,
-        ["items must be declared for ratings", "items=[...]"],
-    ),
-    "texts as a place": (
-        lambda: by(RANKS[["respondent"]].assign(answer=texts_of(RANKS)), "orders"),
-        ValueError,
-        ["'answer'", "order='answer'"],
-    ),
-    "unknown item in a text": (texts(f"tea > {CANARY}"), ValueError, ["'answer'", "items="]),
-    "item twice in a text": (texts("tea > tea"), ValueError, ["'answer'", "once"]),
-    "empty place in a text": (texts("tea > > milk"), ValueError, ["'answer'", "empty"]),
-    "tie in a text": (texts("tea = milk"), ValueError, ["ties=True"]),
-    "half a text": (texts("tea"), ValueError, ["missing='bottom'"]),
-    "number for a text": (texts(7731), TypeError, ["'answer'", "texts", "places="]),
-    "texts without items": (texts("tea", items=None), ValueError, ["items must be declared"]),
-    "marks in names": (
-        texts("tea", items=["tea", "milk > 1"]),
-        ValueError,
-        ["not among them"],
-    ),
-    "places beside texts": (texts("tea", places=["answer"]), ValueError, ["places=", "order="]),
 }
 
 

@@ -24,7 +24,6 @@ COUNTS = pd.DataFrame(
     columns=["item1", "item2", "win1", "win2"],
 )
 RANKS = pd.DataFrame([[1, 2, 3], [3, 1, 2], [2, 3, 1], [1, 3, 2]], columns=ITEMS, dtype=float)
-TEXTS = pd.DataFrame({"answer": ["tea > milk > juice", "milk > juice > tea"] * 2})
 PLACES = pd.DataFrame({"best": ["tea", "milk"] * 2, "next": ["juice", "tea"] * 2})
 
 UNORDERED = {
@@ -32,15 +31,12 @@ UNORDERED = {
     "matrix": (WINS, {}),
     "counts": (COUNTS, {}),
     "rankings": (RANKS, {}),
-    "ratings": (-RANKS, {}),
-    "orders": (TEXTS, {"order": "answer"}),
+    "orders": (PLACES.assign(last=["milk", "juice"] * 2), {}),
 }
 LISTS = {
     "rankings": (RANKS.where(RANKS < 3), {}),
     "rankings, all ranked": (RANKS, {}),
-    "ratings": (-RANKS.where(RANKS < 3), {}),
     "orders": (PLACES, {}),
-    "orders, texts": (TEXTS, {"order": "answer"}),
 }
 # What users do to a frame between its form and a model.
 ON_THE_WAY = {

@@ -288,14 +288,14 @@ BAD_TEXTS = [
     (changed(version=2), "another version than 1"),
     (changed(version=True), "another version than 1"),
     (changed(epsilon=10**400), "epsilon must lie between"),
-    (changed(kind="telepathy"), "one of the kinds 'sub-ranking', 'random pairs'"),
-    (changed(kind=["sub-ranking"]), "one of the kinds"),
+    (changed(kind="telepathy"), "the kind and the settings"),
+    (changed(kind=["sub-ranking"]), "the kind and the settings"),
     (changed(epsilon=2.0), "its id does not stand for"),
     (changed(size=3), "its id does not stand for"),
     (changed(items=list(reversed(ITEMS))), "its id does not stand for"),
     (changed(id="0" * 16), "its id does not stand for"),
     (changed(epsilon=-1.0), "epsilon must lie between"),
-    (changed(pairs=2), "the settings of the protocol 'sub-ranking', no more and no fewer"),
+    (changed(pairs=2), "the kind and the settings of a protocol, no more and no fewer"),
     (json.dumps({"privrank": "local protocol", "version": 1, "kind": "sub-ranking"}), "settings"),
 ]
 

@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import binom, t
 
 import privrank as pr
-from privrank.consensus.intervals import binomial_lower
 from privrank.consensus.statements import PairVotes, RandomReports, statements_of
 from privrank.local import CapBorda, Comparisons, DuchiBall, PairBits, RandomPairs, SubRanking
 from privrank.local.estimates import Votes, release_consensus
@@ -219,17 +218,11 @@ def test_intervals_of_votes_are_those_of_proportions():
     counts, ahead = np.array([40, 7, 300]), np.array([25, 7, 140])
     pairs = PairVotes.of(2 * ahead - counts, counts, 1.0)
     up = np.triu_indices(3, 1)
-    low, high = pairs.bounds(0.05, True)
-    expected = proportion_confint(ahead, counts, 0.05 / 3, method="beta")
-    np.testing.assert_allclose([low[up], high[up]], expected)
-    np.testing.assert_allclose((low + high.T)[up], 1.0)
-    # one at a time just so many votes count half, and the interval is inside of the exact one
-    low, high = pairs.bounds(0.05, False)
-    inner, outer = proportion_confint(ahead, counts, 0.05, method="beta")
-    assert (low[up] > inner).all() and (high[up][[0, 2]] < outer[[0, 2]]).all() and high[0, 2] == 1
-    for hits, trials, end in ((ahead, counts, low), (counts - ahead, counts, low.T)):
-        tail = binom.sf(hits, trials, end[up]) + 0.5 * binom.pmf(hits, trials, end[up])
-        np.testing.assert_allclose(tail[hits > 0], 0.025)
+    for together, level in ((True, 0.05 / 3), (False, 0.05)):
+        low, high = pairs.bounds(0.05, together)
+        expected = proportion_confint(ahead, counts, level, method="beta")
+        np.testing.assert_allclose([low[up], high[up]], expected)
+        np.testing.assert_allclose((low + high.T)[up], 1.0)
     # the error is that of two votes more for either order, also where all votes are alike
     more = (ahead + 2) / (counts + 4)
     np.testing.assert_allclose(pairs.errors[up], np.sqrt(more * (1 - more) / counts))
@@ -243,40 +236,21 @@ def test_intervals_of_votes_are_those_of_proportions():
 
 @pytest.mark.parametrize("gain", [0.2, 0.46, 0.96])
 def test_intervals_of_pairs_cover_by_enumeration(gain):
-    """Exact ones at least as often as they say, mid-p ones on average, and never much less."""
+    """At least as often as they say, and not much more often from some votes on."""
     p = np.linspace(0, 1, 201)
     seen = 0.5 + gain * (p - 0.5)
-    covered = {False: [np.ones(201)], True: [np.ones(201)]}
+    covered = []
     for n in range(1, 61):
         ahead = np.arange(n + 1)
         pairs = [PairVotes.of(np.array([2 * a - n]), np.array([n]), gain) for a in ahead]
         assert all(one.errors[0, 1] > 0 for one in pairs)
         mass = binom.pmf(ahead[:, None], n, seen)
-        for together, rows in covered.items():  # of one pair all are that one
-            ends = [[end[0, 1] for end in one.bounds(0.05, together)] for one in pairs]
-            low, high = np.array(ends).T[..., None]
-            rows.append((mass * ((low <= p) & (p <= high))).sum(axis=0))
-            # where no fraction is left out the interval holds, as it has to
-            whole = ((low == 0) & (high == 1)).ravel()
-            assert (rows[-1] >= mass[whole].sum(axis=0) - 1e-12).all()
-    exact, mid = (np.array(covered[together]) for together in (True, False))
+        ends = [[end[0, 1] for end in one.bounds(0.05, False)] for one in pairs]
+        low, high = np.array(ends).T[..., None]
+        covered.append((mass * ((low <= p) & (p <= high))).sum(axis=0))
+    exact = np.array(covered)
     assert exact.min() >= 0.95 - 1e-9
-    assert (mid <= exact + 1e-12).all() and mid.min() > 0.912
-    means = mid.mean(axis=1)
-    assert means[1:].min() > 0.949 and means[9:].max() < 0.97 < exact.mean(axis=1)[9]
-    # respondents draw their pairs: the number of votes is random, and steps even out
-    for votes in (2, 5, 10, 20):
-        drawn = binom.pmf(np.arange(61), 20 * votes, 1 / 20) @ mid
-        assert drawn.min() > 0.947 and (votes < 10 or drawn.mean() < 0.97)
-
-
-@pytest.mark.parametrize("level", [1e-9, 0.025, 0.25, 0.475])
-def test_ends_of_mid_p_intervals_solve_their_equation(level):
-    for n in (1, 2, 7, 400, 10**6):
-        hits = np.unique(np.linspace(1, n, 50).astype(int))
-        end = binomial_lower(hits, n - hits, level, exact=False)
-        tail = binom.sf(hits, n, end) + 0.5 * binom.pmf(hits, n, end)
-        np.testing.assert_allclose(tail, level, rtol=1e-9)
+    assert exact.mean(axis=1)[20:].max() < 0.98
 
 
 @pytest.mark.parametrize("protocol", ASKING, ids=NAMES)

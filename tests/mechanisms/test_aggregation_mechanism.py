@@ -247,7 +247,7 @@ def test_what_replaces_an_unfinished_sort_has_noise_of_its_own():
     parts = plan.parts | {FALLBACK: PartPlan(fallback, 1, 0.5)}
     plan = replace(plan, parts=parts, settings=plan.settings | {"cap": 0})
     rng, counts = np.random.default_rng(6), np.array([[0, 2], [1, 0]])
-    orders = [agkm22._order(plan, counts, 3, (0, 1), rng)[0][ORDER] for _ in range(3000)]
+    orders = [agkm22.order_in(plan, counts, 3, (0, 1), rng)[0][ORDER] for _ in range(3000)]
     k = np.arange(-100, 101)
     expected = fallback.pmf(k)[2 * (2 + k) > 3].sum()
     assert 0.6 < expected < 0.8

@@ -17,11 +17,9 @@ from privrank.hypotheses.statistic import Statistic
 from privrank.identity import Alternative
 from privrank.release.survey import Sample
 
-TABLES = {("choices", name): build for name, build in uniformity._CHOICES.items()} | {
-    ("rankings", name): build
-    for table in (uniformity._RANKINGS, uniformity._WITHOUT_NOISE)
-    for name, build in table.items()
-}
+TABLES = {("choices", name): build for name, build in uniformity._CHOICES.items()}
+TABLES |= {("rankings", name): build for name, build in uniformity._RANKINGS.items()}
+TABLES["rankings", "plain norm"] = lambda n, m, xi: uniformity._RANKINGS["borda"](n, m, math.inf)
 UNIFORMITY = [
     *(("choices", name, build, n, k) for (kind, name), build in TABLES.items()
       if kind == "choices" for n, k in ((2, 2), (5, 2), (4, 3), (3, 4))),
@@ -84,7 +82,7 @@ def test_identity(name, n):
     null, tried = NULLS[name], 0
     sample = sample_of(null, n)
     for method in identity._methods(null, sample):
-        if method in ("sigmoid", "goldreich"):  # a random bit; a statistic of mapped choices
+        if method == "sigmoid":  # a random bit
             continue
         for alternative in get_args(Alternative) if method == "binary" else ("two-sided",):
             asked = identity.ask(null, sample, method, xi=1.0, alternative=alternative)

@@ -17,7 +17,7 @@ SHARES = {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1, "e": 0.0}
 ORDERS = pd.DataFrame(list(permutations([1, 2, 3])), columns=list("xyz"))
 TABLE = ORDERS.assign(probability=[0.3, 0.25, 0.2, 0.15, 0.1, 0.0])
 CASES = [
-    *(("choices", method) for method in ("auto", "tv", "omnibus", "goldreich")),
+    *(("choices", method) for method in ("auto", "tv", "omnibus")),
     *(("rankings", method) for method in ("auto", "omnibus", "tv")),
 ]
 
@@ -39,8 +39,6 @@ test_of.__test__ = False
 @pytest.mark.parametrize(("kind", "method"), CASES)
 def test_one_is_enough_without_noise(kind, method):
     options = {"method": method, "draws": 999}
-    if method == "goldreich":
-        options["rng"] = np.random.default_rng(1)
     result = test_of(kind, odd=1).fit(math.inf, **options)
     assert result.pvalue == (0.0 if result.draws is None else 1 / 1000)
     assert result.reject and "probability 0 to 1 of the 300" in result.summary().as_text()
@@ -61,7 +59,7 @@ def test_with_noise_the_count_never_leaves_by_itself(kind, method):
         rng = np.random.default_rng(0)
         result = test_of(kind, odd=1).fit(epsilon, delta, method=method, draws=99, rng=rng)
         assert IMPOSSIBLE not in result.release.parts
-        assert ("counts no more" in result.summary().as_text()) == (method in ("tv", "goldreich"))
+        assert ("counts no more" in result.summary().as_text()) == (method == "tv")
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 8.0])

@@ -145,7 +145,6 @@ CASES = {
         (identity, CHOICES, "auto", {}),
         (identity, CHOICES, "tv", {"epsilon": math.inf}),
         (identity, CHOICES, "omnibus", {}),
-        (identity, CHOICES, "goldreich", {}),
         (identity_uniform, CHOICES, "paninski", {}),
         (identity_uniform, CHOICES, "sigmoid", {"tolerance": 0.2}),
         (identity_sides, SIDES, "sigmoid", {"tolerance": 0.2}),

@@ -22,7 +22,7 @@ from privrank.mechanisms.categories import (
     total_variation,
 )
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.published.asz18 import COINS, paninski, reduce_to_uniform, sigmoid_bit
+from privrank.published.asz18 import paninski, sigmoid_bit
 
 CASES = [
     (2, (0.7, 0.3)),
@@ -352,51 +352,6 @@ def test_paninski(n, k):
     null = statistic.null(nulls.FULL)
     distribution = dict(zip(null.values.tolist(), null.weights, strict=True))
     assert {v: distribution.get(v, 0.0) for v in found} == pytest.approx(found, abs=0.025)
-
-
-@pytest.mark.parametrize("p", [(0.5, 0.25, 0.25), (0.75, 0.25), (1.0, 0.0), (0.125, 0.875)])
-def test_reduction_maps_the_null_to_uniformity(p):
-    k = len(p)
-    share = [3 * k * Fraction(q) + 3 for q in p]
-    whole = [math.floor(x) for x in share]
-    rest = 6 * k - sum(whole)
-    # the middles of equal pieces, fine enough that no piece is cut by a threshold
-    keep = math.lcm(*(x.numerator for x in share))
-    spread = math.lcm(*whole, rest or 1)
-    grid = np.array(
-        [
-            (a, b, c, d)
-            for a in (0.25, 0.75)
-            for b in (np.arange(k) + 0.5) / k
-            for c in (np.arange(keep) + 0.5) / keep
-            for d in (np.arange(spread) + 0.5) / spread
-        ]
-    )
-    distribution = np.zeros(6 * k)
-    for cell, q in enumerate(p):
-        counts = np.zeros(k, dtype=np.int64)
-        counts[cell] = len(grid)
-        distribution += q * reduce_to_uniform(counts, p, grid) / len(grid)
-    assert distribution == pytest.approx(np.full(6 * k, 1 / (6 * k)), abs=1e-14)
-
-
-def test_reduction_moves_one_choice_at_a_time_and_shrinks_distances():
-    p, n = (0.6, 0.3, 0.1), 5
-    uniforms = public_generator("a test of the reduction").random((n, COINS))
-    for counts in compositions(n, 3):
-        assert reduce_to_uniform(np.array(counts), p, uniforms).sum() == n
-    # choices in other places keep their cells: all of one category, with the last one moved
-    for first, last in ((0, 1), (0, 2), (1, 2)):
-        counts, other = np.zeros((2, 3), dtype=np.int64)
-        counts[first] = n
-        other[first], other[last] = n - 1, 1
-        moved = reduce_to_uniform(counts, p, uniforms) - reduce_to_uniform(other, p, uniforms)
-        assert np.abs(moved).sum() <= 2
-    rng = public_generator("a test of the reduction", 1)
-    truth, many = np.array([0.1, 0.3, 0.6]), 200_000
-    mapped = reduce_to_uniform(rng.multinomial(many, truth), p, rng.random((many, COINS)))
-    distance = np.abs(mapped / many - 1 / 18).sum() / 2
-    assert 3 / 8 * 0.5 - 0.01 < distance < 0.25 + 0.01
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])

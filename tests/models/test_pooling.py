@@ -62,6 +62,12 @@ def reports(seed=0, people=600, epsilon=2.0):
     return pr.PrivateRankAggregation.from_reports(protocol.tally(sent))
 
 
+def reported_worths(seed=0, people=600):
+    protocol = pr.local.Comparisons(ITEMS, 2.0)
+    sent = protocol.simulate(rankings(people, seed).to_numpy(), np.random.default_rng(seed))
+    return pr.PrivateBTL.from_reports(protocol.tally(sent))
+
+
 @pytest.fixture(scope="module")
 def twice():
     """Two releases of one survey."""
@@ -154,37 +160,7 @@ def test_consensus(releases, survey):
     assert (kept == (pairs["pvalue"] > 0.05)).all()
 
 
-def test_local_and_central_results_are_pooled():
-    found = pr.pool([consensus(), reports(seed=8)], survey="different")
-    assert found.nobs == 750 and found.epsilon == 2.0
-    single = np.sqrt(found.by_pair.single[:, :, 0, 0])
-    assert (found.pairwise()["std_err"] <= single.min(axis=0)).all()
-    assert "respondents' devices" in str(found.summary())
-
-
-def test_a_pair_that_one_survey_did_not_ask_about_is_that_of_the_others():
-    protocol = pr.local.RandomPairs(ITEMS, 4.0)
-    asked = protocol.simulate(rankings(800, 1).to_numpy(), np.random.default_rng(1))
-    some = pr.PrivateRankAggregation.from_reports(protocol.tally(asked))
-    values = some.stated.pairs.counts.copy()
-    values[0, 1] = values[1, 0] = 0.0
-    blind = replace(some.stated, pairs=replace(some.stated.pairs, counts=values))
-    central = consensus()
-    found = pr.pool([central, replace(some, stated=blind)], survey="different")
-    assert found.pairwise()["fraction"][0] == pytest.approx(central.fractions[0, 1], abs=1e-6)
-
-
-def test_reports_show_their_own_sampling_error():
-    found = pr.pool([reports(k) for k in range(3)], survey="different")
-    assert (found.bse_privacy == 0).all() and (found.bse_sampling > 0.01).all()
-    # Student's distribution of the reports of all sites
-    freedom = found.by_item.errors(np.ones((4, 1)), np.arange(4))[1]
-    assert (freedom > 600).all() and (freedom < 1800).all()
-
-
 def test_results_whose_weights_would_be_chance_are_refused():
-    with pytest.raises(ValueError, match="at least 200 about each item"):
-        pr.pool([reports(1), reports(2, people=60)], survey="different")
     rows = {"respondent": None, "max_rows": 1, "design": "private"}
     few = [worths(0.3, seed=k, people=12, **rows) for k in (1, 2)]
     with pytest.raises(ValueError, match="pair counts that are no smaller than their noise"):
@@ -206,20 +182,12 @@ def test_results_whose_weights_would_be_chance_are_refused():
     assert pr.pool(both, survey="different").params.notna().all()
 
 
-def test_scores_of_the_units_themselves_say_so():
-    some = [consensus(fit_seed=k, target="sample") for k in (1, 2)]
-    note, null = pr.pool(some, survey="same").summary().notes[:2]
-    assert "among these units, allowing for privacy noise" in note and "interval by itself" in note
-    assert null == "H0 of a p-value: the score is 1.5, the mean."
-    assert "sampling" not in note
-
-
 def test_noise_of_borda_totals_is_drawn_once_for_all_sites():
     totals = [
         consensus(e, seed=k, releases="auto", method="borda") for k, e in enumerate((0.5, 1.0))
     ]
     assert all(each.fractions is None for each in totals)
-    drawn = [score_source(each._scores(), "population").draws for each in totals]
+    drawn = [score_source(each._scores()).draws for each in totals]
     assert drawn[0] is drawn[1] and not drawn[0].flags.writeable
 
 
@@ -340,9 +308,10 @@ def refusals():
         "one link": ([one, worths(seed=2, link="probit")], "different"),
         "same public facts": ([one, worths(seed=2, people=100)], "same"),
         "about a population": (sampled, "different"),
-        "one target": ([sampled[0], consensus(seed=2)], "different"),
+        "for target='population'|target='population'": (sampled, "same"),
         "no Borda scores": ([order, consensus(seed=2)], "different"),
-        "does not apply": ([reports(1), reports(2)], "same"),
+        "add the tallies": ([reports(1), reports(2)], "different"),
+        "does not apply": ([reported_worths(1), reported_worths(2)], "same"),
         "alpha": ([one, other], "same", 2.0),
     }
 
@@ -434,16 +403,19 @@ def test_what_cannot_be_pooled_is_said_of_archives_too(sites):
             pr.from_json(json.dumps(record | wrong | {"check": check}))
 
 
-def test_releases_of_rows_are_pooled_with_reports():
+def test_releases_of_rows_are_pooled_with_those_of_respondents():
     ranks = rankings(300, 1).reset_index(drop=True)
     rows = pr.PrivateRankAggregation(ranks).fit(1.0, releases="pairs", rng=np.random.default_rng(1))
-    found = pr.pool([rows, reports(2)], survey="different")
+    found = pr.pool([rows, consensus(seed=2)], survey="different")
     text = str(found.summary())
     assert "replace one respondent or row" in text and "No. Units" in text
     assert "Epsilon protects one row in releases of rows" in text
-    assert found.nobs == 900 and (found.bse <= found.bse_single.min(axis=1)).all()
+    assert found.nobs == 450 and (found.bse <= found.bse_single.min(axis=1)).all()
     by_row = worths(seed=2, respondent=None, max_rows=1)
     assert "respondent or row" in str(pr.pool([worths(), by_row], survey="different").summary())
+    mixed = pr.pool([worths(), reported_worths(2)], survey="different")
+    assert mixed.nobs == 720 and (mixed.bse <= mixed.bse_single.min(axis=1)).all()
+    assert "respondents' devices" in str(mixed.summary())
 
 
 def _warned(*results, **given):
@@ -474,15 +446,8 @@ def test_surveys_that_may_be_one_are_warned_of_together_and_by_name():
     others = [consensus(seed=seed, people=149) for seed in range(2)]
     first, second = _warned(*five[:2], *others, names=names[:4])
     assert "north and south have" in first and "east and west have" in second
-    protocol = pr.local.CapBorda(ITEMS, 2.0)
-    sites = [
-        pr.PrivateRankAggregation.from_reports(
-            protocol.tally(protocol.simulate(rankings(400, k).to_numpy(), np.random.default_rng(k)))
-        )
-        for k in range(3)
-    ]
-    [message] = _warned(*sites, names=names[:3])
-    assert "north, south and east have the same" in message and "tally1 + tally2" in message
+    [message] = _warned(worths(), worths(fit_seed=2), names=names[:2])
+    assert "north and south have the same" in message and "tally1 + tally2" in message
 
 
 @pytest.mark.parametrize("kind", ["worths", "Borda", "fractions"])

@@ -59,11 +59,9 @@ def test_without_noise_mean_ranks_alone_are_friedmans_test():
 def test_without_noise_pairs_of_two_items_are_a_binomial_test():
     ranks = np.array([[1, 2]] * 14 + [[2, 1]] * 5)
     exact = binomtest(14, 19).pvalue
-    result = pr.UniformityTest(ranks).fit(np.inf, method="mallows")
-    assert result.draws is None and result.pvalue_error == 0
-    assert result.pvalue == pytest.approx(exact, rel=1e-9)
-    drawn = pr.UniformityTest(ranks).fit(np.inf, method="laplace")
-    assert drawn.pvalue == pytest.approx(exact, abs=4 * drawn.pvalue_error)
+    for method in ("laplace", "mallows"):
+        drawn = pr.UniformityTest(ranks).fit(np.inf, method=method)
+        assert drawn.pvalue == pytest.approx(exact, abs=4 * drawn.pvalue_error)
 
 
 def test_without_noise_two_rankings_are_kendalls_test():
@@ -73,7 +71,7 @@ def test_without_noise_two_rankings_are_kendalls_test():
     )
     result = pr.UniformityTest(ranks).fit(np.inf, method="two-sample")
     tau = kendalltau(*ranks, alternative="greater", method="exact")
-    assert result.pvalue == pytest.approx(tau.pvalue, rel=1e-6)
+    assert result.pvalue == pytest.approx(tau.pvalue, abs=max(4 * result.pvalue_error, 1e-3))
     assert result.statistic == pytest.approx((tau.statistic + 1) / 2 * 60 * 59 / 2)
 
 
@@ -163,7 +161,7 @@ def test_summaries_say_what_they_must(method):
     if method in ("truncated", "bucket"):
         assert result.pvalue is None and result.statistic is None and "no p-value" in text
         with pytest.raises(ValueError, match="random bit"):
-            result.plot_null()
+            result.plot()
     else:
         assert f"{result.statistic:.4f}" in text and f"{result.threshold:.4f}" in text
         assert result.reject == (result.statistic >= result.threshold)

@@ -125,7 +125,7 @@ def test_results_without_a_figure_have_a_table(tmp_path, decision):
     html = written(tmp_path, [decision, decision])
     assert "<img" not in html
     assert Page(html).headings[1:3] == [
-        "Private Test of Closeness", "Private Test of Closeness (2)",
+        "Private Test of Closeness", "Private Test of Closeness",
     ]  # fmt: skip
 
 

@@ -174,9 +174,9 @@ def test_what_is_no_result_is_refused(bad):
         pr.summary_col(bad)
 
 
-def test_results_without_a_row_in_common_are_refused(plain, identity):
-    with pytest.raises(TypeError, match="BTLResult and RankTestResult have none here"):
-        pr.summary_col([plain, identity])
+def test_results_without_a_row_in_common_leave_gaps(plain, identity):
+    found = rows(pr.summary_col([plain, identity]))
+    assert found["London"][1] == "" and found["p-value"][0] == ""
 
 
 def test_columns_with_different_items_leave_gaps(plain):

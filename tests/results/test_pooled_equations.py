@@ -288,13 +288,6 @@ def scores():
     )
 
 
-@pytest.fixture(scope="module")
-def reported():
-    protocol = pr.local.RandomPairs(ITEMS, 2.0)
-    sent = protocol.simulate(rankings(400).to_numpy(), np.random.default_rng(1))
-    return pr.PrivateRankAggregation.from_reports(protocol.tally(sent))
-
-
 def covariances(source, point):
     _, _, sampling, _, noise = source.at(point)
     return sampling[:, 0, 0], noise[:, 0, 0]
@@ -313,48 +306,25 @@ def centred(p, n, largest=1.0):
 
 def test_fractions(pairs):
     point = np.linspace(0.0, 1.0, 6)[:, None]
-    source = fraction_source(pairs._scores(), "population")
+    source = fraction_source(pairs._scores())
     sampling, noise = covariances(source, point)
     p = centred(point[:, 0], N)
     assert sampling == pytest.approx(p * (1 - p) / N)
     assert noise == pytest.approx(noise_of(pairs, "pairs"))
-    assert not covariances(fraction_source(pairs._scores(), "sample"), point)[0].any()
     residual, slope = source.at(point)[:2]
     fractions = pairs.fractions[np.triu_indices(4, 1)]
     assert residual[:, 0] == pytest.approx(fractions - point[:, 0]) and (slope == 1.0).all()
     assert np.isinf(source.freedom).all()
 
 
-def test_fractions_of_reports(reported):
-    votes = reported._scores().pairs
-    n = votes.counts[np.triu_indices(4, 1)]
-    point = np.linspace(0.0, 1.0, 6)[:, None]
-    sampling, noise = covariances(fraction_source(reported._scores(), "population"), point)
-    p, gain = centred(point[:, 0], n), votes.gain
-    assert sampling == pytest.approx(p * (1 - p) / n)
-    # a vote of 1 or -1 has the mean gain (2 p - 1), and the fraction is it over 2 gain
-    whole = (1 - (gain * (2 * p - 1)) ** 2) / (4 * gain**2 * n)
-    assert sampling + noise == pytest.approx(whole)
-
-
 def test_scores(pairs, scores):
     point = np.array([[0.0], [1.0], [1.5], [3.0]])
     x = centred(point[:, 0], N, 3.0)
-    sampling, noise = covariances(score_source(scores._scores(), "population"), point)
+    sampling, noise = covariances(score_source(scores._scores()), point)
     assert sampling == pytest.approx(x * (3.0 - x) / N)
     assert noise == pytest.approx(scores._scores().score_errors("sample") ** 2)
     # a score of released pairs is a sum of three fractions, and its noise that of three
-    source = score_source(pairs._scores(), "population")
-    spread = [np.std(one.draws) for one in (fraction_source(pairs._scores(), "population"), source)]
+    source = score_source(pairs._scores())
+    spread = [np.std(one.draws) for one in (fraction_source(pairs._scores()), source)]
     assert spread[1] / spread[0] == pytest.approx(np.sqrt(3.0), rel=0.05)
     assert covariances(source, point)[1] == pytest.approx(3 * noise_of(pairs, "pairs"))
-    assert not covariances(score_source(pairs._scores(), "sample"), point)[0].any()
-
-
-def test_scores_of_reports(reported):
-    stated = reported._scores()
-    source = score_source(stated, "population")
-    sampling, noise = covariances(source, np.full((4, 1), 1.5))
-    assert not noise.any()
-    assert sampling == pytest.approx(np.diag(stated.covariance))
-    assert source.freedom == pytest.approx(np.diag(stated.concerned) - 1.0)

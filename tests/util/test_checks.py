@@ -58,7 +58,6 @@ CALLS = {
     "contrast": lambda value, worths: pr.power.BTLPower(items=3).power(
         nobs=9, epsilon=1.0, contrast=value
     ),
-    "answers": lambda value, worths: pr.power.BTLPower(items=3, answers=value),
     "n_jobs": lambda value, worths: pr.power.UniformityPower(3, n_jobs=value),
     "shares": lambda value, worths: pr.power.ClosenessPower(3, kind="choices", shares=value),
 }

@@ -107,7 +107,6 @@ CALLS = {
         {**POINT, "nobs": [50, 100], "total_variation": 0.1},
         ["nobs", "ax"],
     ),
-    "standard error": (BTL.standard_error, POINT),
     "gap": (TOP.solve_power, {**POINT, "power": 0.5}, ["nobs", "power"]),
     "PrivateBTL": (pr.PrivateBTL, {"comparisons": comparisons(), **MODEL}),
     "fit of worths": (
@@ -146,7 +145,6 @@ CALLS = {
     "a record": (pr.Release.from_record, {"record": {}}),
     "Mallows": (pr.Mallows, {"items": 4, "phi": 0.5}),
     "Mallows.from_theta": (pr.Mallows.from_theta, {"items": 4, "theta": 0.5}),
-    "Mallows.fit": (pr.Mallows.fit, {"rankings": ranks()}),
     "distances": (pr.Mallows(4, 0.5).distance_cdf, {"d": [1, 2]}),
     "pair": (pr.Mallows(4, 0.5).pair_probability, {"i": 0, "j": 1}),
     "PlackettLuce": (pr.PlackettLuce, {"worths": [0.0, 1.0]}),
@@ -220,7 +218,7 @@ def test_one_number_is_no_text():
 def test_what_is_left_out_is_named_before_it_is_computed_with():
     for left in ("nobs", "epsilon", "contrast"):
         with pytest.raises(ValueError, match=f"{left} must be given"):
-            BTL.standard_error(**{**POINT, "contrast": 0.1, left: None})
+            BTL.power(**{**POINT, "contrast": 0.1, left: None})
 
 
 def test_items_can_be_read_twice():

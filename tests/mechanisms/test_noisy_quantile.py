@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privrank.hypotheses.nulls import noisy_quantile
+from privrank.mechanisms.permutation import noisy_quantile
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
