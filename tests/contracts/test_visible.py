@@ -52,7 +52,7 @@ LONG = (
     "two samples, method auto, permutations 39",
 )
 ZERO_SUM = "groups of rows, method counts, noise zero-sum-laplace"
-UNIFORM = "uniform rankings, method pairs, draws 199"
+UNIFORM = "uniform rankings, method laplace, draws 199"
 NON_PRIVATE = {"cluster", "copeland", "local-search"}
 
 

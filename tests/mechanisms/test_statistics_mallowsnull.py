@@ -14,7 +14,8 @@ from privrank.mechanisms import mallows as mallowsnull
 from privrank.mechanisms.categories import _quantiles
 from privrank.mechanisms.mallows import clipped_distance, clipped_kernel
 from privrank.mechanisms.mallows import omnibus_mallows as omnibus_at
-from privrank.privacy.noise import DiscreteLaplace, noisy_quantile
+from privrank.mechanisms.permutation import noisy_quantile
+from privrank.privacy.noise import DiscreteLaplace
 
 
 def centred(m, seed):
