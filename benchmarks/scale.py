@@ -14,6 +14,7 @@ import argparse
 import datetime
 import platform
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -216,7 +217,8 @@ def main() -> None:
             power = exponent([getattr(work, what) for work in works], costs)
             text += [f"## More {what}", "", *lines, ""]
             text += [f"Time grows with {what} to the power of {power:.2f}.", ""]
-        engines = [engine for engine in ENGINES if engine != "spark" or find_spec("pyspark")]
+        jvm = find_spec("pyspark") and shutil.which("java")
+        engines = [engine for engine in ENGINES if engine != "spark" or jvm]
         works = [replace(base, engine=engine) for engine in engines]
         works += [replace(base, engine=engine, unit="row") for engine in engines]
         text += ["## Engines", "", *table(folder, works)[0], ""]
