@@ -5,7 +5,8 @@ Sites are drawn with worths of their own, the mean ones plus normal deviations o
 over all pairs of items: the coverage of 95 % intervals of the difference of their mean worths by
 `effects="common"` and by `effects="random"` (`worst` is the least of any pair, beside it what the
 least of as many exact ones falls below with probability .05), their mean widths, and the mean and
-median of the estimated tau. `shaped` deviations are of one item alone, of the same sum of squares.
+median of the estimated tau. `shaped` deviations are of one item alone, of the same sum of squares;
+the mean worths go from minus to plus half the `spread`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Cell:
     units: tuple[int, ...]
     epsilons: tuple[float, ...]
     shaped: bool = False
+    spread: float = 1.0
 
     def replicates(self, asked: int) -> int:
         return asked
@@ -41,6 +43,8 @@ CELLS = [
     Cell(0.3, THREE, (2.0, 1.0, 0.2)),
     Cell(0.3, TWO, (0.5,) * 2),
     Cell(0.3, FIVE, (0.5,) * 5, shaped=True),
+    Cell(0.8, FIVE, (0.5,) * 5, spread=3.0),
+    Cell(0.5, (3000,) * 20, (2.0,) * 20, spread=2.0),
 ]
 
 
@@ -53,7 +57,7 @@ def deviations(rng: np.random.Generator, cell: Cell) -> np.ndarray:
 def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
     results = []
     for n, epsilon in zip(cell.units, cell.epsilons, strict=True):
-        worths = MEAN + deviations(rng, cell)
+        worths = cell.spread * MEAN + deviations(rng, cell)
         count = np.bincount(np.arange(n) % len(FIRST), minlength=len(FIRST))
         wins = rng.binomial(count, 1.0 / (1.0 + np.exp(worths[SECOND] - worths[FIRST])))
         net = 2 * wins - count
@@ -62,7 +66,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
         base = template("public rows", n, epsilon)
         exact = {name: each for name, each in exact.items() if name in base.parts}
         results.append(btl.infer(noisy(rng, base, exact)))
-    true, found = MEAN[FIRST] - MEAN[SECOND], {}
+    true, found = cell.spread * (MEAN[FIRST] - MEAN[SECOND]), {}
     ends = {}
     for effects in ("common", "random"):
         pooled = pr.pool(results, survey="different", effects=effects)
@@ -74,12 +78,18 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
     return found | {"tau": np.array([pooled.tau])}
 
 
+def listed(numbers: tuple[float, ...]) -> str:
+    """Return numbers in a line, those of many sites as one."""
+    return f"{len(numbers)} x {numbers[0]}" if len(numbers) > 5 else " ".join(map(str, numbers))
+
+
 def row(cell: Cell, found: list[dict[str, np.ndarray]]) -> dict[str, object]:
     every = {name: np.array([one[name] for one in found]) for name in found[0]}
     worst, floor = least(every["random"])
     return {
-        "sites": " ".join(map(str, cell.units)),
-        "epsilons": " ".join(map(str, cell.epsilons)),
+        "sites": listed(cell.units),
+        "epsilons": listed(cell.epsilons),
+        "spread": cell.spread,
         "tau": f"{cell.tau}{', one item' * cell.shaped}",
         "replicates": len(found),
         "common": f"{every['common'].mean():.3f}",

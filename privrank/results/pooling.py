@@ -34,14 +34,17 @@ sampling error.
 freedom come from the same two sources: chi-squared where noise is normal and variances are known.
 
 **Random effects.** The true values of survey k are x + u_k, with u_k drawn independently of each
-other around 0. The pooled value is the plain mean of the surveys' own, x + G_k^-1 residual_k(x), so
-that the equations above have G_k^-1 in the place of G_k D_k^-1. Intervals are Student's t with
-K - 1 degrees of freedom of these K values. Where they are normal about one mean, each with a
-variance of its own, or mixtures of such, as Laplace noise is, the test keeps its level up to .083
-(Bakirov and Szekely 2006, https://doi.org/10.1007/s10958-006-0366-5; Ibragimov and Mueller 2010,
-https://doi.org/10.1198/jbes.2009.08046). Nothing is estimated that could fail: neither weights nor
-tau. The error is at least that of the mean for common values. Tau is by moments: the variance of
-the surveys' values, less what sampling and noise add to it, over all numbers.
+other around 0. Every survey is solved by itself, with slopes and errors at its own solution, and
+the pooled value is the plain mean of the solutions. (A mean of equations would be about mean
+probabilities, which are closer to 1/2 than the probability of the mean worths.) Intervals are
+Student's t with K - 1 degrees of freedom of the K values. Where these are normal about one mean,
+each with a variance of its own, or mixtures of such, as the sum of normal errors and Laplace noise
+is, the test keeps its level up to .083 (Bakirov and Szekely 2006,
+https://doi.org/10.1007/s10958-006-0366-5; Ibragimov and Mueller 2010,
+https://doi.org/10.1198/jbes.2009.08046). It estimates neither weights nor tau. What it assumes is
+the form of the u_k: two or three surveys cannot show that surveys are of two camps. The error is at
+least that of the mean for common values. Tau is by moments: the variance of the surveys' values,
+less what sampling and noise add to it, over all numbers.
 """
 
 from __future__ import annotations
@@ -118,12 +121,9 @@ class _Equations:
     sampling: FloatArray
     noise: FloatArray
     same: bool
-    random: bool
 
     @classmethod
-    def of(
-        cls, sources: Sequence[Source], point: FloatArray, same: bool, random: bool
-    ) -> _Equations:
+    def of(cls, sources: Sequence[Source], point: FloatArray, same: bool) -> _Equations:
         """Return the equations of all results at this point."""
         parts = zip(*(source.at(point) for source in sources), strict=True)
         residual, slope, sampling, least, noise = (np.array(part) for part in parts)
@@ -138,7 +138,7 @@ class _Equations:
             # averaged before they are cut off, as else all that noise took below would add up
             pairs = zip(sampling[:, 0], least[:, 0], strict=True)
             sampling = np.array([floored(*pair) for pair in pairs])[:, None]
-        return cls(residual, slope, sampling, noise, same, random)
+        return cls(residual, slope, sampling, noise, same)
 
     @property
     def apart(self) -> FloatArray:
@@ -150,11 +150,6 @@ class _Equations:
         precision = _inverses(self.apart)
         weighted = self.slope.swapaxes(-1, -2) @ precision
         return precision, _inverses((weighted @ self.slope).sum(axis=0)) @ weighted
-
-    @property
-    def weights(self) -> FloatArray:
-        """Matrices W_k that take residuals to the pooled value: of random effects G_k^-1 / K."""
-        return _inverses(self.slope) / len(self.slope) if self.random else self.combined()[1]
 
     def moved(self, weights: FloatArray) -> FloatArray:
         """Return by how much all results together move the pooled value, shape (blocks, p)."""
@@ -180,33 +175,32 @@ class Pooled:
         The pooled value.
     same : bool
         Whether all results are of one survey.
-    random : bool
-        Whether surveys have values of their own about a mean, which is then pooled.
+    alone : sequence of Pooled
+        Where surveys have values of their own about a mean, which is pooled: every one by itself.
     """
 
     sources: Sequence[Source] = field(repr=False)
     point: FloatArray
     same: bool
-    random: bool = False
+    alone: Sequence[Pooled] = ()
 
     @cached_property
     def _here(self) -> _Equations:
-        return _Equations.of(self.sources, self.point, self.same, self.random)
+        return _Equations.of(self.sources, self.point, self.same)
 
     @cached_property
     def _weights(self) -> FloatArray:
-        return self._here.weights
+        return self._here.combined()[1]
 
     @property
     def _own(self) -> FloatArray:
-        """Values of the results by themselves, less the pooled, shape (results, blocks, p)."""
-        here = self._here
-        return np.asarray(np.einsum("kbpq,kbq->kbp", _inverses(here.slope), here.residual))
+        """Values of the surveys by themselves, shape (results, blocks, p)."""
+        return np.array([survey.point for survey in self.alone])
 
     @property
     def tau(self) -> float | None:
         """Standard deviation of each number between surveys; None if they have common values."""
-        if not self.random:
+        if not self.alone:
             return None
         between = self._own.var(axis=0, ddof=1).mean() - _mean_variances(self.single).mean()
         return math.sqrt(max(between, 0.0))
@@ -214,23 +208,30 @@ class Pooled:
     @cached_property
     def parts(self) -> tuple[FloatArray, FloatArray]:
         """Covariances of sampling and of noise, shape (blocks, p, p) each, without tau."""
-        return self._here.split(self._weights)
+        if not self.alone:
+            return self._here.split(self._weights)
+        sampling, noise = np.mean([survey.parts for survey in self.alone], axis=0)
+        return sampling / len(self.alone), noise / len(self.alone)
 
     @cached_property
     def single(self) -> FloatArray:
         """Covariances that each result would have by itself, shape (results, blocks, p, p)."""
+        if self.alone:
+            return np.array([sum(survey.parts) for survey in self.alone])
         return _through(_inverses(self._here.slope), self._here.sampling + self._here.noise)
 
     @property
     def shares(self) -> FloatArray:
         """Mean weights of the results, which add up to 1."""
+        if self.alone:
+            return np.full(len(self.alone), 1.0 / len(self.alone))
         return np.asarray(_mean_variances(self._weights @ self._here.slope).mean(axis=1))
 
     def errors(self, rows: FloatArray, blocks: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return standard errors of combinations, and the degrees of freedom of their t."""
         sampling, noise = (_forms(rows, part[blocks]) for part in self.parts)
         total = np.maximum(sampling + noise, 1e-300)
-        if self.random:
+        if self.alone:
             values, count = np.einsum("rp,krp->kr", rows, self._own[:, blocks]), len(self.sources)
             total = np.maximum(total, values.var(axis=0, ddof=1) / count)
             return np.sqrt(total), np.full(len(rows), count - 1.0)
@@ -361,12 +362,15 @@ def pool(
     release (:func:`privrank.bradley_terry.estimate.estimate`): once more, now towards the first
     solution. Weights are those at the solution before.
     """
-    at = partial(_Equations.of, sources, same=same, random=random)
+    if random:
+        alone = [pool([source], start, same=False, spread=spread) for source in sources]
+        return Pooled(sources, np.mean([survey.point for survey in alone], axis=0), False, alone)
+    at = partial(_Equations.of, sources, same=same)
     point = _solve(at, start, start, spread)
     point = _solve(at, point, start, spread)
     if math.isfinite(spread):
         point = _solve(at, point, point, spread)
-    return Pooled(sources, point, same, random)
+    return Pooled(sources, point, same)
 
 
 def _solve(
@@ -375,7 +379,7 @@ def _solve(
     """Solve the pooled equations with the weights at the start and a ridge towards an anchor."""
     # Newton's method on equations whose weights stay where they are
     there = at(start)
-    weights = there.weights
+    _, weights = there.combined()
     # the ridge counts against the whole error, sampling included
     shrink, point = spread**-2.0 * sum(there.split(weights)), start
     for _ in range(_ROUNDS):

@@ -306,8 +306,8 @@ def test_counts_release_the_same_under_every_link(design, link):
     assert fits[0].release.parts.keys() == fits[1].release.parts.keys()
     for name, part in fits[0].release.parts.items():
         other = fits[1].release.parts[name]
-        for name in ("distribution", "sensitivity", "epsilon", "step"):
-            assert getattr(part, name) == getattr(other, name)
+        for field in ("distribution", "sensitivity", "epsilon", "step"):
+            assert getattr(part, field) == getattr(other, field)
         if name != "dependence":  # measured along contrasts of the fitted worths
             assert part.to_record() == other.to_record()
 

@@ -458,12 +458,18 @@ def test_random_effects_are_the_mean_of_all_sites(kind):
         results = [consensus(1.0, seed=k, people=80 + 20 * k) for k in range(4)]
     found = pr.pool(results, survey="different", effects="random")
     effects = found.by_pair if kind == "fractions" else found.by_item
-    here = effects._here
-    # by block, the value of each survey by one step from the mean
-    back = np.linalg.inv(here.slope)
-    values = effects.point + (back @ here.residual[..., None])[..., 0]
-    assert np.allclose(effects.point, values.mean(axis=0), atol=1e-3)
-    within = back @ here.apart @ back
+    values = np.array([survey.point for survey in effects.alone])
+    assert np.allclose(effects.point, values.mean(axis=0))
+    # every survey has the value and the errors that it has by itself
+    for survey in effects.alone:
+        here = survey._here
+        assert np.abs(here.residual).max() <= 0.05 * np.abs(here.slope).max()
+    within = np.array(
+        [
+            (back := np.linalg.inv(one._here.slope[0])) @ one._here.apart[0] @ back.swapaxes(-1, -2)
+            for one in effects.alone
+        ]
+    )
     one = np.eye(values.shape[2])[:1], np.array([0])
     spread = values[:, 0, 0].var(ddof=1) / 4
     error = np.sqrt(max(spread, within[:, 0, 0, 0].sum() / 16))
@@ -476,6 +482,19 @@ def test_random_effects_are_the_mean_of_all_sites(kind):
     assert effects.tau == pytest.approx(np.sqrt(max(between, 0.0)))
     if kind == "worths":
         assert effects.tau > 0 and found.test_heterogeneity()["pvalue"] < 0.05
+        # as fits have them, whose ridge and its correction are their own
+        alone = np.mean([result.params for result in results], axis=0)
+        assert found.params.to_numpy() == pytest.approx(alone, abs=0.03)
+
+
+def test_the_mean_of_sites_is_that_of_worths_and_not_of_probabilities():
+    gaps = (-1.0, 0.0, 1.0, 2.0)
+    results = [worths(8.0, seed=k, people=2_000, gap=gap) for k, gap in enumerate(gaps)]
+    found = pr.pool(results, survey="different", effects="random")
+    alone = np.mean([result.params for result in results], axis=0)
+    assert found.params.to_numpy() == pytest.approx(alone, abs=0.001)
+    common = pr.pool(results, survey="different")
+    assert np.abs(common.params.to_numpy() - alone).max() > 0.3
 
 
 def test_random_effects_are_used_as_all_others(sites):
