@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -245,9 +246,9 @@ def count_parts(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None
     columns, predictor = rules.columns, rules.predictor
     if columns.respondent is None:
         return count(view, rules), None
-    covariates = () if predictor is None else predictor.columns
-    used = (columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts)
-    names = list(dict.fromkeys(name for name in (*used, *covariates) if name is not None))
+    used = [columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts]
+    used += () if predictor is None else predictor.columns
+    names = list(dict.fromkeys(name for name in used if name is not None))
     # patterns that are numbered as they are met need all rows at once
     whole = rules.kind == "public" and predictor is not None
     clustered = None if whole else on_workers(view, names, columns.respondent)
@@ -255,7 +256,9 @@ def count_parts(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None
     if clustered is None:
         pieces = frames.whole_respondents(view, names, columns.respondent, whole=whole)
         counts = in_threads(partial(count, rules=rules), filter(len, pieces))
-        total = reduce(_added, counts, none)
+        total = none
+        while some := tuple(islice(counts, 16)):  # a table for every part would cost more
+            total = _added(total, *some)
         parts = Parts(total.held)
     else:
         total = clustered(lambda piece: replace(count(piece, rules), held=()), _added) or none
@@ -264,18 +267,18 @@ def count_parts(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None
     return total, parts
 
 
-def _added(total: Counted, piece: Counted) -> Counted:
-    """Return what some parts count in all and a further one; no respondent is in two of them."""
-    met = np.concatenate((total.codes, piece.codes))
+def _added(*pieces: Counted) -> Counted:
+    """Return what some parts count in all; no respondent is in two of them."""
+    met = np.concatenate([piece.codes for piece in pieces])
     codes, place = frames.distinct_codes(met, int(met.max(initial=0)) + 1)
     comparisons, net = (
         sum_by(place, np.concatenate(counts), len(codes))
-        for counts in ((total.comparisons, piece.comparisons), (total.net, piece.net))
+        for counts in zip(*((piece.comparisons, piece.net) for piece in pieces), strict=True)
     )
-    counted = [units for units in (total.units, piece.units) if units is not None]
-    units = reduce(np.add, counted) if counted else None
-    held = (*total.held, *piece.held)
-    return Counted(total.nobs + piece.nobs, codes, comparisons, net, units, piece.described, held)
+    by_pattern = [piece.units for piece in pieces if piece.units is not None]
+    units = np.sum(by_pattern, axis=0) if by_pattern else None
+    nobs, held = sum(piece.nobs for piece in pieces), chain(*(piece.held for piece in pieces))
+    return Counted(nobs, codes, comparisons, net, units, pieces[-1].described, tuple(held))
 
 
 def count(view: Any, rules: Rules) -> Counted:

@@ -216,7 +216,7 @@ class Key:
         return np.append(place, -1)[self.codes].astype(np.int64)
 
 
-PARTS, BATCH = 64, 2**20
+PARTS, BATCH = 32, 2**20
 """The parts that frames of more rows than a batch are cut into."""
 
 
@@ -444,20 +444,18 @@ def _key_of_texts(texts: Any) -> Key:
     """Return the codes and distinct values of Arrow's texts, or of numbers that stand for them."""
     import pyarrow as pa
 
-    if not pa.types.is_dictionary(texts.type):
-        # in one piece, as the dictionaries of many would have to be brought together
-        whole = texts.cast("large_string").combine_chunks().dictionary_encode()
-        return Key(_indices(whole), whole.dictionary.to_numpy(zero_copy_only=False))
-    chunks = texts.unify_dictionaries().chunks
-    codes, met = pd.factorize(np.concatenate([_indices(chunk) for chunk in chunks]))
+    coded = pa.types.is_dictionary(texts.type)
+    # in one piece, as the dictionaries of many would have to be brought together
+    whole = texts.unify_dictionaries() if coded else texts.cast("large_string")
+    whole = whole.combine_chunks() if coded else whole.combine_chunks().dictionary_encode()
+    values = whole.dictionary.to_numpy(zero_copy_only=False)
+    codes = whole.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    if not coded:
+        return Key(codes, values)
     # a dictionary may hold values that no entry has, some of them twice, and null
-    place, values = pd.factorize(chunks[0].dictionary.to_numpy(zero_copy_only=False)[met])
+    codes, met = pd.factorize(codes)
+    place, values = pd.factorize(values[met])
     return Key(np.append(place, -1)[codes].astype(np.int64), values)
-
-
-def _indices(chunk: Any) -> IntArray:
-    """Return the place of each entry in a dictionary of Arrow, -1 where there is none."""
-    return np.asarray(chunk.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False))
 
 
 def _texts(series: nw.Series[Any]) -> Any:
