@@ -39,7 +39,7 @@ class Work:
     rows: int = 1_000_000
     respondents: int = 100_000
     items: int = 1000
-    parts: int = 32
+    parts: int = 48
     engine: str = "duckdb"
     unit: str = "respondent"
 

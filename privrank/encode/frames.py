@@ -216,7 +216,7 @@ class Key:
         return np.append(place, -1)[self.codes].astype(np.int64)
 
 
-PARTS, BATCH = 32, 2**20
+PARTS, BATCH = 48, 2**20
 """The parts that frames of more rows than a batch are cut into."""
 
 
