@@ -49,7 +49,7 @@ def printed_two_sample(ranks: np.ndarray, order: tuple[int, ...]) -> bool:
 
 
 def exact(statistic: object, alpha: float = ALPHA) -> Callable:
-    """Return the test by a statistic's exact (or tabulated) threshold."""
+    """Return the test by the quantile of a statistic's null table, exact or Monte Carlo."""
     threshold = statistic.null(9_999).threshold(alpha, NO_NOISE)
 
     def reject(ranks: np.ndarray, order: tuple[int, ...]) -> bool:

