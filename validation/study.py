@@ -131,6 +131,7 @@ def table(
         rows.append({**row(cell, found), "seconds": f"{time.time() - start:.0f}"})
         print(f"{cell}: {rows[-1]}", flush=True)
     if len(rows) == len(cells):
+        command = f"{command} --replicates {asked.replicates}"
         write(name, title, command, rows, started, verdict(rows))
 
 
