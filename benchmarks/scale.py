@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import platform
 import resource
 import shutil
@@ -100,6 +101,7 @@ def opened(engine: str, folder: Path) -> object:
     if engine == "spark":
         from pyspark.sql import SparkSession
 
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         session = SparkSession.builder.master("local[*]").config("spark.driver.memory", "4g")
         return session.getOrCreate().read.parquet(str(folder))
     import pandas
