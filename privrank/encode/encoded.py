@@ -94,7 +94,7 @@ def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> Iterator[
         yield from map(function, ahead)
         return
     jobs = (delayed(function)(thing) for thing in chain(ahead, rest))
-    # no more things are read, nor results held, than there are cores
+    # a thing is read when a core is free for it; what is returned waits until it is taken
     workers = Parallel(-1, prefer="threads", pre_dispatch="n_jobs", return_as="generator")
     yield from workers(jobs)
 
