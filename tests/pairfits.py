@@ -18,7 +18,7 @@ def fit_ridge(target, pairs, gamma, loss=None, **arguments):
 
 def rounding_bound(theta, target, pairs, gamma, loss=None):
     linear = ItemContrasts(pairs, len(theta))
-    return linear.rounding(theta, target, loss or logistic(pairs), gamma)
+    return linear.rounding(target, loss or logistic(pairs), gamma)(theta)
 
 
 def differences(theta, pairs):

@@ -27,7 +27,7 @@ from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
-from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root
+from privrank.util.solvers import attempt, carried, pseudo_inverse, quadratic, rank, square_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     if np.array_equal(errors.sampling, errors.independent):
         return 1.0
     sampling, independent = (
-        own_and_between(shown @ part @ shown.T) for part in (errors.sampling, errors.independent)
+        own_and_between(carried(shown, part)) for part in (errors.sampling, errors.independent)
     )
     ratio = np.divide(sampling, independent, np.ones_like(sampling), where=independent > 0)
     return float(np.fmax.reduce(ratio, axis=None))
@@ -197,7 +197,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
 
 def wald(inference: Inference, contrast: FloatArray, label: str) -> HomogeneityResult:
     """Test that contrasts of the coefficients, shape (rows, p), are zero, by simulated errors."""
-    middle = contrast @ inference.errors.total @ contrast.T
+    middle = carried(contrast, inference.errors.total)
     value, df = contrast @ inference.fitted.coefficients, rank(middle)
     errors = inference.draw_errors(label, df)
     return _quadratic(value, pseudo_inverse(middle), errors @ contrast.T, df)
@@ -208,7 +208,7 @@ def _quadratic(
 ) -> HomogeneityResult:
     if df == 0:  # nothing to test
         return HomogeneityResult(math.nan, 0, math.nan, len(null))
-    table = np.einsum("dr,rs,ds->d", null, weights, null, optimize=True)
+    table = quadratic(null, weights)
     statistic = float(value @ weights @ value)
     return HomogeneityResult(statistic, df, monte_carlo_pvalue(statistic, table), len(table))
 
@@ -254,8 +254,7 @@ def lack_of_fit(inference: Inference) -> HomogeneityResult:
 
 def standard_errors(table: FloatArray, covariance: FloatArray) -> FloatArray:
     """Return the standard errors of linear combinations of coefficients, one per row."""
-    variance = np.einsum("ij,jk,ik->i", table, covariance, table, optimize=True)
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+    return np.asarray(np.sqrt(np.maximum(quadratic(table, covariance), 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +289,7 @@ class Worths:
     @cached_property
     def covariance(self) -> FloatArray:
         """Covariance of the worths, shape (m, m)."""
-        return np.asarray(self._inside @ self.inference.errors.total @ self._inside.T)
+        return carried(self._inside, self.inference.errors.total)
 
     @property
     def contrast_errors(self) -> FloatArray:

@@ -22,7 +22,7 @@ from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS, NET, R
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import spectrum
+from privrank.util.solvers import product, quadratic, spectrum
 
 FARTHEST = 4.0
 """Predictors beyond this, in spreads of worths, count as this when answers' variances are found."""
@@ -213,12 +213,12 @@ def contrast_directions(
     first, second = np.triu_indices(m if few else 0, 1)
     pairs = np.eye(m)[first] - np.eye(m)[second]
     if facts is None:
-        every = np.vstack((equations.linear.identity, pairs))
+        every = np.vstack((np.eye(m), pairs))
         # exactly zero where nothing is identified: directions are brought to one length
         centred, known = equations.within(every), equations.together
         met = np.maximum(equations.degrees, 1.0)
         rates = np.vstack((np.eye(m)[known.any(axis=1)], pairs[known[first, second]])) / met
-        scores = np.vstack((centred @ response, rates @ equations.linear.identity))
+        scores = np.vstack((product(centred, response), equations.linear.centred(rates)))
         weights = np.concatenate((scores, np.zeros((len(scores), 1))), axis=1)[:, None, :]
     else:
         rows = [display(design)]
@@ -232,10 +232,10 @@ def contrast_directions(
         weights = _by_kind(design, equations, scores)
     # nets are the scores of the matching loss, whichever the fit has
     information = independent_scores(equations, release, b, ScoreFunction(release.link))
-    independent = 4.0 * np.einsum("cp,pq,cq->c", scores, information, scores, optimize=True)
+    independent = 4.0 * quadratic(scores, information)
     explained = _explained(equations, release, b, scores, weights)
     units = _most_units(equations, design, errors=0.0)
-    return Directions(weights, np.asarray(independent), explained, units, 1.0 if few else 2.0)
+    return Directions(weights, independent, explained, units, 1.0 if few else 2.0)
 
 
 def expected_answers(release: Release, worths: FloatArray) -> FloatArray:
@@ -276,10 +276,10 @@ def _explained(
     if release.design.varied:
         # the fit left nothing but noise of what it expects
         noise = equations.noise_covariance(b)
-        return np.asarray(4.0 * np.einsum("cp,pq,cq->c", scores, noise, scores, optimize=True) / n)
+        return np.asarray(4.0 * quadratic(scores, noise) / n)
     if facts is None or facts.bounds or equations.ordered or NET not in release.parts:
         noise = equations.noise_covariance(b)
-        variance = np.einsum("cp,pq,cq->c", scores, noise, scores, optimize=True)
+        variance = quadratic(scores, noise)
         return np.asarray(4.0 * np.maximum((scores @ equations.score) ** 2 - variance, 0.0) / n)
     part, m = release.parts[NET], equations.items
     cells = facts.cell[np.unique(facts.kinds, return_index=True)[1]]

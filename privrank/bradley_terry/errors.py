@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.tails import mixture_tail
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import bracket, square_root
+from privrank.util.solvers import bracket, carried, normal_draws, quadratic
 
 _GROUPS = 64
 """Groups of draws of alike size that stand for the noise of one number."""
@@ -61,7 +61,7 @@ class SecondMoments:
         squares = along**2
         # sum over pairs i < j of (a_i a_j)^2
         products = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
-        variance = np.maximum(_quadratic(along, self.measured), _quadratic(along, self.least))
+        variance = np.maximum(quadratic(along, self.measured), quadratic(along, self.least))
         return variance, self.noise * products
 
 
@@ -140,7 +140,7 @@ class NoisyErrors:
         if self.moments is not None:
             variance, side = self.moments.variances(weights)
         else:
-            variance, side = _quadratic(weights, self.normal), np.zeros(len(weights))
+            variance, side = quadratic(weights, self.normal), np.zeros(len(weights))
         return np.maximum(variance, 1e-300), side
 
     def components(self, weights: FloatArray) -> Components:
@@ -177,8 +177,7 @@ class NoisyErrors:
             noise = noise @ weights.T
         if moments is not None:
             moments = replace(moments, scores=weights @ moments.scores)
-        normal = weights @ self.normal @ weights.T
-        return replace(self, normal=normal, noise=noise, moments=moments)
+        return replace(self, normal=carried(weights, self.normal), noise=noise, moments=moments)
 
     def _freedom(self, parts: Components) -> float | FloatArray:
         """Return the degrees of freedom of the components, by Satterthwaite's rule.
@@ -220,9 +219,9 @@ class NoisyErrors:
         An estimated covariance of respondents makes them those of Hotelling's statistic.
         """
         generator = public_generator(label, len(self.normal), draws)
-        normal = generator.standard_normal((draws, len(self.normal))) @ square_root(self.normal).T
+        normal = normal_draws(self.normal, draws, generator)
         if math.isinf(self.df):
-            return np.asarray(normal)
+            return normal
         left = max(self.df + 1 - rank if self.spread else self.df, 1.0)
         return np.asarray(normal * np.sqrt(self.df / generator.chisquare(left, (draws, 1))))
 
@@ -237,7 +236,7 @@ class NoisyErrors:
         draws = 9_999 if self.noise is None else len(self.noise)
         noise = 0.0 if self.noise is None else self.noise
         errors = (self.draws(draws, rank, "Wald tests") + noise) @ weights.T
-        table = np.einsum("dr,rs,ds->d", errors, inverse, errors, optimize=True)
+        table = quadratic(errors, inverse)
         return monte_carlo_pvalue(statistic, table)
 
 
@@ -254,8 +253,3 @@ def from_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
     if np.isinf(df).all():
         return size
     return np.asarray(-stdtrit(df, np.maximum(ndtr(-size), 1e-300)))
-
-
-def _quadratic(weights: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return the quadratic form of each row of weights, shape (rows,)."""
-    return np.asarray(((weights @ matrix) * weights).sum(axis=1))

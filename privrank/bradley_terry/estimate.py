@@ -23,7 +23,7 @@ from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, own
-from privrank.util.solvers import pseudo_inverse
+from privrank.util.solvers import carried, pseudo_inverse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,9 +155,10 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
     moved = linear.inverse(equations.information(fitted.first) + ridge)
     if fitted.corrected:
         inverse = linear.inverse(equations.information(b) + ridge)
-        back = identity + times(fitted.ridge, moved)
+        back = inverse @ (identity + times(fitted.ridge, moved))
+        again = inverse @ equations.surplus_information(b) if equations.surplus.any() else None
         for _ in range(equations.steps):
-            moved = inverse @ (back + equations.surplus_information(b) @ moved)
+            moved = back if again is None else back + again @ moved
     return np.asarray(moved)
 
 
@@ -175,11 +176,12 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     if equations.output_variance > 0:
         hessian = equations.information(fitted.first) + times(fitted.ridge, identity)
         noise = noise + equations.output_variance * (hessian @ hessian)
-    sampling = independent = np.asarray(moved @ (scores - added) @ moved.T)
-    if equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-        plain = independent_scores(equations, release, b) - added
-        independent = np.asarray(moved @ plain @ moved.T)
-    return Covariance(sampling, np.asarray(moved @ noise @ moved.T), moved, scores, independent)
+    sampling = independent = carried(moved, scores - added)
+    if LARGEST in release.found:
+        independent = sampling / released_effect(release)
+    elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
+        independent = carried(moved, independent_scores(equations, release, b) - added)
+    return Covariance(sampling, carried(moved, noise), moved, scores, independent)
 
 
 def score_covariance(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:

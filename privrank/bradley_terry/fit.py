@@ -113,12 +113,13 @@ def minimise(problem: Objective, start: FloatArray, tolerance: float | None = No
     vanishes on the way to infinity: the minimum is finite if the last step would move no predictor
     any more.
     """
-    x, gradient, value = start, problem.gradient(start), problem.value(start)
+    x, gradient = start, problem.gradient(start)
+    bound = problem.linear.rounding(problem.target, problem.loss, problem.ridge)
     norm = float(np.linalg.norm(gradient))
     start_norm = max(norm, 1e-300)
     certified, taken = tolerance is not None, 0
     while certified or taken < _STEPS:
-        error = problem.linear.rounding(x, problem.target, problem.loss, problem.ridge)
+        error = bound(x)
         done = norm <= error if tolerance is None else norm + error <= tolerance
         if done and problem.penalised:
             return Minimum(x, norm)
@@ -129,23 +130,23 @@ def minimise(problem: Objective, start: FloatArray, tolerance: float | None = No
         at_rest = problem.penalised or problem.moved(step) <= _AT_REST
         if done and at_rest:
             return Minimum(x, norm)
-        # halve the step until the objective falls, or the gradient becomes shorter
+        # halve the step until the gradient becomes shorter, or the objective falls
         slope = float(gradient @ step)
-        length = 1.0
+        length, resolved = 1.0, certified or slope > _UNRESOLVED
         while True:
             trial = x - length * step
             trial_gradient = problem.gradient(trial)
             trial_norm = float(np.linalg.norm(trial_gradient))
-            trial_value = problem.value(trial)
-            falls = trial_value <= value - 1e-4 * length * slope
-            if trial_norm <= 0.9 * norm or (falls and (certified or slope > _UNRESOLVED)):
+            if trial_norm <= 0.9 * norm:
+                break
+            if resolved and problem.value(trial) <= problem.value(x) - 1e-4 * length * slope:
                 break
             length *= 0.5
             if length < 1e-10:
                 break
         if length < 1e-10 and not certified:
             return Minimum(x, norm, finite=at_rest, converged=slope <= _UNRESOLVED)
-        x, gradient, norm, value = trial, trial_gradient, trial_norm, trial_value
+        x, gradient, norm = trial, trial_gradient, trial_norm
         taken += 1
         if not problem.penalised and problem.moved(x) > problem.loss.far:
             return Minimum(x, norm, finite=False)

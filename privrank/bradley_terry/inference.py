@@ -34,7 +34,7 @@ from privrank.release.names import LARGEST, MOMENTS, NET
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray, own
-from privrank.util.solvers import spectrum, square_root, zero
+from privrank.util.solvers import carried, normal_draws, spectrum, zero
 
 MOST_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
@@ -118,8 +118,8 @@ class Inference:
             noise = _draw_noise(facts, self.fitted.coefficients, draws, generator)
             out = out + noise @ response.T
         if facts.grouped:  # errors of comparisons per group, taken as normal
-            groups = response @ facts.group_noise(self.fitted.coefficients) @ response.T
-            out = out + generator.standard_normal(out.shape) @ square_root(groups).T
+            groups = carried(response, facts.group_noise(self.fitted.coefficients))
+            out = out + normal_draws(groups, draws, generator)
         return np.asarray(out)
 
     def noisy_errors(self) -> NoisyErrors:
@@ -219,8 +219,7 @@ def noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) ->
     of_pairs = equations.edge_distribution.scale > 0 or equations.count_variance > 0
     if of_pairs and m > MOST_SIMULATED_ITEMS:
         information = ItemContrasts(moved, m).information(equations.edge_variance(worths)[edges])
-        normal = public_generator("errors of pairs", m).standard_normal((draws, m))
-        noise = noise + normal @ square_root(information).T
+        noise = noise + normal_draws(information, draws, public_generator("errors of pairs", m))
     elif of_pairs:
         drawn = _public_pairs(equations.edge_distribution, m, len(edges), draws)
         noise = noise + _by_item(equations, worths[order], moved, *drawn)

@@ -15,7 +15,7 @@ worths at given covariates (:func:`worth_map`). Without covariates the coefficie
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,9 @@ from privrank.util.solvers import attempt, inverse, solve, spectrum
 
 Ridge = float | FloatArray
 """A ridge b' ridge b / 2, a number standing for its multiple of the identity."""
+
+Bound = Callable[[FloatArray], float]
+"""A bound that depends on the coefficients."""
 
 DENSE_LIMIT = 500
 """Items up to which a dense Cholesky factor beats preconditioned conjugate gradients."""
@@ -83,17 +86,16 @@ class ItemContrasts:
     @property
     def identity(self) -> FloatArray:
         """The identity on worths that sum to zero."""
-        return np.eye(self.size) - 1.0 / self.size
+        return self.centred(np.eye(self.size))
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
         """Return the pseudo-inverse of a matrix whose null space is what is constant."""
-        centring = self.identity
         filled = matrix + np.trace(matrix) / self.size**2
-        return np.asarray(centring @ inverse(filled) @ centring)
+        return self.centred(self.centred(inverse(filled)).T)
 
     def centred(self, b: FloatArray) -> FloatArray:
-        """Return the worths with sum zero."""
-        return np.asarray(b - b.mean())
+        """Return the worths with sum zero, for each row of worths."""
+        return np.asarray(b - b.mean(axis=-1, keepdims=True))
 
     def matrix(self) -> csr_array:
         """Return E as a sparse matrix, shape (edges, m)."""
@@ -103,7 +105,7 @@ class ItemContrasts:
         signs = np.repeat((1.0, -1.0), edges)
         return coo_array((signs, (rows, columns)), (edges, self.size)).tocsr()
 
-    def rounding(self, b: FloatArray, target: FloatArray, loss: EdgeLoss, ridge: Ridge) -> float:
+    def rounding(self, target: FloatArray, loss: EdgeLoss, ridge: Ridge) -> Bound:
         """Bound the l2 error made in computing the gradient of a fit in double precision.
 
         The slope of a pair is off by at most k u times its bound, with k the loss's ``accuracy`` (5
@@ -116,8 +118,13 @@ class ItemContrasts:
         neighbours = np.bincount(first, minlength=m) + np.bincount(second, minlength=m)
         degrees = np.bincount(first, loss.size, minlength=m)
         degrees = degrees + np.bincount(second, loss.size, minlength=m)
-        size = degrees + times(ridge, np.abs(b)) + np.abs(target)
-        return float(UNIT_ROUNDOFF * np.linalg.norm((neighbours + loss.accuracy + 3.0) * size))
+        terms = neighbours + loss.accuracy + 3.0
+
+        def bound(b: FloatArray) -> float:
+            size = degrees + times(ridge, np.abs(b)) + np.abs(target)
+            return float(UNIT_ROUNDOFF * np.linalg.norm(terms * size))
+
+        return bound
 
     def newton_step(
         self, gradient: FloatArray, weights: FloatArray, ridge: Ridge, accuracy: float
@@ -223,7 +230,7 @@ class Columns:
         """Return E."""
         return self.columns
 
-    def rounding(self, b: FloatArray, target: FloatArray, loss: EdgeLoss, ridge: Ridge) -> float:
+    def rounding(self, target: FloatArray, loss: EdgeLoss, ridge: Ridge) -> Bound:
         """Bound the l2 error of a gradient, as :meth:`ItemContrasts.rounding` does.
 
         A predictor is off by at most p u times the sum of magnitudes behind it, which moves its
@@ -231,9 +238,13 @@ class Columns:
         """
         (edges, p), size = self.columns.shape, np.abs(self.columns)
         slope = (edges + loss.accuracy + 3.0) * loss.size
-        off = size.T @ (slope + p * loss.curvature(self.predict(b)) * (size @ np.abs(b)))
-        off += (p + 3.0) * (times(np.abs(ridge), np.abs(b)) + np.abs(target))
-        return float(UNIT_ROUNDOFF * np.linalg.norm(off))
+
+        def bound(b: FloatArray) -> float:
+            off = size.T @ (slope + p * loss.curvature(self.predict(b)) * (size @ np.abs(b)))
+            off += (p + 3.0) * (times(np.abs(ridge), np.abs(b)) + np.abs(target))
+            return float(UNIT_ROUNDOFF * np.linalg.norm(off))
+
+        return bound
 
     def newton_step(
         self, gradient: FloatArray, weights: FloatArray, ridge: Ridge, accuracy: float

@@ -37,6 +37,7 @@ from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, Design, PairCounts, parts_of
 from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.solvers import product
 
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
@@ -219,7 +220,7 @@ class ScoreEquations:
         """Return the covariance of the noise in the scores, shape (p, p), at coefficients b."""
         # the noise of rows and items is independent, and enters the scores by weights and basis
         gram = self.weights.T @ self.weights
-        noise = np.asarray(np.kron(self.item_variance * gram, self.basis.T @ self.basis))
+        noise = np.kron(self.item_variance * gram, product(self.basis.T, self.basis))
         if self.ordered:
             noise = bordered(noise, self.order_variance)
         if self.covariates is None and (

@@ -135,7 +135,7 @@ def certified_worths(
     fit = fit_ridge(rest, linear, gamma, loss, solver=solver)
     centre = np.zeros(len(target), dtype=np.int64)
     while True:
-        error = linear.rounding(fit.point, rest, moved, gamma)
+        error = linear.rounding(rest, moved, gamma)(fit.point)
         radius = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / far
         centre = centre + _grid(fit.point)
         rest = np.array([float(b - unit * int(c)) for b, c in zip(sought, centre, strict=True)])

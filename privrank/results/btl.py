@@ -29,6 +29,7 @@ from privrank.results.worthtable import fit_table
 from privrank.util.arrays import FloatArray, own
 from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
+from privrank.util.solvers import carried
 
 At = Mapping[str, Any] | None
 
@@ -208,7 +209,7 @@ class BTLResult(Result):
 
     def _whole_covariance(self) -> pd.DataFrame:
         shown, names = self._display(), list(self._names)
-        return pd.DataFrame(shown @ self._covariance().total @ shown.T, names, names)
+        return pd.DataFrame(carried(shown, self._covariance().total), names, names)
 
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.

@@ -15,7 +15,7 @@ from privrank.bradley_terry.errors import NoisyErrors
 from privrank.results.tables import Table, interval_heads, printed, pvalue_cell
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_alpha
-from privrank.util.solvers import pseudo_inverse, rank
+from privrank.util.solvers import carried, pseudo_inverse, rank
 
 # Weights of the coefficients by row, and the constants that they are compared with.
 Linear = tuple[FloatArray, FloatArray]
@@ -149,7 +149,7 @@ def wald_test(
     """
     weights, constants = hypothesis
     value = weights @ params.to_numpy() - np.ravel(constants)
-    middle = weights @ covariance.to_numpy() @ weights.T
+    middle = carried(weights, covariance.to_numpy())
     # hypotheses that repeat each other make the covariance singular: its rank is the df
     inverse = pseudo_inverse(middle)
     statistic = float(value @ inverse @ value)

@@ -16,7 +16,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import brentq
 
 from privrank.util.arrays import FloatArray
@@ -25,6 +27,9 @@ T = TypeVar("T")
 Value = TypeVar("Value", float, FloatArray)
 
 ROUNDING = 2.0**-52
+
+_MANY = 200
+"""Variables beyond which normal ones are drawn by Cholesky's root."""
 
 _SWEEPS = 60
 """Rounds of rotations at most; they converge quadratically, in about ten."""
@@ -96,6 +101,15 @@ def _scaled(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.asarray(matrix / np.outer(size, size)), size
 
 
+def _cholesky(matrix: FloatArray) -> FloatArray:
+    """Return the upper Cholesky factor; raise if the matrix is singular to double precision."""
+    factor = cho_factor(matrix, check_finite=False)[0]
+    # of a singular matrix the last pivot is what rounding leaves, above zero or below
+    if not (np.diag(factor) ** 2 > len(matrix) * ROUNDING * np.diag(matrix)).all():
+        raise LinAlgError
+    return np.asarray(factor)
+
+
 def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """Return x with matrix x = right, the matrix positive definite.
 
@@ -104,18 +118,9 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """
     if not len(matrix):
         return np.zeros_like(right)
-
-    def factored() -> FloatArray | None:
-        factor = cho_factor(matrix, check_finite=False)
-        # of a singular matrix the last pivot is what rounding leaves, above zero or below
-        pivots = np.diag(factor[0]) ** 2
-        if not (pivots > len(matrix) * ROUNDING * np.diag(matrix)).all():
-            return None
-        return np.asarray(cho_solve(factor, right))
-
-    result = attempt(factored, lambda: None)
+    result = attempt(lambda: cho_solve((_cholesky(matrix), False), right), lambda: None)
     if result is not None and np.isfinite(result).all():
-        return result
+        return np.asarray(result)
     scaled, size = _scaled(matrix)
     values, vectors = spectrum(scaled)
     if not values[0] > len(values) * ROUNDING * values[-1]:
@@ -135,7 +140,10 @@ def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
 
 def inverse(matrix: FloatArray) -> FloatArray:
     """Return the inverse of a positive definite matrix, NaN if it is none to double precision."""
-    return solve(matrix, np.eye(len(matrix)))
+    upper = attempt(lambda: np.triu(dpotri(_cholesky(matrix))[0]), lambda: None)
+    if upper is None or not np.isfinite(upper).all():
+        return solve(matrix, np.eye(len(matrix)))
+    return np.asarray(upper + np.triu(upper, 1).T)
 
 
 def pseudo_inverse(matrix: FloatArray) -> FloatArray:
@@ -167,6 +175,37 @@ def square_root(matrix: FloatArray) -> FloatArray:
     values, vectors = spectrum(scaled)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     return np.asarray(size[:, None] * root)
+
+
+def normal_draws(covariance: FloatArray, draws: int, generator: np.random.Generator) -> FloatArray:
+    """Return normal variables with this covariance, shape (draws, p).
+
+    By the symmetric root; of many variables by Cholesky's, which takes a tenth of the time and
+    is as little a matter of the processor. It exists to within 1e-12 of each variance.
+    """
+    normal = generator.standard_normal((draws, len(covariance)))
+    if len(covariance) <= _MANY:
+        return np.asarray(normal @ square_root(covariance).T)
+    scaled, size = _scaled(covariance)
+    lower = np.linalg.cholesky(scaled + 1e-12 * np.eye(len(scaled)))
+    return np.asarray(dtrmm(1.0, lower, normal.T, lower=1).T * size)
+
+
+def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return rows @ matrix: the matrix itself where the rows are the identity, as of worths."""
+    m = len(matrix)
+    unit = rows.shape == (m, m) and np.count_nonzero(rows) == m and (np.diag(rows) == 1.0).all()
+    return matrix if unit else np.asarray(rows @ matrix)
+
+
+def carried(rows: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return the covariance of linear combinations, one by row."""
+    return product(rows, product(rows, covariance).T)
+
+
+def quadratic(rows: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return the quadratic form of each row, shape (rows,)."""
+    return np.asarray((product(rows, matrix) * rows).sum(axis=1))
 
 
 def largest_ratio(above: FloatArray, below: FloatArray) -> float:
