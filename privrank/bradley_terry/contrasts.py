@@ -18,6 +18,7 @@ from privrank.bradley_terry.estimate import Covariance
 from privrank.bradley_terry.inference import (
     FEW_DRAWS,
     MOST_DRAWN_ITEMS,
+    MOST_SIMULATED_ITEMS,
     Inference,
     by_scores,
     noise_by_place,
@@ -27,7 +28,7 @@ from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
-from privrank.util.solvers import attempt, carried, pseudo_inverse, quadratic, rank, square_root
+from privrank.util.solvers import attempt, carried, pseudo_inverse, quadratic, rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,22 +176,25 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         scores = floored_moments(equations, release, zero, independent)
     else:
         scores = independent
-    added = equations.item_variance * linear.identity
-    added = added + linear.information(equations.edge_variance(zero))
-    weights = linear.inverse(scores + added)
+    pairs = linear.information(equations.edge_variance(zero))
+    weights = linear.inverse(scores + equations.item_variance * linear.identity + pairs)
     # noise of the scores by its distribution, without its mean, which no contrast sees
     noise = noise_by_place(equations, zero, draws)
     noise = noise - noise.mean(axis=1, keepdims=True)
     nulls = [scores]
     if LARGEST in release.found:
-        # the direction of two halves of the items, as long as D allows for a pair across them
+        # the scores of worths by which two halves of the items are apart, as long as D allows for a
+        # pair across them
         halves = np.where(np.arange(m) < m // 2, 1.0 / (m // 2), -1.0 / (m - m // 2))
-        apart = square_root(independent) @ (halves / np.linalg.norm(halves))
+        apart = independent @ halves
         part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
-        nulls.append(released_effect(release) * part * np.outer(apart, apart))
+        size = released_effect(release) * part / (halves @ apart)
+        nulls.append(size * np.outer(apart, apart))
     tests = []
     for null in nulls:
-        draw = inference.errors_of(null).draws(draws, df, "homogeneity")
+        # of many items the noise of pairs is taken as normal
+        normal = null + pairs if m > MOST_SIMULATED_ITEMS else null
+        draw = inference.errors_of(normal).draws(draws, df, "homogeneity")
         tests.append(_quadratic(equations.score, weights, draw + noise, df))
     return max(tests, key=lambda test: test.pvalue)
 

@@ -123,7 +123,7 @@ def minimise(problem: Objective, start: FloatArray, tolerance: float | None = No
         done = norm <= error if tolerance is None else norm + error <= tolerance
         if done and problem.penalised:
             return Minimum(x, norm)
-        step = problem.step(x, gradient, min(0.1, max(norm / start_norm, 1e-10)))
+        step = problem.step(x, gradient, min(1e-3, max(norm / start_norm, 1e-10)))
         if step is None:
             return Minimum(x, norm, finite=False)
         # without a ridge the gradient vanishes on the way to infinity, too

@@ -110,15 +110,18 @@ class Inference:
         Normal sampling error plus the privacy noise by its exact distribution, for a quadratic form
         of this rank.
         """
-        facts, response = self.equations, self.errors.response
+        facts, response, b = self.equations, self.errors.response, self.fitted.coefficients
         draws = self.draws if facts.items <= MOST_DRAWN_ITEMS else FEW_DRAWS
-        out = self.errors_of(self.errors.sampling + self.errors.scatter).draws(draws, rank, label)
+        normal = self.errors.sampling + self.errors.scatter
+        if facts.covariates is None and facts.items > MOST_SIMULATED_ITEMS:
+            pairs = facts.linear.information(facts.edge_variance(b))
+            normal = normal + carried(response, pairs)
+        out = self.errors_of(normal).draws(draws, rank, label)
         generator = public_generator(label + ", noise", len(out), draws)
         if self.release.source != "none":
-            noise = _draw_noise(facts, self.fitted.coefficients, draws, generator)
-            out = out + noise @ response.T
+            out = out + _draw_noise(facts, b, draws, generator) @ response.T
         if facts.grouped:  # errors of comparisons per group, taken as normal
-            groups = carried(response, facts.group_noise(self.fitted.coefficients))
+            groups = carried(response, facts.group_noise(b))
             out = out + normal_draws(groups, draws, generator)
         return np.asarray(out)
 
@@ -205,22 +208,19 @@ def noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) ->
     """Return public draws of the noise of the scores for the items in the order of their worths.
 
     So it is the same whatever the order they are listed in. What the noise of pairs does to many
-    items is taken as normal.
+    items is left out, as it is taken as normal.
     """
     m, place = len(worths), np.empty(len(worths), dtype=np.int64)
     order = np.argsort(worths, kind="stable")
     place[order] = np.arange(m)
     pairs = equations.pairs
-    # pairs of places, in the order that a list in the order of worths would have
-    ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
-    edges = np.lexsort(ends[::-1])
-    moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     of_pairs = equations.edge_distribution.scale > 0 or equations.count_variance > 0
-    if of_pairs and m > MOST_SIMULATED_ITEMS:
-        information = ItemContrasts(moved, m).information(equations.edge_variance(worths)[edges])
-        noise = noise + normal_draws(information, draws, public_generator("errors of pairs", m))
-    elif of_pairs:
+    if of_pairs and m <= MOST_SIMULATED_ITEMS:
+        # pairs of places, in the order that a list in the order of worths would have
+        ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
+        edges = np.lexsort(ends[::-1])
+        moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
         drawn = _public_pairs(equations.edge_distribution, m, len(edges), draws)
         noise = noise + _by_item(equations, worths[order], moved, *drawn)
     return np.asarray(noise[:, place])

@@ -78,7 +78,7 @@ class ItemContrasts:
         """Return E' diag(weights) E, the graph's Laplacian, for each row of weights."""
         matrix = np.zeros((*weights.shape[:-1], self.size, self.size))
         matrix[..., self.pairs.first, self.pairs.second] = -weights
-        matrix[..., self.pairs.second, self.pairs.first] = -weights
+        matrix = matrix + matrix.swapaxes(-1, -2)
         items = np.arange(self.size)
         matrix[..., items, items] = -matrix.sum(axis=-1)
         return matrix

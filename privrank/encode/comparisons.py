@@ -26,7 +26,6 @@ from privrank.encode.encoded import (
     Parts,
     Units,
     declared_codes,
-    in_threads,
     narrow,
     sum_by,
     units_of,
@@ -50,6 +49,7 @@ from privrank.util.checks import (
     check_present,
 )
 from privrank.util.formula import factors_of, parse
+from privrank.util.workers import in_threads
 
 _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""

@@ -18,11 +18,11 @@ copied.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain, islice
-from typing import Any, NoReturn, TypeVar
+from operator import iadd
+from typing import NoReturn
 
 import numpy as np
 import pandas as pd
@@ -34,8 +34,7 @@ from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_name, check_present
-
-T = TypeVar("T")
+from privrank.util.workers import in_threads
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -84,21 +83,6 @@ class Part:
         return self.count * self.sign
 
 
-def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> Iterator[T]:
-    """Yield what a function returns of each of some things, several at a time by as many cores."""
-    from joblib import Parallel, delayed
-
-    rest = iter(things)
-    ahead = list(islice(rest, 2))
-    if len(ahead) < 2:
-        yield from map(function, ahead)
-        return
-    jobs = (delayed(function)(thing) for thing in chain(ahead, rest))
-    # a thing is read when a core is free for it; what is returned waits until it is taken
-    workers = Parallel(-1, prefer="threads", pre_dispatch="n_jobs", return_as="generator")
-    yield from workers(jobs)
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Parts:
     """Whole respondents, part by part; what a mechanism computes of the parts adds up.
@@ -115,10 +99,10 @@ class Parts:
     made: Callable[[Callable[[Part], IntArray]], IntArray] | None = None
 
     def total(self, function: Callable[[Part], IntArray]) -> IntArray:
-        """Return the sum of the arrays that a function returns of each part."""
+        """Return the sum of the arrays, of its own making, that a function returns of each part."""
         if self.made is not None:
             return self.made(function)
-        return reduce(np.add, in_threads(function, self.held))
+        return reduce(iadd, in_threads(function, self.held))
 
     def then(self, change: Callable[[Part], Part]) -> Parts:
         """Return the parts that a function makes of these."""

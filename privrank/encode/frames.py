@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import narwhals as nw
@@ -20,6 +20,7 @@ from pandas.api.types import is_hashable
 
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import UNSTATED, check_items, check_present, undeclared
+from privrank.util.workers import in_threads
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
@@ -240,16 +241,21 @@ def whole_respondents(
     lazy, schema = isinstance(view, nw.LazyFrame), ahead[0].schema
     common = [name for name in columns if lazy and name != owner and schema[name] == nw.String]
     texts = [nw.col(name) for name in common]
-    piles: list[list[nw.DataFrame[Any]]] = [[] for _ in range(PARTS)]
-    for batch in chain(ahead, batches):
+
+    def cut(batch: nw.DataFrame[Any]) -> list[nw.DataFrame[Any]]:
         part = (_numbers_by_row(batch.get_column(owner)) % PARTS).astype(np.int16)
-        ends = np.cumsum(np.bincount(part, minlength=PARTS))
-        rows = np.argsort(part, kind="stable")
         small = batch.with_columns(text.cast(nw.Categorical) for text in texts)
-        for pile, chosen in zip(piles, np.split(rows, ends[:-1]), strict=True):
-            pile.append(small[chosen])
-    while piles:
-        yield nw.concat(piles.pop())
+        small = small[np.argsort(part, kind="stable")]
+        ends = np.cumsum([0, *np.bincount(part, minlength=PARTS)]).tolist()
+        return [small[start:stop] for start, stop in pairwise(ends)]
+
+    parts = list(zip(*in_threads(cut, chain(ahead, batches)), strict=True))
+    # parts of few rows go together, as each takes a table of all pairs
+    rows = sum(len(piece) for part in parts for piece in part)
+    together = max(1, PARTS * BATCH // (2 * rows))
+    while parts:
+        yield nw.concat(chain(*parts[-together:]))
+        del parts[-together:]
 
 
 def _batches(view: Frame) -> Iterator[nw.DataFrame[Any]]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from privrank.util.arrays import FloatArray, IntArray
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _NAMED = 120
-"""Rows that are named at most."""
+"""Rows that are all named; of more half as many are."""
 
 _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 
@@ -61,12 +62,12 @@ def _item_axes(
 ) -> tuple[Figure, Axes, IntArray, int]:
     """Return a figure with a row for each label, the first on top, their places, and a dot's size.
 
-    A row is as high as 20 of them allow, or of that `height` in inches; of more rows than 120 some
-    are named, in even steps.
+    A row is as high as 20 of them allow, or of that `height` in inches; of more rows than 120 up to
+    60 are named, in even steps.
     """
     m = len(labels)
     height, dots = (height or 0.42, 32) if m <= 20 else (height or 0.24, 16)
-    figure, ax = _axes(ax, (6.4, height * min(m, _NAMED) + 1.5))
+    figure, ax = _axes(ax, (6.4, height * m / _step(m) + 1.5))
     rows = np.arange(m)[::-1]
     ax.set_yticks(rows[:: _step(m)], labels[:: _step(m)], parse_math=False)
     ax.set_ylim(-0.6, m - 0.4)
@@ -74,7 +75,7 @@ def _item_axes(
 
 
 def _step(rows: int) -> int:
-    return -(-rows // _NAMED)
+    return 1 if rows <= _NAMED else -(-rows // (_NAMED // 2))
 
 
 def _broken(ax: Any, text: str) -> str:
@@ -134,10 +135,8 @@ def worth(
     frame: pd.DataFrame, alpha: float, caption: str, link: str, *, ax: Axes | None = None
 ) -> Figure:
     """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included."""
-    from scipy.stats import norm
-
     figure, ax, rows = _intervals(ax, frame, "worth", [_INK] * len(frame), 0.0)
-    half = norm.isf(alpha / 2) * frame["sampling"]
+    half = -ndtri(alpha / 2) * frame["sampling"]
     ends = frame["worth"] - half, frame["worth"] + half
     ax.hlines(rows, *ends, color=_INK, lw=5, alpha=0.55, zorder=2)
     label = (

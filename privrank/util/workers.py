@@ -1,10 +1,12 @@
-"""Work that takes a while: in numbered blocks, on several cores where that helps, with a bar."""
+"""Work that takes a while: on several cores where that helps, in numbered blocks with a bar."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,6 +14,21 @@ T = TypeVar("T")
 
 PATIENCE = 2.0
 """Seconds of work before anything is shown, or other processes are started."""
+
+
+def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> Iterator[T]:
+    """Yield what a function returns of each of some things, several at a time by as many cores."""
+    from joblib import cpu_count
+
+    cores, waiting = cpu_count(), deque[Future[T]]()
+    with ThreadPoolExecutor(cores) as pool:
+        for thing in things:
+            waiting.append(pool.submit(function, thing))
+            # the next thing is read when all cores but one have work
+            if len(waiting) > cores:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def progress(label: str, total: int) -> Any:
