@@ -1,7 +1,7 @@
-"""Frames of Dask and of Spark: their workers see whole respondents, and add up what is asked.
+"""Whole respondents, part by part: counted here, or by the workers of Dask and of Spark.
 
 The only use of both. Answers stay with the workers, which are inside the trust of whoever holds
-them; what comes back is one sum, as small as what is released.
+them; what comes back is one sum.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import islice
 from typing import Any
 
 from privrank.encode import frames
+from privrank.encode.encoded import Parts, in_threads
 
 Total = Callable[[Callable[[Any], Any], Callable[[Any, Any], Any]], Any]
 """Adds up what a function returns of each part, given the function and what adds two of these."""
@@ -24,18 +26,48 @@ _TOGETHER = 16
 """Sums that one task of Dask adds up."""
 
 
-def on_workers(view: frames.Frame, columns: Sequence[str], owner: str) -> Total | None:
+def count_parts(
+    view: frames.Frame,
+    columns: Sequence[str],
+    owner: str | None,
+    count: Callable[[Any], tuple[Any, Any]],
+    add: Callable[..., Any],
+    *,
+    whole: bool = False,
+) -> tuple[Any, Parts]:
+    """Return what a frame counts in all, None where it has no rows, and its respondents in parts.
+
+    `count` returns of the rows of whole respondents what they count, and what is held of them;
+    `add` adds up any number of counts. The `whole` frame can be one part.
+    """
+    clustered = None if whole else on_workers(view, columns, owner)
+    if clustered is not None:
+        total = clustered(lambda piece: count(piece)[0], add)
+        return total, Parts(made=lambda f, plus: clustered(lambda piece: f(count(piece)[1]), plus))
+    pieces = frames.whole_respondents(view, columns, owner, whole=whole)
+    counts = in_threads(count, filter(len, pieces))
+    total, held = None, []
+    while some := list(islice(counts, 16)):  # a table for every part would cost more
+        sums = [one for one, _ in some]
+        total = add(*sums) if total is None else add(total, *sums)
+        held += [part for _, part in some]
+    return total, Parts(tuple(held))
+
+
+def on_workers(view: frames.Frame, columns: Sequence[str], owner: str | None) -> Total | None:
     """Return what adds up a function over the parts of a frame where these are; None if here.
 
-    Parts hold all rows of their respondents, whom a column names. Each call reads the frame again,
-    unless its owner has told the engine to keep it.
+    Parts hold all rows of their respondents, if a column names any. Each call reads the frame
+    again, unless whoever owns it has told the engine to keep it.
     """
     native: Any = view.to_native()
     engine = type(native).__module__.partition(".")[0]
     if engine.startswith("dask"):
-        return partial(_on_dask, native[list(columns)].shuffle(on=owner))
+        rows = native[list(columns)]
+        return partial(_on_dask, rows if owner is None else rows.shuffle(on=owner))
     if engine == "pyspark":
-        return partial(_on_spark, native.select(*columns).repartition(owner))
+        rows = native.select(*columns)
+        return partial(_on_spark, rows if owner is None else rows.repartition(owner))
     return None
 
 

@@ -221,17 +221,21 @@ PARTS, BATCH = 48, 2**20
 
 
 def whole_respondents(
-    view: Frame, columns: Sequence[str], owner: str, *, whole: bool = False
+    view: Frame, columns: Sequence[str], owner: str | None, *, whole: bool = False
 ) -> Iterator[nw.DataFrame[Any]]:
     """Yield a frame in parts: all rows of a respondent are in one of them.
 
     Rows come in batches, from a lazy frame as its engine makes them. A hash of the name of the
-    respondent says in which part a row is. Or the `whole` frame is one part.
+    respondent says in which part a row is; without respondents a batch is a part. Or the `whole`
+    frame is one part.
     """
     if whole:
         yield _computed(view.select(*columns))
         return
     batches = _batches(view.select(*columns))
+    if owner is None:
+        yield from batches
+        return
     ahead = list(islice(batches, 2))
     if len(ahead) < 2 and sum(map(len, ahead)) <= BATCH:
         yield from ahead

@@ -98,7 +98,7 @@ def against_answers(
     if sample.kind == "rankings":
         rows = np.repeat(orders_of(len(sample.items)), counts, axis=0)
     names = ("data", "answers behind the null")
-    return _joined([encoded, EncodedSample(facts, rows, None)], names)
+    return _joined([encoded, EncodedSample(facts, rows)], names)
 
 
 def encode_count_tables(counts: object, categories: object) -> EncodedGroups:
@@ -224,7 +224,9 @@ def partners(samples: Sequence[object], respondent: str) -> IntArray:
                 f"paired=True takes one row per respondent in each sample, and column "
                 f"{respondent!r} names at least one twice: keep the row that shall count."
             )
-        names.append(pd.Index(key.values))
+        # a fit takes them in the order of these numbers
+        order = np.argsort(frames.numbers_of_names(key.values), kind="stable")
+        names.append(pd.Index(key.values[order]))
     # as many in both and everyone found: the same respondents
     place = names[1].get_indexer(names[0])
     if len(names[0]) != len(names[1]) or (place < 0).any():

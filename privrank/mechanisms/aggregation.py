@@ -10,6 +10,7 @@ and nothing else is known, casts half of its steps for each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from privrank.consensus.orders import by_score, pair_matrix
 from privrank.consensus.rules import Rule, consensus_of
-from privrank.encode.encoded import EncodedSample
+from privrank.encode.encoded import EncodedSample, Rows
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
@@ -105,13 +106,18 @@ def half_votes(ranks: IntArray) -> IntArray:
 
 def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     """Return the steps for item i before item j; (i, j) and (j, i) add up to nobs times `steps`."""
-    rows, sizes = encoded._rows, encoded._sizes
     count = half_votes if encoded.partial else pair_counts
-    if sizes is None:
-        return count(rows)
-    # a respondent with k rankings casts L / k steps for each of them
-    size, whole = np.repeat(sizes, sizes), steps // 2 if encoded.partial else steps
-    votes = [whole // k * count(rows[size == k]) for k in np.unique(sizes).tolist()]
+    if encoded._people is None:
+        return count(encoded._rows)
+    whole = steps // 2 if encoded.partial else steps
+    return encoded._people.total(partial(_votes_of, count=count, steps=whole))
+
+
+def _votes_of(part: Rows, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:
+    """Return the votes of a part: a respondent with k rankings casts L / k steps for each."""
+    sizes = np.bincount(part.person)
+    size = sizes[part.person]
+    votes = [steps // k * count(part.cells[size == k]) for k in np.unique(sizes).tolist()]
     return np.asarray(np.sum(votes, axis=0), dtype=np.int64)
 
 

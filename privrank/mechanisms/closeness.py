@@ -168,7 +168,8 @@ def release_comparison(
     sample = encoded.sample
 
     def drawn() -> Drawn:
-        parts = [one_row_each(part, rng) for part in encoded._parts]
+        paired = encoded._partners is not None
+        parts = [one_row_each(part, rng, apart=paired) for part in encoded._parts]
         data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
         statistics = permuted(data, comparison, plan, public, rng)
         name = PVALUE if comparison.decision is None else DECISION
@@ -185,7 +186,7 @@ def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroup
     """Return groups of simulated data, with one row per unit, of the sizes of a sample."""
     facts = replace(sample, unit="row", max_rows=1)
     parts = [
-        EncodedSample(replace(facts, nobs=size, groups=()), rows, None)
+        EncodedSample(replace(facts, nobs=size, groups=()), rows)
         for rows, size in zip(groups, sample.sizes, strict=True)
     ]
     return EncodedGroups(facts, parts)
@@ -286,7 +287,7 @@ def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
     sample, parts = encoded.sample, [part for part in encoded._parts if part.sample.nobs]
     people = [part.sample.nobs for part in parts]
     if sample.kind == "choices":
-        pairs = _pairs_of([part._rows for part in parts], encoded._partners)
+        pairs = _pairs_of([part._rows.ravel() for part in parts], encoded._partners)
         return _Data(np.array([tabulated(part) for part in parts]), pairs=pairs)
     ranks = np.concatenate([part._rows for part in parts])
     # of few items the kinds are all m! orders, of many each respondent is a kind

@@ -63,7 +63,7 @@ HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS = {"_pairs", "_parts", "_units", "_loose"}
-SAMPLES, GROUPS, PAIRED = {"_rows", "_sizes"}, {"_parts"}, {"_partners"}
+SAMPLES, GROUPS, PAIRED = {"_rows", "_people"}, {"_parts"}, {"_partners"}
 HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
 OPENED = {
     "mechanisms.aggregation": SAMPLES,
