@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import islice
 from typing import Any
@@ -46,11 +45,12 @@ def count_parts(
         return total, Parts(made=lambda f, plus: clustered(lambda piece: f(count(piece)[1]), plus))
     pieces = frames.whole_respondents(view, columns, owner, whole=whole)
     counts = in_threads(count, filter(len, pieces))
-    total, held = None, []
+    held: list[Any] = []
+    total = None
     while some := list(islice(counts, 16)):  # a table for every part would cost more
-        sums = [one for one, _ in some]
+        sums, parts = zip(*some, strict=True)
         total = add(*sums) if total is None else add(total, *sums)
-        held += [part for _, part in some]
+        held += parts
     return total, Parts(tuple(held))
 
 
@@ -71,33 +71,24 @@ def on_workers(view: frames.Frame, columns: Sequence[str], owner: str | None) ->
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """What was added up so far, if anything was, or why a part is refused."""
-
-    value: Any = None
-    refusal: Exception | None = None
-
-
-def _of_part(function: Callable[[Any], Any], rows: Any) -> _Sum:
-    """Return what a function returns of the rows of a part, if there are any, or why it refuses."""
+def _of_part(function: Callable[[Any], Any], rows: Any) -> Any:
+    """Return what a function returns of the rows of a part, None of none, or why it refuses."""
     view: Any = frames.open_frame(rows, "data")
     try:
-        return _Sum(function(view)) if len(view) else _Sum()
+        return function(view) if len(view) else None
     except (TypeError, ValueError) as refusal:
-        return _Sum(refusal=type(refusal)(str(refusal)))
+        return type(refusal)(str(refusal))
 
 
-def _added(add: Callable[[Any, Any], Any], sums: Iterable[_Sum]) -> _Sum:
-    """Return the sum of sums; a refusal is one of the whole."""
+def _added(add: Callable[[Any, Any], Any], sums: Iterable[Any]) -> Any:
+    """Return the sum of sums, None where there are none; a refusal is one of the whole."""
 
-    def both(one: _Sum, other: _Sum) -> _Sum:
-        refusal = one.refusal or other.refusal
-        if refusal is not None or one.value is None or other.value is None:
-            return _Sum(other.value if one.value is None else one.value, refusal)
-        return _Sum(add(one.value, other.value))
+    def both(one: Any, other: Any) -> Any:
+        if one is None or isinstance(other, Exception):
+            return other
+        return one if other is None or isinstance(one, Exception) else add(one, other)
 
-    return reduce(both, sums, _Sum())
+    return reduce(both, sums, None)
 
 
 def _on_dask(frame: Any, function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
@@ -115,7 +106,7 @@ def _on_spark(frame: Any, function: Callable[[Any], Any], add: Callable[[Any, An
         import pyarrow as pa
 
         rows = list(batches)
-        yield _record(_of_part(function, pa.Table.from_batches(rows)) if rows else _Sum())
+        yield _record(_of_part(function, pa.Table.from_batches(rows)) if rows else None)
 
     def whole(batches: Iterator[Any]) -> Iterator[Any]:
         sums = (pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(0))
@@ -126,14 +117,14 @@ def _on_spark(frame: Any, function: Callable[[Any], Any], add: Callable[[Any, An
     return _value(frames.computed(lambda: pickle.loads(sums.collect()[0].total)))
 
 
-def _record(total: _Sum) -> Any:
+def _record(total: Any) -> Any:
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict({"total": [pickle.dumps(total)]})
 
 
-def _value(total: _Sum) -> Any:
+def _value(total: Any) -> Any:
     """Return a sum; raise what a worker refused."""
-    if total.refusal is not None:
-        raise total.refusal
-    return total.value
+    if isinstance(total, Exception):
+        raise total
+    return total

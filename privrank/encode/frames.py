@@ -216,6 +216,11 @@ class Key:
         return np.append(place, -1)[self.codes].astype(np.int64)
 
 
+def rows_where(view: Frame, column: str, value: object) -> object:
+    """Return the rows whose entry in a column is a value, as a frame of their engine."""
+    return view.filter(nw.col(column) == value).to_native()
+
+
 PARTS, BATCH = 48, 2**20
 """The parts that frames of more rows than a batch are cut into."""
 

@@ -238,12 +238,7 @@ def read_columns(frame: object, items: object, respondent: str | None) -> Ranked
 
 
 def read_long(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    ranking: str | None,
-    item: str,
-    rank: str,
+    frame: object, items: object, respondent: str | None, ranking: str | None, item: str, rank: str
 ) -> Ranked:
     """Read data with a row per ranking and item."""
     if respondent is None and ranking is None:

@@ -115,9 +115,8 @@ def _votes(encoded: EncodedSample, steps: int) -> IntArray:
 
 def _votes_of(part: Rows, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:
     """Return the votes of a part: a respondent with k rankings casts L / k steps for each."""
-    sizes = np.bincount(part.person)
-    size = sizes[part.person]
-    votes = [steps // k * count(part.cells[size == k]) for k in np.unique(sizes).tolist()]
+    size = np.bincount(part.person)[part.person]
+    votes = [steps // k * count(part.cells[size == k]) for k in np.unique(size).tolist()]
     return np.asarray(np.sum(votes, axis=0), dtype=np.int64)
 
 

@@ -9,10 +9,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample, Rows
 from privrank.encode.rankingforms import complete_ranks
@@ -36,7 +34,6 @@ from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, signs_of_orders
 
 Draw = Callable[[IntArray], IntArray]
-Several = tuple[NDArray[Any], ...]
 
 
 def release_sample(
@@ -126,7 +123,10 @@ def one_row_each(
     if encoded.sample.kind == "choices" and not apart:
         rows = drawn.total(lambda part: np.bincount(part.cells[:, 0], minlength=many))
     else:
-        names, cells = drawn.total(lambda part: (part.name, part.cells), _together)
+        names, cells = drawn.total(
+            lambda part: [part.name, part.cells],
+            lambda *both: [np.concatenate(arrays) for arrays in zip(*both, strict=True)],
+        )
         rows = cells[np.argsort(names, kind="stable")]
     return replace(encoded, _rows=rows.astype(np.int64), _people=None)
 
@@ -136,10 +136,6 @@ def _drawn(part: Rows, key: Words) -> Rows:
     names, size = part.name[part.person], np.ones(len(part.person), dtype=np.int64)
     chosen = draw_rows(part.person, size, 1, (names,), key) > 0
     return Rows(part.name, part.person[chosen], part.cells[chosen])
-
-
-def _together(one: Several, other: Several) -> Several:
-    return tuple(map(np.concatenate, zip(one, other, strict=True)))
 
 
 def tabulated(encoded: EncodedSample) -> IntArray:
