@@ -409,9 +409,6 @@ class ClosenessPower(TestPower):
             at.epsilon,
             at.delta,
             method=self.method,
-            effect_epsilon=None,
-            details_epsilon=None,
-            details=False,
             alpha=at.alpha,
             permutations=min(self.permutations, _RELABELLINGS) if look else self.permutations,
         )
