@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from privrank.encode import frames
 from privrank.plans.nullmodel import Missing
-from privrank.privacy.budget import Unit
+from privrank.privacy.accounting import Unit
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_name, check_present
