@@ -19,7 +19,6 @@ from privrank.plans.closeness import (
     Method,
     check_scale,
     chi_square_of,
-    details_wanted,
     distance_of,
     of_pairs,
     plan_comparison,
@@ -31,15 +30,7 @@ from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
-from privrank.util.checks import (
-    check_alpha,
-    check_choice,
-    check_count,
-    check_extra,
-    check_fit,
-    check_noisy,
-    warn_few,
-)
+from privrank.util import checks
 
 ClosenessMethod = Literal["auto", "tv", "mmd", "kendall", "pairs", "chi-square", "sigmoid"]
 Labels = Literal["public", "private"]
@@ -154,7 +145,7 @@ class ClosenessTest:
             items=items,
             respondent=respondent,
             max_rows=max_rows,
-            secret=check_choice("labels", labels, Labels) == "private",
+            secret=checks.check_choice("labels", labels, Labels) == "private",
             paired=paired,
             ties=ties,
             missing=missing,
@@ -204,7 +195,7 @@ class ClosenessTest:
         >>> test
         <ClosenessTest of rankings: 6 items, groups commerce 111, other 192>
         """
-        secret = check_choice("labels", labels, Labels) == "private"
+        secret = checks.check_choice("labels", labels, Labels) == "private"
         groups = groups_of_formula(formula, data, arguments, secret=secret, paired=paired)
         return cls(groups, None)
 
@@ -291,27 +282,25 @@ class ClosenessTest:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
-        check_choice("method", method, ClosenessMethod)
-        check_count("permutations", permutations, low=FEWEST, high=MOST)
-        warn_few("permutations", permutations, alpha)
+        epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
+        checks.check_choice("method", method, ClosenessMethod)
+        checks.check_count("permutations", permutations, low=FEWEST, high=MOST)
+        checks.warn_few("permutations", permutations, alpha)
         sample = self._encoded.sample
         comparison = compare(method, sample)
         effect_epsilon = _check_effect(effect_epsilon, epsilon, comparison, sample)
-        details = details_wanted(details_epsilon, epsilon, sample)
         if comparison.decision is not None:
-            check_noisy(method, epsilon, "auto")
+            checks.check_noisy(method, epsilon, "auto")
         plan = plan_comparison(
             sample,
             comparison,
             epsilon,
             delta,
             method=method,
-            effect_epsilon=effect_epsilon,
-            details_epsilon=None if details_epsilon is None else float(details_epsilon),
-            details=details,
             alpha=alpha,
             permutations=permutations,
+            effect_epsilon=effect_epsilon,
+            details_epsilon=details_epsilon,
         )
         # quantiles of the statistic's noise, simulated before anything is spent
         public = public_quantiles(comparison, sample, plan.number("scale"))
@@ -338,7 +327,7 @@ class ClosenessTest:
         """
         check_release(release)
         # a bit keeps the level of its fit; a p-value is compared with any
-        level = float(release.plan.settings.get("level", check_alpha(alpha)))
+        level = float(release.plan.settings.get("level", checks.check_alpha(alpha)))
         sample, method = release.sample, release.plan.method
         known = sample.groups and method in _known(sample)
         comparison = compare(method, sample) if known else None
@@ -356,7 +345,7 @@ def compare(method: str, sample: Sample) -> Comparison:
     Refuses, in one sentence, methods that do not apply.
     """
     labels = " with labels='private'" if sample.private_labels else ""
-    check_choice("method", method, _known(sample), f" for {sample.kind}{labels}")
+    checks.check_choice("method", method, _known(sample), f" for {sample.kind}{labels}")
     if method in ("chi-square", "sigmoid"):
         return _chi_square(method, sample)
     return of_pairs(distance_of(cast(Method, method), sample), sample)
@@ -388,7 +377,7 @@ def _check_effect(
     """Return what an effect may spend; refuse it where there is no single distance to release."""
     if effect_epsilon is None:
         return None
-    extra = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+    extra = checks.check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
     # one distance, of two groups whose noise is calibrated to their public sizes
     if sample.paired or sample.private_labels or len(sample.groups) > 2:
         raise ValueError(

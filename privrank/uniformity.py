@@ -30,15 +30,7 @@ from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import against_uniformity, hypotheses_of_uniformity
-from privrank.util.checks import (
-    check_alpha,
-    check_choice,
-    check_count,
-    check_extra,
-    check_fit,
-    check_noisy,
-    check_tolerance,
-)
+from privrank.util import checks
 
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
@@ -270,10 +262,10 @@ class UniformityTest:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
-        check_choice("method", method, UniformityMethod)
-        check_tolerance(tolerance)
-        effect_epsilon = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+        epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
+        checks.check_choice("method", method, UniformityMethod)
+        checks.check_tolerance(tolerance)
+        effect_epsilon = checks.check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
         sample = self._encoded.sample
         draws = wanted_draws(draws, sample, uniform=True)
         # what is asked, its noise and its null distribution are public, and known before spending
@@ -307,7 +299,7 @@ class UniformityTest:
             Monte Carlo draws of the null distribution; by default 9,999, fewer for many reports.
         """
         if draws is not None:
-            check_count("draws", draws, low=19)
+            checks.check_count("draws", draws, low=19)
         return infer(reported.release_test(tally, draws), alpha=alpha)
 
     @staticmethod
@@ -340,9 +332,9 @@ def ask(
     Given the pure budget `xi`, the level of one-bit methods and the distance at which a published
     guarantee is asked for. Refuses, in one sentence, methods that do not apply.
     """
-    check_choice("method", method, _known(sample), f" for {sample.kind}")
+    checks.check_choice("method", method, _known(sample), f" for {sample.kind}")
     if method in _BITS:
-        check_noisy(method, xi, "laplace")
+        checks.check_noisy(method, xi, "laplace")
     if tolerance is not None and method not in ("truncated", "two-sample"):
         raise ValueError(
             f"tolerance= is for method='truncated' and 'two-sample', whose guarantee depends on "
@@ -392,7 +384,7 @@ def infer(
     statistic, does not compute them again.
     """
     check_release(release)
-    alpha = check_alpha(alpha)
+    alpha = checks.check_alpha(alpha)
     if release.local:
         return reported.infer(release, alpha=alpha, simulation=found)
     sample, plan = release.sample, release.plan

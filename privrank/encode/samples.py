@@ -36,7 +36,7 @@ from privrank.plans.nullmodel import (
     formula_options,
     refuse_partial,
 )
-from privrank.privacy.budget import Unit
+from privrank.privacy.accounting import Unit
 from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
 from privrank.util.arrays import IntArray
 from privrank.util.checks import (

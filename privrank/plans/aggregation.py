@@ -15,7 +15,7 @@ import numpy as np
 
 from privrank.consensus.rules import Rule
 from privrank.hypotheses.tails import difference_variance
-from privrank.privacy.budget import pure_epsilon, split
+from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.gaussian import gaussian_scale, integer_scale, lattice_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, permutohedron_moment
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace

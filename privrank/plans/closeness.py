@@ -201,18 +201,16 @@ FEWEST, MOST = 19, 100_000
 """Re-labellings that a test may have."""
 
 
-def details_wanted(details_epsilon: object, epsilon: float, sample: Sample) -> bool:
-    """Return whether totals by group are released; refuses them where they cannot be."""
+def _details(details_epsilon: object, epsilon: float, sample: Sample) -> tuple[bool, float | None]:
+    """Return whether totals by group are released, and at which epsilon; refuse where not."""
     alone = sample.private_labels or sample.paired
-    if details_epsilon is None:
-        return math.isinf(epsilon) and not alone
-    check_extra("details_epsilon", "the table of what differs", details_epsilon, epsilon)
-    if alone:
+    extra = check_extra("details_epsilon", "the table of what differs", details_epsilon, epsilon)
+    if extra is not None and alone:
         raise ValueError(
             "details_epsilon= is for groups of different respondents whose sizes are public: leave "
             "it out with labels='private' and with paired=True."
         )
-    return True
+    return extra is not None or (math.isinf(epsilon) and not alone), extra
 
 
 def plan_details(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
@@ -294,11 +292,10 @@ def plan_comparison(
     delta: float,
     *,
     method: str,
-    effect_epsilon: float | None,
-    details_epsilon: float | None,
-    details: bool,
     alpha: float,
     permutations: int,
+    effect_epsilon: float | None = None,
+    details_epsilon: object = None,
 ) -> Plan:
     """Calibrate the noise of a comparison of samples, from public numbers.
 
@@ -312,16 +309,14 @@ def plan_comparison(
         The guarantee of the test.
     method : str
         The method that asks for this statistic.
-    effect_epsilon : float or None
-        What an effect size may spend on top.
-    details_epsilon : float or None
-        What totals by group may spend on top.
-    details : bool
-        Whether totals by group are released.
     alpha : float
         Level of a decision.
     permutations : int
         Number of re-labellings.
+    effect_epsilon : float or None
+        What an effect size may spend on top.
+    details_epsilon : float or None
+        What totals by group may spend on top.
 
     Notes
     -----
@@ -343,7 +338,8 @@ def plan_comparison(
     their own. Given the rows that were drawn all compose to
     xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
     """
-    beside = {STATISTIC: effect_epsilon, DETAILS: details_epsilon}
+    details, extra = _details(details_epsilon, epsilon, sample)
+    beside = {STATISTIC: effect_epsilon, DETAILS: extra}
     total, shares = shares_of(epsilon, delta, beside)
     wanted = comparison.effect is not None and (effect_epsilon is not None or math.isinf(epsilon))
     if comparison.decision is None:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from privrank.privacy.budget import Unit
+from privrank.privacy.accounting import Unit
 from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.solvers import spectrum
