@@ -2,12 +2,12 @@
 
 `python benchmarks/scale.py` makes answers in a temporary folder of Parquet files, fits worths to
 them in processes of their own, and writes docs/benchmarks-scale.md: seconds on the clock, their
-ratio to the seconds in which DuckDB groups the same rows, and the peak of the memory. One size grows
-at a time; the last lines are the exponents of time in each, by least squares. `--rows 1e7 1e8
+ratio to the seconds in which DuckDB groups the same rows, and the peak of the memory. One size
+grows at a time; the last lines are the exponents of time in each, by least squares. `--rows 1e7 1e8
 --engines duckdb` takes others, and then grows rows alone and writes nothing; so does `--quick`.
 
-With dask and spark (where a JVM is) rows grow once more on two workers that are processes of their
-own, so that the memory is the driver's alone.
+With dask (where distributed is installed) and spark (where a JVM is) rows grow once more, read by
+two workers that are processes of their own, so that the memory is the driver's alone.
 """
 
 from __future__ import annotations
@@ -249,6 +249,12 @@ def main() -> None:
         works = [replace(base, engine=engine) for engine in engines]
         works += [replace(base, engine=engine, unit="row") for engine in engines]
         text += ["## Engines", "", *table(folder, works)[0], ""]
+        clusters = ["dask"] if find_spec("distributed") else []
+        clusters += ["spark"] if jvm else []
+        few = replace(base, items=100, apart=True)
+        more = replace(few, rows=10 * few.rows, respondents=10 * few.respondents)
+        works = [replace(work, engine=engine) for engine in clusters for work in (few, more)]
+        text += ["## Driver's memory", "", *table(folder, works)[0], ""]
     if not given.quick:
         packages = ("numpy", "pandas", "polars", "pyarrow", "duckdb", "dask", "pyspark")
         packages = [f"{name} {version(name)}" for name in packages if find_spec(name)]
@@ -260,7 +266,8 @@ def main() -> None:
             f"are drawn. *Of bare* is the ratio to the time in which DuckDB groups the same rows "
             f"by respondent, items and outcome (without the respondent where the unit is a row). "
             f"Memory is the largest that the process had; that of the workers of Spark is not in "
-            f"it.\n\n"
+            f"it. *Driver's memory* is that of the process that fits, with Spark's JVM, where two "
+            f"workers are processes of their own.\n\n"
         )
         OUT.write_text(head + "\n".join(text), encoding="utf-8")
 

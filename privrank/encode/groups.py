@@ -207,11 +207,9 @@ def _matched(
     check_paired(paired, secret, respondent, len(samples), max_rows)
     if paired:
         return partners(samples, respondent)
-    seen: set[Any] = set()
-    for sample in samples if respondent is not None else ():
-        here = set(_respondents(sample, respondent).values)
-        _check_separate(bool(here & seen), respondent)
-        seen |= here
+    if respondent is not None:
+        names = [set(_respondents(sample, respondent).values) for sample in samples]
+        _check_separate(len(set().union(*names)) < sum(map(len, names)), respondent)
     return None
 
 

@@ -134,16 +134,16 @@ def _in_parts(
     """
 
     def count(part: Any) -> tuple[int, Rows]:
-        cells = codes(part)
+        cells = narrow(codes(part))
         if respondent is None:
             name = np.zeros(len(cells), dtype=np.uint64)
-            return len(cells), Rows(name, np.arange(len(cells)), narrow(cells))
+            return len(cells), Rows(name, np.arange(len(cells)), cells)
         owner = frames.keys_of(part, [respondent], None)[0][respondent]
         nobs = units_of(owner, respondent, np.ones(len(cells), dtype=np.int64), max_rows)
         # the rows of each in one order, whatever that of the frame
-        order = np.lexsort((*cells.T, owner.codes))
-        rows = owner.codes[order], cells[order]
-        return nobs, Rows(frames.numbers_of_names(owner.values), *map(narrow, rows))
+        person = narrow(owner.codes)
+        order = np.lexsort((*cells.T, person))
+        return nobs, Rows(frames.numbers_of_names(owner.values), person[order], cells[order])
 
     names = list(dict.fromkeys([*columns] if respondent is None else [*columns, respondent]))
     nobs, people = count_parts(view, names, respondent, count, lambda *counts: sum(counts))

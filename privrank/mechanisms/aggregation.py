@@ -10,7 +10,7 @@ and nothing else is known, casts half of its steps for each.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any, cast
 
 import numpy as np
@@ -116,8 +116,8 @@ def _votes(encoded: EncodedSample, steps: int) -> IntArray:
 def _votes_of(part: Rows, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:
     """Return the votes of a part: a respondent with k rankings casts L / k steps for each."""
     size = np.bincount(part.person)[part.person]
-    votes = [steps // k * count(part.cells[size == k]) for k in np.unique(size).tolist()]
-    return np.asarray(np.sum(votes, axis=0), dtype=np.int64)
+    votes = (steps // k * count(part.cells[size == k]) for k in np.unique(size).tolist())
+    return reduce(np.add, votes)
 
 
 def consensus_in(

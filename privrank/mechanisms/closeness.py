@@ -168,8 +168,7 @@ def release_comparison(
     sample = encoded.sample
 
     def drawn() -> Drawn:
-        paired = encoded._partners is not None
-        parts = [one_row_each(part, rng, apart=paired) for part in encoded._parts]
+        parts = [one_row_each(part, rng, apart=sample.paired) for part in encoded._parts]
         data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
         statistics = permuted(data, comparison, plan, public, rng)
         name = PVALUE if comparison.decision is None else DECISION
