@@ -288,7 +288,6 @@ class ClosenessTest:
         checks.warn_few("permutations", permutations, alpha)
         sample = self._encoded.sample
         comparison = compare(method, sample)
-        effect_epsilon = _check_effect(effect_epsilon, epsilon, comparison, sample)
         if comparison.decision is not None:
             checks.check_noisy(method, epsilon, "auto")
         plan = plan_comparison(
@@ -369,22 +368,3 @@ def _known(sample: Sample) -> tuple[str, ...]:
     if sample.paired:
         return tuple(name for name in known if name != "sigmoid")
     return tuple(name for name in known if name in _PRIVATE or not sample.private_labels)
-
-
-def _check_effect(
-    effect_epsilon: object, epsilon: float, comparison: Comparison, sample: Sample
-) -> float | None:
-    """Return what an effect may spend; refuse it where there is no single distance to release."""
-    if effect_epsilon is None:
-        return None
-    extra = checks.check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
-    # one distance, of two groups whose noise is calibrated to their public sizes
-    if sample.paired or sample.private_labels or len(sample.groups) > 2:
-        raise ValueError(
-            "effect_epsilon= is for the distance of two groups of different respondents, whose "
-            "sizes are public: leave it out with paired=True, with labels='private' and for more "
-            "groups, of which two may be compared."
-        )
-    if comparison.effect is None:
-        raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")
-    return extra

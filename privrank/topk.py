@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
+from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
@@ -27,9 +28,6 @@ from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.results.worthtable import part_notes
 from privrank.util import checks
 from privrank.util.arrays import FloatArray, own
-
-if TYPE_CHECKING:
-    from privrank.local.tally import Tally
 
 
 class PrivateTopK:
