@@ -29,6 +29,7 @@ from privrank.release.kept import kept
 from privrank.release.names import ORDER
 from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release
+from privrank.release.survey import size_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
 from privrank.util import checks
@@ -162,8 +163,7 @@ class PrivateRankAggregation:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        sample = self._encoded.sample
-        return f"<PrivateRankAggregation: {len(sample.items)} items, {sample.nobs} {sample.unit}s>"
+        return f"<PrivateRankAggregation: {size_of(self._encoded.sample)}>"
 
     def fit(
         self,

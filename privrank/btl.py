@@ -23,7 +23,7 @@ from privrank.plans.comparisons import Method, Noise, Request, plan_fit
 from privrank.release.kept import kept
 from privrank.release.names import WORTHS
 from privrank.release.release import Release, check_release
-from privrank.release.survey import DesignKind, Excess
+from privrank.release.survey import DesignKind, Excess, size_of
 from privrank.results.btl import BTLResult
 from privrank.results.ledger import Budget
 from privrank.results.worthtable import fit_warnings
@@ -210,8 +210,7 @@ class PrivateBTL:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        design = self._encoded.design
-        return f"<PrivateBTL: {len(design.items)} items, {design.nobs} {design.unit}s>"
+        return f"<PrivateBTL: {size_of(self._encoded.design)}>"
 
     def fit(
         self,

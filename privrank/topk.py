@@ -22,7 +22,7 @@ from privrank.plans.comparisons import Noise, Request, plan_selection
 from privrank.release.kept import kept
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, WORTHS
 from privrank.release.release import Release, check_release
-from privrank.release.survey import DesignKind, Excess
+from privrank.release.survey import DesignKind, Excess, size_of
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.results.worthtable import part_notes
@@ -146,10 +146,7 @@ class PrivateTopK:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        design = self._encoded.design
-        return (
-            f"<PrivateTopK: k = {self._k}, {len(design.items)} items, {design.nobs} {design.unit}s>"
-        )
+        return f"<PrivateTopK: k = {self._k}, {size_of(self._encoded.design)}>"
 
     def fit(
         self,

@@ -27,7 +27,7 @@ from privrank.release.kept import kept
 from privrank.release.names import EFFECT
 from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release
-from privrank.release.survey import Sample
+from privrank.release.survey import Sample, size_of
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import against_uniformity, hypotheses_of_uniformity
@@ -191,10 +191,7 @@ class UniformityTest:
     def __repr__(self) -> str:
         """Show the shape only."""
         sample = self._encoded.sample
-        return (
-            f"<UniformityTest of {sample.kind}: {len(sample.items)} items, {sample.nobs} "
-            f"{sample.unit}s>"
-        )
+        return f"<UniformityTest of {sample.kind}: {size_of(sample)}>"
 
     def fit(
         self,
