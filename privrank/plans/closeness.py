@@ -43,8 +43,6 @@ PAIR_FACTOR = 2
 FEW_CATEGORIES = 6
 """Categories up to which a difference in one of them is seen by total variation."""
 
-Method = Literal["auto", "tv", "mmd", "kendall", "pairs"]
-
 _NAMES = {
     ("tv", "sum"): "total variation from independence",
     ("tv", "groups"): "omnibus of total variations",
@@ -99,7 +97,21 @@ def private_label_sensitivity(total: int, diameter: float) -> float:
     return 4.0 * diameter / total
 
 
-def distance_of(method: Method, sample: Sample) -> Comparison:
+def comparison_of(method: str, sample: Sample) -> Comparison:
+    """Return by which statistic a method compares the groups of a sample.
+
+    **Privacy.** Of pairs it moves twice as far, and no effect is released. Proof:
+    `privrank.mechanisms.permutation`.
+    """
+    chosen = _chi_square if method in ("chi-square", "sigmoid") else _distance
+    comparison = chosen(method, sample)
+    if not sample.paired:
+        return comparison
+    sensitivity = PAIR_FACTOR * comparison.sensitivity
+    return replace(comparison, sensitivity=sensitivity, effect=None, distance=None)
+
+
+def _distance(method: str, sample: Sample) -> Comparison:
     """Return the distance by which a method compares the groups of a sample.
 
     Parameters
@@ -147,22 +159,11 @@ def distance_of(method: Method, sample: Sample) -> Comparison:
     return Comparison(_NAMES[statistic, "groups"], statistic, "groups", 1.0)
 
 
-def chi_square_of(sample: Sample) -> Comparison:
+def _chi_square(method: str, sample: Sample) -> Comparison:
     """Return the largest chi-square statistic of two groups."""
     sensitivity = chi_square_sensitivity(np.array(sample.sizes))
     effect = sensitivity if len(sample.sizes) == 2 else None
     return Comparison("chi-square", "chi-square", "pairs", sensitivity, effect)
-
-
-def of_pairs(comparison: Comparison, sample: Sample) -> Comparison:
-    """Return a comparison as it is for these samples: of pairs, it moves twice as far.
-
-    **Privacy.** Proof: `privrank.mechanisms.permutation`. Of pairs no effect is released.
-    """
-    if not sample.paired:
-        return comparison
-    sensitivity = PAIR_FACTOR * comparison.sensitivity
-    return replace(comparison, sensitivity=sensitivity, effect=None, distance=None)
 
 
 _LARGEST_ZERO_SUM = 100
