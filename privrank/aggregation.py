@@ -15,8 +15,6 @@ from privrank.local.estimates import release_consensus
 from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import (
-    LARGEST_SHARE,
-    LEAST_SHARE,
     PUBLISHED,
     AggregationMethod,
     Releases,
@@ -29,6 +27,7 @@ from privrank.release.kept import kept
 from privrank.release.names import ORDER
 from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release
+from privrank.release.survey import size_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
 from privrank.util import checks
@@ -162,8 +161,7 @@ class PrivateRankAggregation:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        sample = self._encoded.sample
-        return f"<PrivateRankAggregation: {len(sample.items)} items, {sample.nobs} {sample.unit}s>"
+        return f"<PrivateRankAggregation: {size_of(self._encoded.sample)}>"
 
     def fit(
         self,
@@ -225,16 +223,12 @@ class PrivateRankAggregation:
         checks.check_choice("method", method, AggregationMethod)
         checks.check_choice("releases", releases, Releases)
         checks.check_choice("target", target, Target)
-        rule = f"0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}"
-        share = checks.check_number(
-            "score_share", score_share, rule, lambda s: s == 0 or LEAST_SHARE <= s <= LARGEST_SHARE
-        )
         plan = plan_aggregation(
             self._encoded.sample,
             epsilon,
             delta,
             method,
-            share,
+            score_share,
             releases=releases,
             partial=self._encoded.partial,
             declared=_declared(self._encoded),

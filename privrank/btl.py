@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
+from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
@@ -22,14 +23,11 @@ from privrank.plans.comparisons import Method, Noise, Request, plan_fit
 from privrank.release.kept import kept
 from privrank.release.names import WORTHS
 from privrank.release.release import Release, check_release
-from privrank.release.survey import DesignKind, Excess
+from privrank.release.survey import DesignKind, Excess, size_of
 from privrank.results.btl import BTLResult
 from privrank.results.ledger import Budget
 from privrank.results.worthtable import fit_warnings
 from privrank.util import checks
-
-if TYPE_CHECKING:
-    from privrank.local.tally import Tally
 
 
 class PrivateBTL:
@@ -212,8 +210,7 @@ class PrivateBTL:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        design = self._encoded.design
-        return f"<PrivateBTL: {len(design.items)} items, {design.nobs} {design.unit}s>"
+        return f"<PrivateBTL: {size_of(self._encoded.design)}>"
 
     def fit(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -13,16 +13,7 @@ from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import public_quantiles, release_comparison
-from privrank.plans.closeness import (
-    FEWEST,
-    MOST,
-    Method,
-    check_scale,
-    chi_square_of,
-    distance_of,
-    of_pairs,
-    plan_comparison,
-)
+from privrank.plans.closeness import FEWEST, MOST, check_scale, comparison_of, plan_comparison
 from privrank.plans.nullmodel import Gaps, Ties
 from privrank.published import asz18
 from privrank.release.kept import kept
@@ -288,7 +279,6 @@ class ClosenessTest:
         checks.warn_few("permutations", permutations, alpha)
         sample = self._encoded.sample
         comparison = compare(method, sample)
-        effect_epsilon = _check_effect(effect_epsilon, epsilon, comparison, sample)
         if comparison.decision is not None:
             checks.check_noisy(method, epsilon, "auto")
         plan = plan_comparison(
@@ -346,14 +336,8 @@ def compare(method: str, sample: Sample) -> Comparison:
     """
     labels = " with labels='private'" if sample.private_labels else ""
     checks.check_choice("method", method, _known(sample), f" for {sample.kind}{labels}")
-    if method in ("chi-square", "sigmoid"):
-        return _chi_square(method, sample)
-    return of_pairs(distance_of(cast(Method, method), sample), sample)
-
-
-def _chi_square(method: str, sample: Sample) -> Comparison:
-    comparison, sizes = of_pairs(chi_square_of(sample), sample), sample.sizes
-    if method == "chi-square":
+    comparison, sizes = comparison_of(method, sample), sample.sizes
+    if method != "sigmoid":
         return comparison
     if len(sizes) != 2 or sizes[0] != sizes[1]:
         raise ValueError(
@@ -369,22 +353,3 @@ def _known(sample: Sample) -> tuple[str, ...]:
     if sample.paired:
         return tuple(name for name in known if name != "sigmoid")
     return tuple(name for name in known if name in _PRIVATE or not sample.private_labels)
-
-
-def _check_effect(
-    effect_epsilon: object, epsilon: float, comparison: Comparison, sample: Sample
-) -> float | None:
-    """Return what an effect may spend; refuse it where there is no single distance to release."""
-    if effect_epsilon is None:
-        return None
-    extra = checks.check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
-    # one distance, of two groups whose noise is calibrated to their public sizes
-    if sample.paired or sample.private_labels or len(sample.groups) > 2:
-        raise ValueError(
-            "effect_epsilon= is for the distance of two groups of different respondents, whose "
-            "sizes are public: leave it out with paired=True, with labels='private' and for more "
-            "groups, of which two may be compared."
-        )
-    if comparison.effect is None:
-        raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")
-    return extra

@@ -27,7 +27,7 @@ from privrank.published import asz18
 from privrank.release.kept import kept
 from privrank.release.names import EFFECT
 from privrank.release.release import Release, check_release
-from privrank.release.survey import Sample
+from privrank.release.survey import Sample, size_of
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
@@ -239,10 +239,7 @@ class IdentityTest:
     def __repr__(self) -> str:
         """Show the shape only."""
         sample = self._encoded.sample
-        return (
-            f"<IdentityTest of {sample.kind}: {len(sample.items)} items, {sample.nobs} "
-            f"{sample.unit}s>"
-        )
+        return f"<IdentityTest of {sample.kind}: {size_of(sample)}>"
 
     def fit(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
+from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
@@ -21,15 +22,12 @@ from privrank.plans.comparisons import Noise, Request, plan_selection
 from privrank.release.kept import kept
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, WORTHS
 from privrank.release.release import Release, check_release
-from privrank.release.survey import DesignKind, Excess
+from privrank.release.survey import DesignKind, Excess, size_of
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.results.worthtable import part_notes
 from privrank.util import checks
 from privrank.util.arrays import FloatArray, own
-
-if TYPE_CHECKING:
-    from privrank.local.tally import Tally
 
 
 class PrivateTopK:
@@ -148,10 +146,7 @@ class PrivateTopK:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        design = self._encoded.design
-        return (
-            f"<PrivateTopK: k = {self._k}, {len(design.items)} items, {design.nobs} {design.unit}s>"
-        )
+        return f"<PrivateTopK: k = {self._k}, {size_of(self._encoded.design)}>"
 
     def fit(
         self,

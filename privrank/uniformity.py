@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.local import uniform as reported
+from privrank.local.tally import Tally
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import omnibus_of, total_variation
 from privrank.mechanisms.samples import release_sample
@@ -26,14 +27,11 @@ from privrank.release.kept import kept
 from privrank.release.names import EFFECT
 from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release
-from privrank.release.survey import Sample
+from privrank.release.survey import Sample, size_of
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import against_uniformity, hypotheses_of_uniformity
 from privrank.util import checks
-
-if TYPE_CHECKING:
-    from privrank.local.tally import Tally
 
 OfRankings = Literal["auto", "borda", "laplace", "two-sample", "mallows", "omnibus"]
 OfBits = Literal["truncated", "bucket"]
@@ -44,14 +42,12 @@ Asked = Statistic | RandomBit
 Build = Callable[[int, int, float], Statistic]
 
 
-def _borda(without_noise: bool) -> Callable[[int, int], Statistic]:
-    # the plain norm is Friedman's test
-    return ranknorms.plain_norm if without_noise else ranknorms.borda_norm
-
-
 _RANKINGS: dict[str, Build] = {
     "auto": ranknorms.of_rankings,
-    "borda": lambda n, m, xi: _borda(math.isinf(xi))(n, m),
+    # without noise Friedman's test, which is the plain norm
+    "borda": lambda n, m, xi: (
+        ranknorms.plain_norm(n, m) if math.isinf(xi) else ranknorms.borda_norm(n, m)
+    ),
     "laplace": lambda n, m, xi: bfz21.pair_squares(n, m),
     "two-sample": lambda n, m, xi: bfz21.two_rankings(m),
     "mallows": lambda n, m, xi: bfz21.central_distance(n, m),
@@ -195,10 +191,7 @@ class UniformityTest:
     def __repr__(self) -> str:
         """Show the shape only."""
         sample = self._encoded.sample
-        return (
-            f"<UniformityTest of {sample.kind}: {len(sample.items)} items, {sample.nobs} "
-            f"{sample.unit}s>"
-        )
+        return f"<UniformityTest of {sample.kind}: {size_of(sample)}>"
 
     def fit(
         self,

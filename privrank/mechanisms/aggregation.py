@@ -26,6 +26,7 @@ from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.util.arrays import IntArray
+from privrank.util.checks import Rng
 
 Found = tuple[dict[str, IntArray], dict[str, float]]
 """Values that are released, and facts about how they were found in them."""
@@ -36,7 +37,7 @@ def release_aggregation(
     plan: Plan,
     *,
     budget: Ledger | None,
-    rng: np.random.Generator | None,
+    rng: Rng,
     find: Callable[..., Found] | None = None,
 ) -> Release:
     """Spend the budget, before any row is read, and release what `plan` asks for.
@@ -121,11 +122,7 @@ def _votes_of(part: Rows, count: Callable[[IntArray], IntArray], steps: int) -> 
 
 
 def consensus_in(
-    plan: Plan,
-    counts: IntArray,
-    weight: int,
-    tie_break: tuple[int, ...],
-    rng: np.random.Generator | None,
+    plan: Plan, counts: IntArray, weight: int, tie_break: tuple[int, ...], rng: Rng
 ) -> Found:
     """Return noisy pair counts or Borda totals, the order found in them, and its score."""
     values, findings = {}, {}

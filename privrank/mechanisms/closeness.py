@@ -108,6 +108,7 @@ from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.util.arrays import FloatArray, IntArray, orders_of
+from privrank.util.checks import Rng
 
 Measure = Callable[[TableArray], FloatArray]
 
@@ -141,7 +142,7 @@ def release_comparison(
     *,
     public: FloatArray,
     budget: Ledger | None,
-    rng: np.random.Generator | None,
+    rng: Rng,
 ) -> Release:
     """Spend the budget and release what was planned.
 
@@ -192,11 +193,7 @@ def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroup
 
 
 def permuted(
-    encoded: EncodedGroups,
-    comparison: Comparison,
-    plan: Plan,
-    public: FloatArray,
-    rng: np.random.Generator | None,
+    encoded: EncodedGroups, comparison: Comparison, plan: Plan, public: FloatArray, rng: Rng
 ) -> FloatArray:
     """Return the statistics of the data and of all re-labellings, which are sensitive.
 
@@ -215,9 +212,7 @@ def permuted(
     return permuted_statistics(data.counts, columns, count, rng, data.pairs)
 
 
-def _outcome(
-    comparison: Comparison, plan: Plan, statistics: FloatArray, rng: np.random.Generator | None
-) -> int:
+def _outcome(comparison: Comparison, plan: Plan, statistics: FloatArray, rng: Rng) -> int:
     """Return the smoothed p-value in its steps, or the decision; `statistics` are sensitive."""
     if comparison.decision is not None:
         return comparison.decision(statistics, plan, rng)
@@ -229,7 +224,7 @@ def _outcome(
     return round(p * RELEASED_STEPS)
 
 
-def _effect(plan: Plan, distances: FloatArray, rng: np.random.Generator | None) -> IntArray:
+def _effect(plan: Plan, distances: FloatArray, rng: Rng) -> IntArray:
     """Return the noisy distance, and what is released beside it; `distances` are sensitive."""
     part, numbers = plan.parts[STATISTIC], [float(distances[0])]
     if THRESHOLD_LEVEL in plan.settings:
@@ -315,9 +310,7 @@ def _pairs_of(kinds: list[IntArray], partners: IntArray | None) -> IntArray | No
     return None if partners is None else np.stack([kinds[0], kinds[1][partners]])
 
 
-def draw_details(
-    encoded: EncodedGroups, plan: Plan, rng: np.random.Generator | None
-) -> dict[str, IntArray]:
+def draw_details(encoded: EncodedGroups, plan: Plan, rng: Rng) -> dict[str, IntArray]:
     """Return the totals by group with the noise that was planned for them, if any were.
 
     Units have one row each (:func:`privrank.mechanisms.samples.one_row_each`).

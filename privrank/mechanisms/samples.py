@@ -32,6 +32,7 @@ from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATI
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, signs_of_orders
+from privrank.util.checks import Rng
 
 Draw = Callable[[IntArray], IntArray]
 
@@ -44,7 +45,7 @@ def release_sample(
     null: NullModel,
     effect: Effect | None = None,
     budget: Ledger | None,
-    rng: np.random.Generator | None,
+    rng: Rng,
 ) -> Release:
     """Spend the budget and release a noisy statistic, or a random bit.
 
@@ -95,9 +96,7 @@ def release_sample(
     return released(plan, encoded.sample, drawn, budget=budget, rng=rng)
 
 
-def one_row_each(
-    encoded: EncodedSample, rng: np.random.Generator | None, *, apart: bool = False
-) -> EncodedSample:
+def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> EncodedSample:
     """Return the sample with one row of every unit, drawn by a secret lot of its own.
 
     Choices are counted, unless those of respondents are to be kept `apart`. Else what is kept is in
@@ -145,7 +144,7 @@ def tabulated(encoded: EncodedSample) -> IntArray:
     return np.bincount(encoded._rows[:, 0], minlength=len(encoded.sample.items)).astype(np.int64)
 
 
-def completed(codes: IntArray, null: NullModel, rng: np.random.Generator | None) -> IntArray:
+def completed(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     """Return complete rankings, drawn from the null among those that agree with what was reported.
 
     Parameters
@@ -194,7 +193,7 @@ def completed(codes: IntArray, null: NullModel, rng: np.random.Generator | None)
     return _in_blocks(codes, m, lambda part: _of_uniform(part, rng))
 
 
-def completed_groups(encoded: EncodedGroups, rng: np.random.Generator | None) -> EncodedGroups:
+def completed_groups(encoded: EncodedGroups, rng: Rng) -> EncodedGroups:
     """Return groups whose rankings are completed, if they may be partial, by uniform draws.
 
     Notes
@@ -219,12 +218,12 @@ def _in_blocks(codes: IntArray, width: int, draw: Draw) -> IntArray:
     return ranks
 
 
-def _of_uniform(codes: IntArray, rng: np.random.Generator | None) -> IntArray:
+def _of_uniform(codes: IntArray, rng: Rng) -> IntArray:
     order = draw_orders(len(codes), codes.shape[1], rng)
     return complete_ranks(np.where(codes > 0, codes / 2, np.nan), order, anywhere=True)
 
 
-def _inserted(codes: IntArray, null: NullModel, rng: np.random.Generator | None) -> IntArray:
+def _inserted(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     """Return rankings by repeated insertion in the order of the centre; all places are known."""
     from privrank.kernels import rankings as kernels
 
@@ -242,7 +241,7 @@ def _inserted(codes: IntArray, null: NullModel, rng: np.random.Generator | None)
     return ranks
 
 
-def _chosen(codes: IntArray, p: FloatArray, rng: np.random.Generator | None) -> IntArray:
+def _chosen(codes: IntArray, p: FloatArray, rng: Rng) -> IntArray:
     """Return for each row one of all m! orders, by their probabilities, among those that agree."""
     m = codes.shape[1]
     # an order agrees if it has every pair that was reported the same way round

@@ -16,7 +16,7 @@ from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
-from privrank.util.checks import warn
+from privrank.util.checks import Rng, warn
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def released(
     drawn: Callable[[], Drawn],
     *,
     budget: Ledger | None,
-    rng: np.random.Generator | None,
+    rng: Rng,
     link: Link = LOGIT,
 ) -> Release:
     """Spend what a plan costs, then draw, then return what was drawn as a release.
@@ -114,9 +114,7 @@ def _advise(unit: str) -> None:
         raise
 
 
-def spend(
-    budget: Ledger | None, plan: Plan, survey: Design | Sample, rng: np.random.Generator | None
-) -> None:
+def spend(budget: Ledger | None, plan: Plan, survey: Design | Sample, rng: Rng) -> None:
     """Reserve what a plan costs, before anything is read or drawn.
 
     Without a budget nothing is reserved. A warning says so, once, if the fit is one that may be
@@ -143,7 +141,7 @@ def spend(
         _advise(survey.unit)
 
 
-def draw(part: PartPlan, exact: IntArray, rng: np.random.Generator | None) -> IntArray:
+def draw(part: PartPlan, exact: IntArray, rng: Rng) -> IntArray:
     """Return the exact statistic with the noise that was planned for it.
 
     Notes

@@ -390,6 +390,11 @@ class Sample:
         return tuple(size for _, size in self.groups if size is not None)
 
 
+def size_of(survey: Design | Sample) -> str:
+    """Return how large a survey is, in words."""
+    return f"{len(survey.items)} items, {survey.nobs} {survey.unit}s"
+
+
 def record_of(facts: Any) -> dict[str, Any]:
     """Return public facts by name, as JSON has them, without what the design does not have."""
     values = {part: getattr(facts, part.name) for part in fields(facts)}

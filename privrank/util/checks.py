@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 """Outside these the noise, or what is left of it, no longer fits double precision."""
 
+Rng = np.random.Generator | None
+"""Where noise comes from: None for the operating system's, a generator for that of a study."""
+
 LARGEST_COUNT = 2**53
 """Beyond it double precision does not tell whole numbers apart."""
 
