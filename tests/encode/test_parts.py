@@ -130,10 +130,10 @@ def test_nobody_is_in_two_parts_or_lost(engine, monkeypatch):
     assert parts.total(len_of) == frame["outcome"].notna().sum()
 
 
-def rankings(people=300, seed=2, ties=False, gaps=False):
+def rankings(people=300, seed=2, ties=False, gaps=False, paired=False):
     """Rankings of four items, and choices, of respondents who give from one to three of each."""
     rng = np.random.default_rng(seed)
-    who = np.repeat(np.arange(people), rng.integers(1, 4, people))
+    who = np.repeat(np.arange(people), 2 if paired else rng.integers(1, 4, people))
     ranks = 1.0 + np.argsort(rng.random((len(who), 4)), axis=1)
     if ties:
         ranks = np.where(rng.random(len(who))[:, None] < 0.3, np.ceil(ranks / 2), ranks)
@@ -142,7 +142,8 @@ def rankings(people=300, seed=2, ties=False, gaps=False):
     frame = pd.DataFrame(ranks, columns=ITEMS[:4])
     frame["who"] = np.array([f"n°{each:05d}" for each in who], dtype=object)
     frame["pick"] = np.array(list("xyz"), dtype=object)[rng.choice(3, len(who), p=[0.5, 0.3, 0.2])]
-    frame["sex"] = np.where(who % 3, "f", "m")
+    one = np.arange(len(who)) % 2 if paired else who % 3
+    frame["sex"] = np.where(one, "f", "m")
     return frame
 
 
@@ -179,6 +180,12 @@ def uniformity(frame, options):
     return pr.UniformityTest(frame, **options)
 
 
+def twice(frame, options):
+    """The same respondents in two groups, once in each."""
+    options = options | {"max_rows": 1, "paired": True}
+    return groups(frame, options)
+
+
 SAMPLES = {
     "consensus": (consensus, {}, RANKED, {}),
     "consensus of rows": (consensus, {}, {"items": ITEMS[:4]}, {}),
@@ -201,6 +208,8 @@ SAMPLES = {
     "closeness": (groups, {}, RANKED, {}),
     "closeness, completed": (groups, PARTIAL, RANKED | COMPLETED, {}),
     "closeness of choices": (groups, {}, PICKED, {}),
+    "paired": (twice, {"paired": True}, RANKED, {}),
+    "paired choices": (twice, {"paired": True}, PICKED, {}),
 }  # fmt: skip
 
 
