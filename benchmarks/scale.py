@@ -2,10 +2,12 @@
 
 `python benchmarks/scale.py` makes answers in a temporary folder of Parquet files, fits worths to
 them in processes of their own, and writes docs/benchmarks-scale.md: seconds on the clock, their
-ratio to the seconds in which DuckDB groups the same rows, and the peak of the memory, which is the
-driver's with dask and spark (where a JVM is). One size grows at a time; the last lines are the
-exponents of time in each, by least squares. `--rows 1e7 1e8 --engines duckdb` takes others, and
-then grows rows alone and writes nothing; so does `--quick`.
+ratio to the seconds in which DuckDB groups the same rows, and the peak of the memory. One size
+grows at a time; the last lines are the exponents of time in each, by least squares. `--rows 1e7 1e8
+--engines duckdb` takes others, and then grows rows alone and writes nothing; so does `--quick`.
+
+With dask (where distributed is installed) and spark (where a JVM is) rows grow once more, read by
+two workers that are processes of their own, so that the memory is the driver's alone.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ class Work:
     parts: int = 48
     engine: str = "duckdb"
     unit: str = "respondent"
+    apart: bool = False
+    """Whether the workers of a cluster are processes of their own."""
 
     @property
     def name(self) -> str:
@@ -80,8 +84,9 @@ def write(folder: Path, work: Work) -> None:
         )
 
 
-def opened(engine: str, folder: Path) -> object:
+def opened(work: Work, folder: Path) -> object:
     """Return the files as a frame of an engine."""
+    engine = work.engine
     if engine == "duckdb":
         import duckdb
 
@@ -97,12 +102,17 @@ def opened(engine: str, folder: Path) -> object:
     if engine == "dask":
         import dask.dataframe
 
+        if work.apart:
+            from distributed import Client
+
+            Client(n_workers=2, threads_per_worker=1, dashboard_address=None)
         return dask.dataframe.read_parquet(folder)
     if engine == "spark":
         from pyspark.sql import SparkSession
 
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        session = SparkSession.builder.master("local[*]").config("spark.driver.memory", "4g")
+        os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_WORKER_DIR": f"{folder}-workers"}
+        workers = "local-cluster[2,1,2048]" if work.apart else "local[*]"
+        session = SparkSession.builder.master(workers).config("spark.driver.memory", "4g")
         return session.getOrCreate().read.parquet(str(folder))
     import pandas
 
@@ -129,14 +139,29 @@ def fit(folder: Path, work: Work) -> None:
     options = {"respondent": None}
     if work.unit == "respondent":
         options = {"respondent": "who", "max_rows": 5, "excess": "sample"}
-    pr.PrivateBTL(opened(work.engine, folder), items=items, **options).fit(1.0)
+    pr.PrivateBTL(opened(work, folder), items=items, **options).fit(1.0)
 
 
 def run(folder: Path, work: Work) -> None:
     """Do the work, in a process of its own, and print what it took."""
     start = time.perf_counter()
     group_by(folder, work.unit) if work.engine == "bare" else fit(folder, work)
-    print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+    seconds = time.perf_counter() - start
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if work.engine == "spark" and work.apart:
+        memory += jvm_memory()
+    print(seconds, memory / 1e6)
+
+
+def jvm_memory() -> int:
+    """Return the peak of the memory of Spark's half of the driver, in kilobytes."""
+    from pyspark import SparkContext
+
+    context = SparkContext.getOrCreate()
+    process = context._gateway.proc.pid
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    context.stop()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 def measured(folder: Path, work: Work) -> Cost:
@@ -224,6 +249,12 @@ def main() -> None:
         works = [replace(base, engine=engine) for engine in engines]
         works += [replace(base, engine=engine, unit="row") for engine in engines]
         text += ["## Engines", "", *table(folder, works)[0], ""]
+        clusters = ["dask"] if find_spec("distributed") else []
+        clusters += ["spark"] if jvm else []
+        few = replace(base, items=100, apart=True)
+        more = replace(few, rows=10 * few.rows, respondents=10 * few.respondents)
+        works = [replace(work, engine=engine) for engine in clusters for work in (few, more)]
+        text += ["## Driver's memory", "", *table(folder, works)[0], ""]
     if not given.quick:
         packages = ("numpy", "pandas", "polars", "pyarrow", "duckdb", "dask", "pyspark")
         packages = [f"{name} {version(name)}" for name in packages if find_spec(name)]
@@ -235,7 +266,8 @@ def main() -> None:
             f"are drawn. *Of bare* is the ratio to the time in which DuckDB groups the same rows "
             f"by respondent, items and outcome (without the respondent where the unit is a row). "
             f"Memory is the largest that the process had; that of the workers of Spark is not in "
-            f"it.\n\n"
+            f"it. *Driver's memory* is that of the process that fits, with Spark's JVM, where two "
+            f"workers are processes of their own.\n\n"
         )
         OUT.write_text(head + "\n".join(text), encoding="utf-8")
 

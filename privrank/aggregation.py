@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +15,6 @@ from privrank.local.estimates import release_consensus
 from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import (
-    LARGEST_SHARE,
-    LEAST_SHARE,
     PUBLISHED,
     AggregationMethod,
     Releases,
@@ -30,16 +27,11 @@ from privrank.release.kept import kept
 from privrank.release.names import ORDER
 from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release
+from privrank.release.survey import size_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
+from privrank.util import checks
 from privrank.util.arrays import own
-from privrank.util.checks import (
-    PrivrankWarning,
-    check_alpha,
-    check_choice,
-    check_fit,
-    check_number,
-)
 
 
 class PrivateRankAggregation:
@@ -169,8 +161,7 @@ class PrivateRankAggregation:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        sample = self._encoded.sample
-        return f"<PrivateRankAggregation: {len(sample.items)} items, {sample.nobs} {sample.unit}s>"
+        return f"<PrivateRankAggregation: {size_of(self._encoded.sample)}>"
 
     def fit(
         self,
@@ -228,20 +219,16 @@ class PrivateRankAggregation:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
-        check_choice("method", method, AggregationMethod)
-        check_choice("releases", releases, Releases)
-        check_choice("target", target, Target)
-        rule = f"0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}"
-        share = check_number(
-            "score_share", score_share, rule, lambda s: s == 0 or LEAST_SHARE <= s <= LARGEST_SHARE
-        )
+        epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
+        checks.check_choice("method", method, AggregationMethod)
+        checks.check_choice("releases", releases, Releases)
+        checks.check_choice("target", target, Target)
         plan = plan_aggregation(
             self._encoded.sample,
             epsilon,
             delta,
             method,
-            share,
+            score_share,
             releases=releases,
             partial=self._encoded.partial,
             declared=_declared(self._encoded),
@@ -250,7 +237,7 @@ class PrivateRankAggregation:
         find = agkm22.order_in if published else None
         release = release_aggregation(self._encoded, plan, budget=budget, rng=rng, find=find)
         with kept(release, "PrivateRankAggregation.from_release(error.release)"):
-            _caution(release)
+            checks.warn(*cautions(release))
             return self.from_release(release, alpha=alpha, target=target)
 
     @staticmethod
@@ -273,7 +260,7 @@ class PrivateRankAggregation:
         AggregationResult
         """
         check_release(release)
-        check_choice("target", target, Target)
+        checks.check_choice("target", target, Target)
         # of pairs and scores, by whichever release; without an order it is none of ours
         stated = statements_of(release)
         if ORDER not in release.parts:
@@ -283,7 +270,7 @@ class PrivateRankAggregation:
             )
         return AggregationResult(
             release=release,
-            alpha=check_alpha(alpha),
+            alpha=checks.check_alpha(alpha),
             target=target,
             places=own(release.parts[ORDER].values, np.int64),
             stated=stated,
@@ -320,14 +307,8 @@ class PrivateRankAggregation:
         the order of these.
         """
         release = release_consensus(tally)
-        _caution(release)
+        checks.warn(*cautions(release))
         return PrivateRankAggregation.from_release(release, alpha=alpha, target=target)
-
-
-def _caution(release: Release) -> None:
-    """Warn whoever called a public method of what public numbers warn of."""
-    for message in cautions(release):
-        warnings.warn(message, PrivrankWarning, stacklevel=3)
 
 
 def _declared(encoded: EncodedSample) -> dict[str, Setting]:

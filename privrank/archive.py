@@ -12,7 +12,7 @@ from privrank.local.tally import check_protocol
 from privrank.plans.calibration import check_perturbation
 from privrank.release.archived import read_archive
 from privrank.release.names import WORTHS
-from privrank.release.release import Release, archived_link
+from privrank.release.release import Release
 from privrank.results.base import Result
 from privrank.results.pooled import PooledResult
 from privrank.util.checks import is_number
@@ -56,15 +56,9 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     if members := record.get("results"):
         pooled: list[Any] = [from_json(json.dumps(member), link=link) for member in members]
         return pooling.pool(pooled, **settings)
-    chosen = archived_link(record.get("release"), link)
+    release = Release.verified(record.get("release"), _WRITER, link)
     try:
-        release = Release.from_record(record["release"], chosen)
-        rebuild = _REBUILD[record["result"]]
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        raise ValueError(f"text must be JSON written by {_WRITER}.") from None
-    release.verify()
-    try:
-        result: Result = rebuild(release, **settings)  # type: ignore[operator]
+        result: Result = _REBUILD[record["result"]](release, **settings)  # type: ignore[operator]
         if WORTHS in release.values:
             check_perturbation(release)
         if release.local:
@@ -79,7 +73,7 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     if not same:
         raise ValueError(
             f"text must be JSON written by {_WRITER}, and what this one says is no "
-            f"{record['result']} of its release and settings: take the text as it was written."
+            f"{record.get('result')} of its release and settings: take the text as it was written."
         )
     return result
 

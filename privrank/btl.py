@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
+from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
@@ -22,14 +23,11 @@ from privrank.plans.comparisons import Method, Noise, Request, plan_fit
 from privrank.release.kept import kept
 from privrank.release.names import WORTHS
 from privrank.release.release import Release, check_release
-from privrank.release.survey import DesignKind, Excess
+from privrank.release.survey import DesignKind, Excess, size_of
 from privrank.results.btl import BTLResult
 from privrank.results.ledger import Budget
-from privrank.results.worthtable import fit_warnings, warn_of
-from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_fit, check_penalty
-
-if TYPE_CHECKING:
-    from privrank.local.tally import Tally
+from privrank.results.worthtable import fit_warnings
+from privrank.util import checks
 
 
 class PrivateBTL:
@@ -137,7 +135,7 @@ class PrivateBTL:
         item2: str = "item2",
         outcome: str = "outcome",
         items: object = None,
-        respondent: str | None = UNSTATED,
+        respondent: str | None = checks.UNSTATED,
         counts: str | None = None,
         max_rows: int = 1,
         excess: Excess = "refuse",
@@ -212,8 +210,7 @@ class PrivateBTL:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        design = self._encoded.design
-        return f"<PrivateBTL: {len(design.items)} items, {design.nobs} {design.unit}s>"
+        return f"<PrivateBTL: {size_of(self._encoded.design)}>"
 
     def fit(
         self,
@@ -292,13 +289,13 @@ class PrivateBTL:
             answers can give, `delta` is as large as 1 / nobs, or ``penalty=0`` has no finite fit.
             All of it is said from the release and public facts.
         """
-        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
-        check_choice("method", method, Method)
-        check_choice("noise", noise, Noise)
+        epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
+        checks.check_choice("method", method, Method)
+        checks.check_choice("noise", noise, Noise)
         check_solver(solver, self._link)
         design = self._encoded.design
         # from public numbers: what to release, its noise and its shares
-        ridge, link = check_penalty(penalty), self._link
+        ridge, link = checks.check_penalty(penalty), self._link
         request = Request(design, epsilon, delta, method, ridge, dependence, shares, noise, link)
         choice = plan_fit(request)
         reader = "PrivateBTL.from_release(error.release)"
@@ -374,7 +371,7 @@ class PrivateBTL:
 
 def check_solver(solver: object, link: Link) -> None:
     """Refuse an unknown solver, and cvxpy for a loss that it cannot state."""
-    check_choice("solver", solver, Solver)
+    checks.check_choice("solver", solver, Solver)
     if solver == "cvxpy" and link != LOGIT:
         raise ValueError(
             f"solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs' for "
@@ -407,16 +404,16 @@ def infer(
     fixed by its release, and whether to emit the result's warnings.
     """
     # scores and their information, then worths that solve them; covariances come when asked for
-    requested = check_penalty(penalty)
+    requested = checks.check_penalty(penalty)
     check_solver(solver, release.link)
     equations = score_equations(release)
     fitted = estimate(equations, release, requested, solver=solver)
     messages = fit_warnings(release, equations, fitted)
     if warn:
-        warn_of(messages)
+        checks.warn(*messages)
     return BTLResult(
         release=release,
-        alpha=check_alpha(alpha),
+        alpha=checks.check_alpha(alpha),
         requested="auto" if requested is None else requested,
         solver=solver,
         estimate=fitted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -13,17 +13,7 @@ from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import public_quantiles, release_comparison
-from privrank.plans.closeness import (
-    FEWEST,
-    MOST,
-    Method,
-    check_scale,
-    chi_square_of,
-    details_wanted,
-    distance_of,
-    of_pairs,
-    plan_comparison,
-)
+from privrank.plans.closeness import FEWEST, MOST, check_scale, comparison_of, plan_comparison
 from privrank.plans.nullmodel import Gaps, Ties
 from privrank.published import asz18
 from privrank.release.kept import kept
@@ -31,15 +21,7 @@ from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
-from privrank.util.checks import (
-    check_alpha,
-    check_choice,
-    check_count,
-    check_extra,
-    check_fit,
-    check_noisy,
-    warn_few,
-)
+from privrank.util import checks
 
 ClosenessMethod = Literal["auto", "tv", "mmd", "kendall", "pairs", "chi-square", "sigmoid"]
 Labels = Literal["public", "private"]
@@ -154,7 +136,7 @@ class ClosenessTest:
             items=items,
             respondent=respondent,
             max_rows=max_rows,
-            secret=check_choice("labels", labels, Labels) == "private",
+            secret=checks.check_choice("labels", labels, Labels) == "private",
             paired=paired,
             ties=ties,
             missing=missing,
@@ -204,7 +186,7 @@ class ClosenessTest:
         >>> test
         <ClosenessTest of rankings: 6 items, groups commerce 111, other 192>
         """
-        secret = check_choice("labels", labels, Labels) == "private"
+        secret = checks.check_choice("labels", labels, Labels) == "private"
         groups = groups_of_formula(formula, data, arguments, secret=secret, paired=paired)
         return cls(groups, None)
 
@@ -291,27 +273,24 @@ class ClosenessTest:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
-        check_choice("method", method, ClosenessMethod)
-        check_count("permutations", permutations, low=FEWEST, high=MOST)
-        warn_few("permutations", permutations, alpha)
+        epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
+        checks.check_choice("method", method, ClosenessMethod)
+        checks.check_count("permutations", permutations, low=FEWEST, high=MOST)
+        checks.warn_few("permutations", permutations, alpha)
         sample = self._encoded.sample
         comparison = compare(method, sample)
-        effect_epsilon = _check_effect(effect_epsilon, epsilon, comparison, sample)
-        details = details_wanted(details_epsilon, epsilon, sample)
         if comparison.decision is not None:
-            check_noisy(method, epsilon, "auto")
+            checks.check_noisy(method, epsilon, "auto")
         plan = plan_comparison(
             sample,
             comparison,
             epsilon,
             delta,
             method=method,
-            effect_epsilon=effect_epsilon,
-            details_epsilon=None if details_epsilon is None else float(details_epsilon),
-            details=details,
             alpha=alpha,
             permutations=permutations,
+            effect_epsilon=effect_epsilon,
+            details_epsilon=details_epsilon,
         )
         # quantiles of the statistic's noise, simulated before anything is spent
         public = public_quantiles(comparison, sample, plan.number("scale"))
@@ -338,7 +317,7 @@ class ClosenessTest:
         """
         check_release(release)
         # a bit keeps the level of its fit; a p-value is compared with any
-        level = float(release.plan.settings.get("level", check_alpha(alpha)))
+        level = float(release.plan.settings.get("level", checks.check_alpha(alpha)))
         sample, method = release.sample, release.plan.method
         known = sample.groups and method in _known(sample)
         comparison = compare(method, sample) if known else None
@@ -356,15 +335,9 @@ def compare(method: str, sample: Sample) -> Comparison:
     Refuses, in one sentence, methods that do not apply.
     """
     labels = " with labels='private'" if sample.private_labels else ""
-    check_choice("method", method, _known(sample), f" for {sample.kind}{labels}")
-    if method in ("chi-square", "sigmoid"):
-        return _chi_square(method, sample)
-    return of_pairs(distance_of(cast(Method, method), sample), sample)
-
-
-def _chi_square(method: str, sample: Sample) -> Comparison:
-    comparison, sizes = of_pairs(chi_square_of(sample), sample), sample.sizes
-    if method == "chi-square":
+    checks.check_choice("method", method, _known(sample), f" for {sample.kind}{labels}")
+    comparison, sizes = comparison_of(method, sample), sample.sizes
+    if method != "sigmoid":
         return comparison
     if len(sizes) != 2 or sizes[0] != sizes[1]:
         raise ValueError(
@@ -380,22 +353,3 @@ def _known(sample: Sample) -> tuple[str, ...]:
     if sample.paired:
         return tuple(name for name in known if name != "sigmoid")
     return tuple(name for name in known if name in _PRIVATE or not sample.private_labels)
-
-
-def _check_effect(
-    effect_epsilon: object, epsilon: float, comparison: Comparison, sample: Sample
-) -> float | None:
-    """Return what an effect may spend; refuse it where there is no single distance to release."""
-    if effect_epsilon is None:
-        return None
-    extra = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
-    # one distance, of two groups whose noise is calibrated to their public sizes
-    if sample.paired or sample.private_labels or len(sample.groups) > 2:
-        raise ValueError(
-            "effect_epsilon= is for the distance of two groups of different respondents, whose "
-            "sizes are public: leave it out with paired=True, with labels='private' and for more "
-            "groups, of which two may be compared."
-        )
-    if comparison.effect is None:
-        raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")
-    return extra

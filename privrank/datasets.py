@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from privrank.distributions.simulate import generator
 from privrank.util.checks import check_choice
 
 __all__ = ["Survey", "UniversityVersion", "load_immigration", "load_university"]
@@ -51,12 +52,8 @@ class Survey:
     levels : mapping of str to tuple of str
         The levels of each covariate, as the codebook declares them: for ``levels=`` and
         ``categories=``, because a column's own categories may be those that occur.
-    description : str
-        What was asked, in a sentence or two.
     source : str
         Where the copy of the data comes from, and its licence.
-    citation : str
-        The publications to cite.
     """
 
     name: str
@@ -64,9 +61,7 @@ class Survey:
     students: pd.DataFrame
     items: tuple[str, ...]
     levels: Mapping[str, tuple[str, ...]]
-    description: str
     source: str
-    citation: str
 
     def __repr__(self) -> str:
         return f"<Survey {self.name}: {len(self.students)} respondents, {len(self.items)} items>"
@@ -132,17 +127,13 @@ class Survey:
         >>> int(rankings["London"].median()), int(rankings["Stockholm"].median())
         (2, 5)
         """
-        if not (rng is None or isinstance(rng, np.random.Generator)):
-            raise TypeError(
-                f"rng must be None or a numpy.random.Generator, not {type(rng).__name__}."
-            )
+        source = generator(rng)
         check_choice("ties", ties, Literal["random", "shared"])
         net = pd.DataFrame(self._net_wins(), self.students.index, list(self.items))
         shared = (-net).rank(axis=1)
         if ties == "shared":
             return shared
-        rng = np.random.default_rng() if rng is None else rng
-        tie_break = rng.permuted(np.broadcast_to(np.arange(len(self.items)), net.shape), axis=1)
+        tie_break = source.permuted(np.broadcast_to(np.arange(len(self.items)), net.shape), axis=1)
         # ranks differ by a half at least, so that shares of it decide between equal ones alone
         separated = shared + tie_break / (2 * len(self.items))
         return separated.rank(axis=1).astype(np.int64)
@@ -214,7 +205,13 @@ def load_university(version: UniversityVersion = "2001") -> Survey:
     ============= ============================================ ========================
 
     **Source.** Data set CEMSChoice of the R package psychotree (GPL-2 | GPL-3), from the
-    data pages of the Royal Statistical Society; `citation` has the articles of 1998 and 2001.
+    data pages of the Royal Statistical Society.
+
+    References
+    ----------
+    Dittrich, R., Hatzinger, R. and Katzenbeisser, W. (1998). Modelling the effect of
+    subject-specific covariates in paired comparison studies with an application to university
+    rankings. Applied Statistics 47, 511-525. Corrigendum: (2001) Applied Statistics 50, 247-249.
 
     Examples
     --------
@@ -241,18 +238,7 @@ def load_university(version: UniversityVersion = "2001") -> Survey:
         students=_read("university_students.csv", **_UNIVERSITY_LEVELS).set_index("respondent"),
         items=_UNIVERSITY_ITEMS,
         levels=dict(_UNIVERSITY_LEVELS),
-        description=(
-            "303 students in Vienna compared six universities of the CEMS network, pair by pair, "
-            "as places to study abroad."
-            + (" Barcelona:Stockholm is reversed, as in 1998." if version == "1998" else "")
-        ),
         source="R package psychotree 0.16-0, data set CEMSChoice (GPL-2 | GPL-3)",
-        citation=(
-            "Dittrich, R., Hatzinger, R. and Katzenbeisser, W. (1998). Modelling the effect of "
-            "subject-specific covariates in paired comparison studies with an application to "
-            "university rankings. Applied Statistics 47, 511-525. Corrigendum: (2001) Applied "
-            "Statistics 50, 247-249."
-        ),
     )
 
 
@@ -281,7 +267,7 @@ def load_immigration() -> Survey:
     **Missing.** 65 students answered all six pairs; 9, 5, 13, 3 and 3 students left out
     1, 2, 3, 4 and 5 of them. Each pair lacks 10 to 18 answers. Whether an answer is
     missing may well depend on what it would have been, which is the subject of
-    the article in `citation`.
+    the article below.
 
     **Covariates.** ``sex``: female 43, male 55; no value is missing. Age and nationality
     were asked as well and are left out on purpose: among 98 students they are
@@ -293,6 +279,12 @@ def load_immigration() -> Survey:
 
     **Source.** Data set immig of the R package prefmod (GPL (>= 2)), counted into that
     table.
+
+    References
+    ----------
+    Weber, D. and Hatzinger, R. (2011). A novel approach for modelling paired comparisons data with
+    non-ignorable missing values on students' attitudes towards foreigners. Data Analysis Bulletin
+    12, 11-22.
 
     Examples
     --------
@@ -311,16 +303,7 @@ def load_immigration() -> Survey:
         students=_read("immigration_students.csv", **_IMMIGRATION_LEVELS).set_index("respondent"),
         items=_IMMIGRATION_ITEMS,
         levels=dict(_IMMIGRATION_LEVELS),
-        description=(
-            "98 students compared four negative statements about foreigners, pair by pair, as to "
-            "which finds more acceptance."
-        ),
         source="R package prefmod 0.8-36, data set immig (GPL (>= 2)), counted",
-        citation=(
-            "Weber, D. and Hatzinger, R. (2011). A novel approach for modelling paired "
-            "comparisons data with non-ignorable missing values on students' attitudes towards "
-            "foreigners. Data Analysis Bulletin 12, 11-22."
-        ),
     )
 
 

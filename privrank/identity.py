@@ -27,20 +27,13 @@ from privrank.published import asz18
 from privrank.release.kept import kept
 from privrank.release.names import EFFECT
 from privrank.release.release import Release, check_release
-from privrank.release.survey import Sample
+from privrank.release.survey import Sample, size_of
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import against_null
 from privrank.uniformity import statistic_or_bit
-from privrank.util.checks import (
-    check_alpha,
-    check_choice,
-    check_extra,
-    check_fit,
-    check_noisy,
-    check_tolerance,
-)
+from privrank.util import checks
 
 OfStatistics = Literal["auto", "tv", "omnibus", "borda", "kernel", "distance"]
 OfPapers = Literal["paninski", "sigmoid", "binary"]
@@ -246,10 +239,7 @@ class IdentityTest:
     def __repr__(self) -> str:
         """Show the shape only."""
         sample = self._encoded.sample
-        return (
-            f"<IdentityTest of {sample.kind}: {len(sample.items)} items, {sample.nobs} "
-            f"{sample.unit}s>"
-        )
+        return f"<IdentityTest of {sample.kind}: {size_of(sample)}>"
 
     def fit(
         self,
@@ -314,9 +304,9 @@ class IdentityTest:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
-        check_choice("method", method, IdentityMethod)
-        check_choice("alternative", alternative, Alternative)
+        epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
+        checks.check_choice("method", method, IdentityMethod)
+        checks.check_choice("alternative", alternative, Alternative)
         sample, null = self._encoded.sample, self._null
         if self._two is not None:
             _check_two(method, sample, alternative, tolerance, draws)
@@ -324,7 +314,7 @@ class IdentityTest:
             how |= {"method": method, "budget": budget, "rng": rng}
             return self._two.fit(epsilon, delta, **how)
         draws = wanted_draws(draws, sample)
-        check_tolerance(tolerance)
+        checks.check_tolerance(tolerance)
         if (tolerance is None) == (method == "sigmoid"):
             raise ValueError(
                 "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
@@ -334,7 +324,7 @@ class IdentityTest:
         settings: dict[str, Any] = {
             name: value for name, value in given.items() if value not in (None, "two-sided")
         }
-        effect_epsilon = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+        effect_epsilon = checks.check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
         # what is asked, its noise and its null distribution are public, and known before spending
         xi = shares_of(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         query = ask(null, sample, method, xi=xi, **settings)
@@ -381,7 +371,7 @@ def _check_two(method: str, sample: Sample, *others: object) -> None:
     """Refuse what a comparison with the answers behind a null does not take."""
     known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
     where = f" with null_nobs=, which compares two samples of {sample.kind}"
-    check_choice("method", method, known, where)
+    checks.check_choice("method", method, known, where)
     if others != ("two-sided", None, None):
         raise ValueError(
             "alternative=, tolerance= and draws= are for a null that is known exactly: leave them "
@@ -403,7 +393,9 @@ def ask(
     Refuses, in one sentence, methods that do not apply.
     """
     n = sample.nobs
-    check_choice("method", method, _methods(null, sample), f" for {sample.kind} and this null")
+    checks.check_choice(
+        "method", method, _methods(null, sample), f" for {sample.kind} and this null"
+    )
     if alternative != "two-sided" and method != "binary":
         raise ValueError(
             f"alternative= is for method='binary', two categories: leave it out for "
@@ -414,7 +406,7 @@ def ask(
     if method == "auto" and len(p) == 2 and not null.rules_out:
         method = "binary"
     if method == "sigmoid":
-        check_noisy(method, xi, "tv")
+        checks.check_noisy(method, xi, "tv")
         if k == 2:
             return asz18.binary_bit(n, p[0], xi, tolerance or 0.0)
         return asz18.sigmoid_bit(n, k, xi, tolerance or 0.0)
@@ -490,7 +482,7 @@ def infer(
         release=release,
         test="IdentityTest",
         method=plan.method,
-        alpha=check_alpha(alpha),
+        alpha=checks.check_alpha(alpha),
         hypotheses=(model.words, _against(model, str(settings.get("alternative", "two-sided")))),
         draws=wanted_draws(draws, sample),
         simulation=found,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
 from privrank.results.pooled import Effects, PooledResult, Survey, pooled
 from privrank.results.topk import TopKResult
-from privrank.util.checks import PrivrankWarning, check_alpha, check_choice, check_items
+from privrank.util import checks
 
 Poolable = BTLResult | AggregationResult
 
@@ -95,8 +94,8 @@ def pool(
     >>> pr.pool(releases, survey="same")
     <PooledResult: 2 releases, same survey, 6 items, epsilon = 1.5>
     """
-    check_choice("survey", survey, Survey)
-    check_choice("effects", effects, Effects)
+    checks.check_choice("survey", survey, Survey)
+    checks.check_choice("effects", effects, Effects)
     if effects == "random" and survey == "same":
         raise ValueError(
             "effects='random' is for surveys that differ, and survey='same' says that all is one: "
@@ -107,8 +106,8 @@ def pool(
             "results must be a list of at least two results; those of an archive are read with "
             "privrank.from_json(text)."
         )
-    alpha = check_alpha(alpha)
-    called = () if names is None else tuple(map(str, check_items(names, "names")))
+    alpha = checks.check_alpha(alpha)
+    called = () if names is None else tuple(map(str, checks.check_items(names, "names")))
     if called and len(called) != len(results):
         raise ValueError(f"names must hold one for each of the {len(results)} results.")
     # what is refused, and warned of, is known from the releases alone
@@ -234,10 +233,8 @@ def _warn_of_one_survey(results: Sequence[Poolable], names: Sequence[str]) -> No
     for group in groups.values():
         if len(group) > 1:
             listed = f"{', '.join(group[:-1])} and {group[-1]}"
-            warnings.warn(
+            checks.warn(
                 f"Respondents may count twice: {listed if names else f'releases {listed}'} have "
                 f"the same public facts. If they are of one survey, use survey='same'; tallies of "
-                f"reports are better added, tally1 + tally2, which finds reports that are in both.",
-                PrivrankWarning,
-                stacklevel=3,
+                f"reports are better added, tally1 + tally2, which finds reports that are in both."
             )

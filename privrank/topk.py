@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
+from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
@@ -21,15 +22,12 @@ from privrank.plans.comparisons import Noise, Request, plan_selection
 from privrank.release.kept import kept
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, WORTHS
 from privrank.release.release import Release, check_release
-from privrank.release.survey import DesignKind, Excess
+from privrank.release.survey import DesignKind, Excess, size_of
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
-from privrank.results.worthtable import part_notes, warn_of
+from privrank.results.worthtable import part_notes
+from privrank.util import checks
 from privrank.util.arrays import FloatArray, own
-from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_count, check_fit
-
-if TYPE_CHECKING:
-    from privrank.local.tally import Tally
 
 
 class PrivateTopK:
@@ -94,7 +92,7 @@ class PrivateTopK:
         item2: str = "item2",
         outcome: str = "outcome",
         items: object = None,
-        respondent: str | None = UNSTATED,
+        respondent: str | None = checks.UNSTATED,
         counts: str | None = None,
         max_rows: int = 1,
         excess: Excess = "refuse",
@@ -148,10 +146,7 @@ class PrivateTopK:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        design = self._encoded.design
-        return (
-            f"<PrivateTopK: k = {self._k}, {len(design.items)} items, {design.nobs} {design.unit}s>"
-        )
+        return f"<PrivateTopK: k = {self._k}, {size_of(self._encoded.design)}>"
 
     def fit(
         self,
@@ -183,8 +178,8 @@ class PrivateTopK:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
-        check_choice("noise", noise, Noise)
+        epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
+        checks.check_choice("noise", noise, Noise)
         design = self._encoded.design
         choice = plan_selection(
             Request(design, epsilon, delta, dependence=dependence, shares=shares, noise=noise)
@@ -244,7 +239,7 @@ class PrivateTopK:
 
 
 def _check_k(k: object, items: int) -> int:
-    return check_count("k", k, high=items - 1)
+    return checks.check_count("k", k, high=items - 1)
 
 
 def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) -> TopKResult:
@@ -262,10 +257,10 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
         raise ValueError(
             "release must be of a model without covariates: fit one with '~ 1' on the right."
         )
-    k, alpha = _check_k(k, len(release.survey.items)), check_alpha(alpha)
+    k, alpha = _check_k(k, len(release.survey.items)), checks.check_alpha(alpha)
     facts = score_equations(release)
     if warn:
-        warn_of(part_notes(release.design.items, facts.components))
+        checks.warn(*part_notes(release.design.items, facts.components))
     # an item that is connected with no other has no win rate
     alone = [part[0] for part in facts.components if len(part) == 1]
     # counts that were themselves released can be zero or negative in places

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.local import uniform as reported
+from privrank.local.tally import Tally
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import omnibus_of, total_variation
 from privrank.mechanisms.samples import release_sample
@@ -26,22 +27,11 @@ from privrank.release.kept import kept
 from privrank.release.names import EFFECT
 from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release
-from privrank.release.survey import Sample
+from privrank.release.survey import Sample, size_of
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import against_uniformity, hypotheses_of_uniformity
-from privrank.util.checks import (
-    check_alpha,
-    check_choice,
-    check_count,
-    check_extra,
-    check_fit,
-    check_noisy,
-    check_tolerance,
-)
-
-if TYPE_CHECKING:
-    from privrank.local.tally import Tally
+from privrank.util import checks
 
 OfRankings = Literal["auto", "borda", "laplace", "two-sample", "mallows", "omnibus"]
 OfBits = Literal["truncated", "bucket"]
@@ -52,14 +42,12 @@ Asked = Statistic | RandomBit
 Build = Callable[[int, int, float], Statistic]
 
 
-def _borda(without_noise: bool) -> Callable[[int, int], Statistic]:
-    # the plain norm is Friedman's test
-    return ranknorms.plain_norm if without_noise else ranknorms.borda_norm
-
-
 _RANKINGS: dict[str, Build] = {
     "auto": ranknorms.of_rankings,
-    "borda": lambda n, m, xi: _borda(math.isinf(xi))(n, m),
+    # without noise Friedman's test, which is the plain norm
+    "borda": lambda n, m, xi: (
+        ranknorms.plain_norm(n, m) if math.isinf(xi) else ranknorms.borda_norm(n, m)
+    ),
     "laplace": lambda n, m, xi: bfz21.pair_squares(n, m),
     "two-sample": lambda n, m, xi: bfz21.two_rankings(m),
     "mallows": lambda n, m, xi: bfz21.central_distance(n, m),
@@ -203,10 +191,7 @@ class UniformityTest:
     def __repr__(self) -> str:
         """Show the shape only."""
         sample = self._encoded.sample
-        return (
-            f"<UniformityTest of {sample.kind}: {len(sample.items)} items, {sample.nobs} "
-            f"{sample.unit}s>"
-        )
+        return f"<UniformityTest of {sample.kind}: {size_of(sample)}>"
 
     def fit(
         self,
@@ -270,10 +255,10 @@ class UniformityTest:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
-        check_choice("method", method, UniformityMethod)
-        check_tolerance(tolerance)
-        effect_epsilon = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+        epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
+        checks.check_choice("method", method, UniformityMethod)
+        checks.check_tolerance(tolerance)
+        effect_epsilon = checks.check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
         sample = self._encoded.sample
         draws = wanted_draws(draws, sample, uniform=True)
         # what is asked, its noise and its null distribution are public, and known before spending
@@ -307,7 +292,7 @@ class UniformityTest:
             Monte Carlo draws of the null distribution; by default 9,999, fewer for many reports.
         """
         if draws is not None:
-            check_count("draws", draws, low=19)
+            checks.check_count("draws", draws, low=19)
         return infer(reported.release_test(tally, draws), alpha=alpha)
 
     @staticmethod
@@ -340,9 +325,9 @@ def ask(
     Given the pure budget `xi`, the level of one-bit methods and the distance at which a published
     guarantee is asked for. Refuses, in one sentence, methods that do not apply.
     """
-    check_choice("method", method, _known(sample), f" for {sample.kind}")
+    checks.check_choice("method", method, _known(sample), f" for {sample.kind}")
     if method in _BITS:
-        check_noisy(method, xi, "laplace")
+        checks.check_noisy(method, xi, "laplace")
     if tolerance is not None and method not in ("truncated", "two-sample"):
         raise ValueError(
             f"tolerance= is for method='truncated' and 'two-sample', whose guarantee depends on "
@@ -392,7 +377,7 @@ def infer(
     statistic, does not compute them again.
     """
     check_release(release)
-    alpha = check_alpha(alpha)
+    alpha = checks.check_alpha(alpha)
     if release.local:
         return reported.infer(release, alpha=alpha, simulation=found)
     sample, plan = release.sample, release.plan

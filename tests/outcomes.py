@@ -13,7 +13,7 @@ class Outcomes:
 
     def __init__(self, patch):
         self.path, self.seen = [], []
-        patch.setattr(samples, "draw_one_each", self.one_each)
+        patch.setattr(samples, "draw_rows", self.rows)
         patch.setattr(samples, "draw_orders", self.orders)
         patch.setattr(permutation, "draw_shuffles", self.shuffles)
         patch.setattr(tallies, "draw_rows", self.rows)
@@ -25,9 +25,6 @@ class Outcomes:
             self.path.append([0, options])
         self.depth += 1
         return self.path[self.depth - 1][0]
-
-    def one_each(self, sizes, rng):
-        return np.array([self.choose(size) if size > 1 else 0 for size in sizes.tolist()])
 
     def orders(self, rows, columns, rng):
         every = list(permutations(range(columns)))

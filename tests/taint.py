@@ -29,7 +29,7 @@ import numpy as np
 from constantnoise import replace_everywhere
 
 from privrank import Budget, kernels
-from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Part, Parts
+from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Part, Parts, Rows
 from privrank.mechanisms import spend
 from privrank.util import solvers
 
@@ -276,7 +276,7 @@ def holding(thing):
         return traced(thing, True)
     if isinstance(thing, tuple):
         return tuple(map(holding, thing))
-    if isinstance(thing, (Part, Parts)):
+    if isinstance(thing, (Part, Parts, Rows)):
         return type(thing)(*(holding(part) for part in parts_of(thing)))
     return thing
 

@@ -14,7 +14,7 @@ from privrank.hypotheses.nulls import Null, uniform_rankings, usual_draws
 from privrank.hypotheses.simulation import rejection_of
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.ranknorms import of_rankings
-from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
 from privrank.uniformity import ask

@@ -12,7 +12,7 @@ import privrank as pr
 from privrank.hypotheses.nulls import wanted_draws
 from privrank.hypotheses.simulation import rejection_of
 from privrank.hypotheses.statistic import Statistic
-from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
 from privrank.uniformity import ask

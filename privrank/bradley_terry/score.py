@@ -220,7 +220,8 @@ class ScoreEquations:
         """Return the covariance of the noise in the scores, shape (p, p), at coefficients b."""
         # the noise of rows and items is independent, and enters the scores by weights and basis
         gram = self.weights.T @ self.weights
-        noise = np.kron(self.item_variance * gram, product(self.basis.T, self.basis))
+        items = product(self.basis.T, self.basis)
+        noise = np.asarray(np.kron(self.item_variance * gram, items))
         if self.ordered:
             noise = bordered(noise, self.order_variance)
         if self.covariates is None and (

@@ -1,18 +1,20 @@
-"""Frames of Dask and of Spark: their workers see whole respondents, and add up what is asked.
+"""Whole respondents, part by part: counted here, or by the workers of Dask and of Spark.
 
 The only use of both. Answers stay with the workers, which are inside the trust of whoever holds
-them; what comes back is one sum, as small as what is released.
+them; what comes back is one sum.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import islice
 from typing import Any
 
 from privrank.encode import frames
+from privrank.encode.encoded import Parts
+from privrank.util.workers import in_threads
 
 Total = Callable[[Callable[[Any], Any], Callable[[Any, Any], Any]], Any]
 """Adds up what a function returns of each part, given the function and what adds two of these."""
@@ -24,48 +26,70 @@ _TOGETHER = 16
 """Sums that one task of Dask adds up."""
 
 
-def on_workers(view: frames.Frame, columns: Sequence[str], owner: str) -> Total | None:
+def count_parts(
+    view: frames.Frame,
+    columns: Sequence[str],
+    owner: str | None,
+    count: Callable[[Any], tuple[Any, Any]],
+    add: Callable[..., Any],
+    *,
+    whole: bool = False,
+) -> tuple[Any, Parts]:
+    """Return what a frame counts in all, None where it has no rows, and its respondents in parts.
+
+    `count` returns of the rows of whole respondents what they count, and what is held of them;
+    `add` adds up any number of counts. The `whole` frame can be one part.
+    """
+    clustered = None if whole else on_workers(view, columns, owner)
+    if clustered is not None:
+        total = clustered(lambda piece: count(piece)[0], add)
+        return total, Parts(made=lambda f, plus: clustered(lambda piece: f(count(piece)[1]), plus))
+    pieces = frames.whole_respondents(view, columns, owner, whole=whole)
+    counts = in_threads(count, filter(len, pieces))
+    held: list[Any] = []
+    total = None
+    while some := list(islice(counts, 16)):  # a table for every part would cost more
+        sums, parts = zip(*some, strict=True)
+        total = add(*sums) if total is None else add(total, *sums)
+        held += parts
+    return total, Parts(tuple(held))
+
+
+def on_workers(view: frames.Frame, columns: Sequence[str], owner: str | None) -> Total | None:
     """Return what adds up a function over the parts of a frame where these are; None if here.
 
-    Parts hold all rows of their respondents, whom a column names. Each call reads the frame again,
-    unless its owner has told the engine to keep it.
+    Parts hold all rows of their respondents, if a column names any. Each call reads the frame
+    again, unless whoever owns it has told the engine to keep it.
     """
     native: Any = view.to_native()
     engine = type(native).__module__.partition(".")[0]
     if engine.startswith("dask"):
-        return partial(_on_dask, native[list(columns)].shuffle(on=owner))
+        rows = native[list(columns)]
+        return partial(_on_dask, rows if owner is None else rows.shuffle(on=owner))
     if engine == "pyspark":
-        return partial(_on_spark, native.select(*columns).repartition(owner))
+        rows = native.select(*columns)
+        return partial(_on_spark, rows if owner is None else rows.repartition(owner))
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """What was added up so far, if anything was, or why a part is refused."""
-
-    value: Any = None
-    refusal: Exception | None = None
-
-
-def _of_part(function: Callable[[Any], Any], rows: Any) -> _Sum:
-    """Return what a function returns of the rows of a part, if there are any, or why it refuses."""
+def _of_part(function: Callable[[Any], Any], rows: Any) -> Any:
+    """Return what a function returns of the rows of a part, None of none, or why it refuses."""
     view: Any = frames.open_frame(rows, "data")
     try:
-        return _Sum(function(view)) if len(view) else _Sum()
+        return function(view) if len(view) else None
     except (TypeError, ValueError) as refusal:
-        return _Sum(refusal=type(refusal)(str(refusal)))
+        return type(refusal)(str(refusal))
 
 
-def _added(add: Callable[[Any, Any], Any], sums: Iterable[_Sum]) -> _Sum:
-    """Return the sum of sums; a refusal is one of the whole."""
+def _added(add: Callable[[Any, Any], Any], sums: Iterable[Any]) -> Any:
+    """Return the sum of sums, None where there are none; a refusal is one of the whole."""
 
-    def both(one: _Sum, other: _Sum) -> _Sum:
-        refusal = one.refusal or other.refusal
-        if refusal is not None or one.value is None or other.value is None:
-            return _Sum(other.value if one.value is None else one.value, refusal)
-        return _Sum(add(one.value, other.value))
+    def both(one: Any, other: Any) -> Any:
+        if one is None or isinstance(other, Exception):
+            return other
+        return one if other is None or isinstance(one, Exception) else add(one, other)
 
-    return reduce(both, sums, _Sum())
+    return reduce(both, sums, None)
 
 
 def _on_dask(frame: Any, function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
@@ -83,7 +107,7 @@ def _on_spark(frame: Any, function: Callable[[Any], Any], add: Callable[[Any, An
         import pyarrow as pa
 
         rows = list(batches)
-        yield _record(_of_part(function, pa.Table.from_batches(rows)) if rows else _Sum())
+        yield _record(_of_part(function, pa.Table.from_batches(rows)) if rows else None)
 
     def whole(batches: Iterator[Any]) -> Iterator[Any]:
         sums = (pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(0))
@@ -94,14 +118,14 @@ def _on_spark(frame: Any, function: Callable[[Any], Any], add: Callable[[Any, An
     return _value(frames.computed(lambda: pickle.loads(sums.collect()[0].total)))
 
 
-def _record(total: _Sum) -> Any:
+def _record(total: Any) -> Any:
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict({"total": [pickle.dumps(total)]})
 
 
-def _value(total: _Sum) -> Any:
+def _value(total: Any) -> Any:
     """Return a sum; raise what a worker refused."""
-    if total.refusal is not None:
-        raise total.refusal
-    return total.value
+    if isinstance(total, Exception):
+        raise total
+    return total

@@ -19,7 +19,7 @@ import pandas as pd
 from privrank.encode import frames, pairforms
 from privrank.encode.rankingforms import read_columns, read_orders, remedies
 from privrank.encode.ranks import check_ranks
-from privrank.encode.roles import only_for
+from privrank.encode.roles import Columns, only_for
 from privrank.util.checks import check_choice, check_flag, check_name
 
 Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "orders"]
@@ -202,58 +202,52 @@ def as_comparisons(
             f"ties= must be left out with form={form!r}: declare the answer that is a tie with "
             f"codes={{'first': ..., 'second': ..., 'tie': ...}}."
         )
-    if form in _RANKED:
-        read = _ranked(frame, form, items, respondent, places, ties, missing)
-    elif form == "wide":
-        read = pairforms.read_wide(frame, items, respondent, pairs, sep, codes, distinct)
-    elif form == "matrix":
+    if form == "matrix":
         if respondent is not None:
             raise ValueError("form='matrix' has no respondents: leave respondent= out.")
-        read = pairforms.read_matrix(frame, items, ties)
-    elif form == "counts":
-        named, won = {"item1": item1, "item2": item2}, {"win1": win1, "win2": win2}
-        read = pairforms.read_counts(frame, items, respondent, named, won, ties, distinct)
-    elif form == "winner-loser":
-        named = {"winner": winner, "loser": loser}
-        read = pairforms.read_decided(frame, items, respondent, named, ties, counts)
+        read, before = pairforms.read_matrix(frame, items, ties), frames.marks_of(frame, ())
     else:
-        named = {"item1": item1, "item2": item2}
-        read = pairforms.read_long(frame, items, respondent, named, outcome, counts, codes)
+        columns = Columns(frame, items, respondent=respondent)
+        before = frames.marks_of(columns.frame, columns.names)
+        if form in _RANKED:
+            read = _ranked(columns, form, places, ties, missing)
+        elif form == "wide":
+            read = pairforms.read_wide(columns, pairs, sep, codes, distinct)
+        elif form == "counts":
+            named, won = {"item1": item1, "item2": item2}, {"win1": win1, "win2": win2}
+            read = pairforms.read_counts(columns, named, won, ties, distinct)
+        elif form == "winner-loser":
+            named = {"winner": winner, "loser": loser}
+            read = pairforms.read_decided(columns, named, ties, counts)
+        else:
+            named = {"item1": item1, "item2": item2}
+            read = pairforms.read_long(columns, named, outcome, counts, codes)
     # columns that say which public facts the form cannot know, see check_fixed
     unordered = form in _UNORDERED or (form == "counts" and distinct)
-    for name, source in _not_fixed(frame, unordered, missing).items():
+    for name, source in _not_fixed(before, unordered, missing).items():
         read[name] = pd.Categorical([source]).repeat(len(read))
         read.attrs[name] = source
     return read
 
 
-def _not_fixed(frame: object, unordered: bool, missing: Missing) -> dict[str, str]:
+def _not_fixed(before: set[str], unordered: bool, missing: Missing) -> dict[str, str]:
     """Return what no questionnaire has fixed of a frame's comparisons, by column that says so.
 
-    By arguments and names of columns alone: what a list happens to leave out is part of an answer.
+    By arguments and names of columns alone, and by what was said of the frame `before`: what a list
+    happens to leave out is part of an answer.
     """
-    view = None if isinstance(frame, np.ndarray) else frames.open_frame(frame, "frame")
-    before = set() if view is None else frames.marks_of(frame, frames.column_names(view))
     if missing != "refuse" or frames.PAIRS_FROM in before:
         return {frames.PAIRS_FROM: "lists"}
     return {frames.ORDER_FROM: "items"} if unordered or frames.ORDER_FROM in before else {}
 
 
 def _ranked(
-    frame: object,
-    form: Form,
-    items: object,
-    respondent: str | None,
-    places: object,
-    ties: object,
-    missing: Missing,
+    columns: Columns, form: Form, places: object, ties: object, missing: Missing
 ) -> pd.DataFrame:
     """Return all pairs of every ranking, the items in the order of the list within each pair."""
     declared = check_flag("ties", ties)
-    if form == "orders":
-        ranks, labels, index = read_orders(frame, items, respondent, places)
-    else:
-        ranks, labels, index = read_columns(frame, items, respondent)
+    read = read_orders(columns, places) if form == "orders" else read_columns(columns)
+    ranks, labels, index = read
     gaps, bottom = missing != "refuse", missing == "bottom"
     words = remedies("ties=True", "missing='unknown'")
     check_ranks(ranks, words, ties=declared, gaps=gaps, bottom=bottom)
@@ -263,4 +257,4 @@ def _ranked(
     first, second = np.triu_indices(len(labels), k=1)
     with np.errstate(invalid="ignore"):  # of two items at the bottom none is preferred: inf - inf
         outcome = np.sign(ranks[:, second] - ranks[:, first])
-    return pairforms.answered(outcome, first, second, labels, index, respondent)
+    return pairforms.answered(columns, outcome, first, second, labels, index)

@@ -7,10 +7,10 @@ Messages name columns and rules, never a cell's value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,12 @@ import numpy as np
 from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
 from privrank.encode import frames
-from privrank.encode.clusters import on_workers
+from privrank.encode.clusters import count_parts
 from privrank.encode.encoded import (
     NONE,
     Encoded,
     Part,
     Parts,
-    Units,
     declared_codes,
     narrow,
     sum_by,
@@ -49,7 +48,6 @@ from privrank.util.checks import (
     check_present,
 )
 from privrank.util.formula import factors_of, parse
-from privrank.util.workers import in_threads
 
 _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
@@ -174,7 +172,7 @@ def encode_comparisons(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
     rules = Rules(columns, labels, bound, distinct, tied, kind, sampled, predictor)
-    counted, parts = count_parts(view, rules)
+    counted, parts = count_all(view, rules)
     first = counted.codes // len(labels)
     second = first // len(labels) * len(labels) + counted.codes % len(labels)
     pairs = first, second, counted.comparisons, counted.net
@@ -229,7 +227,7 @@ class Counted:
     """What a frame, or whole respondents of it, count: numbers of units, and counts by pair.
 
     Pairs have the numbers of :class:`privrank.encode.encoded.Part`; `units` are by pattern of the
-    covariates that `described` describes, and what is `held` are the respondents, if any.
+    covariates that `described` describes.
     """
 
     nobs: int
@@ -238,32 +236,21 @@ class Counted:
     net: IntArray
     units: IntArray | None
     described: Covariates | None
-    held: tuple[Part, ...] = ()
 
 
-def count_parts(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
+def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     """Return what a frame counts in all, and its respondents, where these are the units."""
     columns, predictor = rules.columns, rules.predictor
     if columns.respondent is None:
-        return count(view, rules), None
+        return count(view, rules)
     used = [columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts]
     used += () if predictor is None else predictor.columns
     names = list(dict.fromkeys(name for name in used if name is not None))
     # patterns that are numbered as they are met need all rows at once
     whole = rules.kind == "public" and predictor is not None
-    clustered = None if whole else on_workers(view, names, columns.respondent)
-    none = Counted(0, NONE, NONE, NONE, None, None)
-    if clustered is None:
-        pieces = frames.whole_respondents(view, names, columns.respondent, whole=whole)
-        counts = in_threads(partial(count, rules=rules), filter(len, pieces))
-        total = none
-        while some := tuple(islice(counts, 16)):  # a table for every part would cost more
-            total = _added(total, *some)
-        parts = Parts(total.held)
-    else:
-        total = clustered(lambda piece: replace(count(piece, rules), held=()), _added) or none
-        parts = Parts(made=lambda f: clustered(lambda piece: f(*count(piece, rules).held), np.add))
-    frames.check_rows(total.nobs, "comparisons", ", and one that counts")
+    by_part = partial(count, rules=rules)
+    total, parts = count_parts(view, names, columns.respondent, by_part, _added, whole=whole)
+    frames.check_rows(0 if total is None else total.nobs, "comparisons", ", and one that counts")
     return total, parts
 
 
@@ -277,38 +264,37 @@ def _added(*pieces: Counted) -> Counted:
     )
     by_pattern = [piece.units for piece in pieces if piece.units is not None]
     units = np.sum(by_pattern, axis=0) if by_pattern else None
-    nobs, held = sum(piece.nobs for piece in pieces), chain(*(piece.held for piece in pieces))
-    return Counted(nobs, codes, comparisons, net, units, pieces[-1].described, tuple(held))
+    nobs = sum(piece.nobs for piece in pieces)
+    return Counted(nobs, codes, comparisons, net, units, pieces[-1].described)
 
 
-def count(view: Any, rules: Rules) -> Counted:
-    """Validate and count comparisons: those of whole respondents, or of a frame of rows."""
+def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
+    """Validate and count comparisons: of whole respondents, who are returned, or of rows."""
     columns, predictor, items = rules.columns, rules.predictor, len(rules.labels)
     covariates = () if predictor is None else predictor.columns
     # from here on rows that are alike are one entry, with their number
     read = _read(view, columns, rules.labels, covariates, ties=rules.ties)
     owner = None if columns.respondent is None else read.keys[columns.respondent]
-    bounded = not rules.sampled
-    units = units_of(
-        owner, columns.respondent, read.size, rules.max_rows, bounded=bounded, remedy=rules.remedy
-    )
+    person, bounded = None if owner is None else owner.codes, not rules.sampled
+    most = rules.max_rows if bounded else math.inf
+    nobs = units_of(owner, columns.respondent, read.size, most, rules.remedy)
     described, counted, pattern = None, None, np.zeros(len(read.size), dtype=np.int64)
     if predictor is not None:
         pattern, described = read_patterns(
-            predictor, read.keys, read.first_named, units.person, rules.kind
+            predictor, read.keys, read.first_named, person, rules.kind
         )
-        counted = units_by_pattern(pattern, read.size, units, described)
+        counted = units_by_pattern(pattern, read.size, person, described)
         described = replace(described, units=counted) if rules.kind == "public" else described
     number = (pattern * items + read.low) * items + read.high
     codes, place = frames.distinct_codes(number, (int(pattern.max()) + 1) * items**2)
-    held: tuple[Part, ...] = ()
+    held = None
     if owner is not None:
         if rules.distinct_pairs and bounded:
             _check_distinct(owner.codes, read.low * items + read.high, read.size, rules.remedy)
-        held = (_part(owner, codes, place, read),)
+        held = _part(owner, codes, place, read)
     numbers = read.comparisons, read.net
     comparisons, net = (sum_by(place, column, len(codes)) for column in numbers)
-    return Counted(units.nobs, codes, comparisons, net, counted, described, held)
+    return Counted(nobs, codes, comparisons, net, counted, described), held
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -587,12 +573,12 @@ def _check_constant(person: IntArray, values: IntArray, columns: Sequence[str]) 
 
 
 def units_by_pattern(
-    pattern: IntArray, size: IntArray, units: Units, covariates: Covariates
+    pattern: IntArray, size: IntArray, person: IntArray | None, covariates: Covariates
 ) -> IntArray:
     """Return, by pattern, the units with its covariates, in whichever order items were named."""
     by_pattern = covariates.kinds
     kind, kinds = by_pattern[pattern], int(by_pattern.max()) + 1
-    if units.person is None:
+    if person is None:
         return sum_by(kind, size, kinds)[by_pattern]
-    kinds_of_units = np.unique(units.person * kinds + kind) % kinds
+    kinds_of_units = np.unique(person * kinds + kind) % kinds
     return np.bincount(kinds_of_units, minlength=kinds).astype(np.int64)[by_pattern]

@@ -17,12 +17,10 @@ copied.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import iadd
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -30,11 +28,12 @@ from numpy.typing import NDArray
 
 from privrank.encode import frames
 from privrank.plans.nullmodel import Missing
-from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_name, check_present
 from privrank.util.workers import in_threads
+
+T = TypeVar("T")
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -84,31 +83,51 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Rows:
+    """Rankings or choices of some whole respondents, none of whom is in another part.
+
+    Parameters
+    ----------
+    name : ndarray of uint64
+        A number for each respondent, by what the frame calls them; two may have the same.
+    person : ndarray of int
+        The place among these of whom each row belongs to. Rows are in the order of their persons,
+        and those of one in an order that they alone decide.
+    cells : ndarray of int, shape (rows, columns)
+        Ranks; or the code of the category, in one column.
+    """
+
+    name: NDArray[np.uint64]
+    person: IntArray
+    cells: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Parts:
     """Whole respondents, part by part; what a mechanism computes of the parts adds up.
 
     Parameters
     ----------
-    held : tuple of Part
+    held : tuple of Part or Rows
         Those in memory.
     made : callable, optional
-        Adds up arrays over parts that are not: they are made again for it, by a cluster.
+        Adds up what a function returns of parts that are not: they are made again for it, by a
+        cluster. Given the function and what adds two of these.
     """
 
-    held: tuple[Part, ...] = ()
-    made: Callable[[Callable[[Part], IntArray]], IntArray] | None = None
+    held: tuple[Any, ...] = ()
+    made: Callable[[Callable[[Any], Any], Callable[[Any, Any], Any]], Any] | None = None
 
-    def total(self, function: Callable[[Part], IntArray]) -> IntArray:
-        """Return the sum of the arrays, of its own making, that a function returns of each part."""
-        if self.made is not None:
-            return self.made(function)
-        return reduce(iadd, in_threads(function, self.held))
+    def total(self, function: Callable[[Any], T], add: Callable[[Any, Any], Any] = np.add) -> T:
+        """Return the sum of what a function returns of each part, arrays unless `add` is given."""
+        made = self.made or (lambda of_part, plus: reduce(plus, in_threads(of_part, self.held)))
+        return cast(T, made(function, add))
 
-    def then(self, change: Callable[[Part], Part]) -> Parts:
+    def then(self, change: Callable[[Any], Any]) -> Parts:
         """Return the parts that a function makes of these."""
         if self.made is None:
             return Parts(tuple(in_threads(change, self.held)))
-        return Parts(made=lambda function: self.total(lambda part: function(change(part))))
+        return Parts(made=lambda function, add: self.total(lambda p: function(change(p)), add))
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -156,10 +175,11 @@ class EncodedSample:
     sample : Sample
         Public facts.
     _rows : ndarray of int64
-        Ranks, shape (rows, m); or the code of each row's category, shape (rows,), when choices
-        have respondents; or the counts by category, shape (k,), when a row is the unit.
-    _sizes : ndarray of int64 or None
-        Where the unit is a respondent, the numbers of rows of each; the rows are in that order.
+        Ranks, shape (rows, m), or the counts by category, shape (k,), where each row is a unit, or
+        one of each unit is left. Of the choices of the same respondents in two samples the code of
+        the category of each, shape (rows, 1).
+    _people : Parts, optional
+        The rows of respondents, where these are the units and may have several.
     ties : bool
         Whether items may share a rank, as the user has declared.
     missing : {"bottom", "half"} or None
@@ -170,7 +190,7 @@ class EncodedSample:
 
     sample: Sample
     _rows: IntArray
-    _sizes: IntArray | None
+    _people: Parts | None = None
     ties: bool = False
     missing: Missing | None = None
 
@@ -256,55 +276,28 @@ def declared_codes(
     return codes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Units:
-    """Whose the rows are: each a unit of its own, or those of one respondent.
-
-    Parameters
-    ----------
-    nobs : int
-        Number of units.
-    max_rows : int
-        The declared bound on a respondent's rows.
-    person : ndarray of int64 or None
-        The respondent of each row, or group of rows; None where each row is a unit.
-    """
-
-    nobs: int
-    max_rows: int
-    person: IntArray | None = None
-
-    @property
-    def unit(self) -> Unit:
-        """What one unit is."""
-        return "row" if self.person is None else "respondent"
-
-
 def units_of(
     respondent: frames.Key | None,
     column: str | None,
     size: IntArray,
-    max_rows: int,
-    *,
-    bounded: bool = True,
+    max_rows: float,
     remedy: str = "",
-) -> Units:
-    """Return whose rows these are; refuse rows of nobody, and more than `max_rows` of somebody.
+) -> int:
+    """Return how many units there are: respondents, or if there are none, rows.
 
-    Given the respondents, their column, and how many rows each entry stands for; whether their
-    number is to be `bounded` here, and what else can be done about more.
+    Refuses rows of nobody, and more than `max_rows` of somebody. Given the respondents, their
+    column, how many rows each entry stands for, and what else can be done about too many.
     """
     if respondent is None:
-        return Units(int(size.sum()), max_rows)
+        return int(size.sum())
     check_owned(respondent, column)
-    most = max_rows if bounded else math.inf
     # rows by respondent: the message does not say whose are too many, nor how many
-    if np.bincount(respondent.codes, size).max(initial=0) > most:
+    if np.bincount(respondent.codes, size).max(initial=0) > max_rows:
         raise ValueError(
             f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
             f"more: state the largest number of rows the questionnaire allows{remedy}."
         )
-    return Units(len(respondent.values), max_rows, respondent.codes)
+    return len(respondent.values)
 
 
 def check_owned(owner: frames.Key, column: str | None, what: str = "respondent") -> None:

@@ -217,22 +217,31 @@ class Key:
         return np.append(place, -1)[self.codes].astype(np.int64)
 
 
+def rows_where(view: Frame, column: str, value: object) -> object:
+    """Return the rows whose entry in a column is a value, as a frame of their engine."""
+    return view.filter(nw.col(column) == value).to_native()
+
+
 PARTS, BATCH = 48, 2**20
 """The parts that frames of more rows than a batch are cut into."""
 
 
 def whole_respondents(
-    view: Frame, columns: Sequence[str], owner: str, *, whole: bool = False
+    view: Frame, columns: Sequence[str], owner: str | None, *, whole: bool = False
 ) -> Iterator[nw.DataFrame[Any]]:
     """Yield a frame in parts: all rows of a respondent are in one of them.
 
     Rows come in batches, from a lazy frame as its engine makes them. A hash of the name of the
-    respondent says in which part a row is. Or the `whole` frame is one part.
+    respondent says in which part a row is; without respondents a batch is a part. Or the `whole`
+    frame is one part.
     """
     if whole:
         yield _computed(view.select(*columns))
         return
     batches = _batches(view.select(*columns))
+    if owner is None:
+        yield from batches
+        return
     ahead = list(islice(batches, 2))
     if len(ahead) < 2 and sum(map(len, ahead)) <= BATCH:
         yield from ahead
@@ -252,7 +261,7 @@ def whole_respondents(
     parts = list(zip(*in_threads(cut, chain(ahead, batches)), strict=True))
     # parts of few rows go together, as each takes a table of all pairs
     rows = sum(len(piece) for part in parts for piece in part)
-    together = max(1, PARTS * BATCH // (2 * rows))
+    together = max(1, PARTS * BATCH // max(2 * rows, 1))
     while parts:
         yield nw.concat(chain(*parts[-together:]))
         del parts[-together:]

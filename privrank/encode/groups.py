@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import frames
+from privrank.encode.clusters import count_parts
 from privrank.encode.encoded import (
     EncodedGroups,
     EncodedSample,
     check_owned,
     declared_codes,
     open_rows,
+    sum_by,
 )
 from privrank.encode.samples import (
     encode_choices,
@@ -62,22 +64,18 @@ def encode_samples(
         raise ValueError(
             "respondent= needs a frame: use from_formula('choice ~ group', data, respondent=...)."
         )
-    samples = series if chosen else samples
-    place = _matched(samples, respondent, max_rows, secret, paired)
+    place = _matched(series if chosen else samples, respondent, max_rows, secret, paired)
     if chosen:
         refuse_partial(shared, gaps)
         options: dict[str, Any] = {"categories": items, "word": "items", "respondent": respondent}
-        parts = [encode_choices(sample, "choice", least=0, **options) for sample in samples]
+        parts = [encode_choices(column, "choice", least=0, **options) for column in series]
         return _joined(parts, names, secret, place)
-    unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": 0}
-    unit |= {"ties": shared, "missing": gaps}
+    options = {"respondent": respondent, "max_rows": max_rows, "least": 0, "purpose": "closeness"}
+    options |= {"ties": shared, "missing": gaps}
     # the items of the first sample are those of the others
-    first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
+    first = encode_rankings(samples[0], items=items, **options)
     columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
-    rest = [
-        encode_rankings(sample, items=columns, **unit, purpose="closeness")
-        for sample in samples[1:]
-    ]
+    rest = [encode_rankings(sample, items=columns, **options) for sample in samples[1:]]
     return _joined([first, *rest], names, secret, place)
 
 
@@ -98,7 +96,7 @@ def against_answers(
     if sample.kind == "rankings":
         rows = np.repeat(orders_of(len(sample.items)), counts, axis=0)
     names = ("data", "answers behind the null")
-    return _joined([encoded, EncodedSample(facts, rows, None)], names)
+    return _joined([encoded, EncodedSample(facts, rows)], names)
 
 
 def encode_count_tables(counts: object, categories: object) -> EncodedGroups:
@@ -136,7 +134,8 @@ def groups_of_formula(
             f"got {formula!r}."
         )
     options = formula_options(parsed.left, arguments, {"levels"}, "closeness")
-    levels, respondent = options.pop("levels", None), options.get("respondent")
+    levels: Any = options.pop("levels", None)
+    respondent: Any = options.get("respondent")
     group = parsed.right[0]
     frame, view = open_rows(data, respondent, "data")
     wanted = [*parsed.left, group]
@@ -148,36 +147,51 @@ def groups_of_formula(
         levels = frames.declared_values(frame, group, public=not secret)
     if levels is None:
         raise undeclared("the groups", "levels=[...]")
-    owner = [] if respondent is None else [respondent]
-    table = frames.collect(view, list(dict.fromkeys([*wanted, *owner])))
-    blocks = _blocks(table, group, levels, secret)
-    rows = options.get("max_rows", 1)
-    place = _matched(list(blocks.values()), respondent, rows, secret, paired)
+    blocks = _blocks(view, group, levels, respondent, secret, paired)
+    check_paired(paired, secret, respondent, len(blocks), options.get("max_rows", 1))
+    place = partners(list(blocks.values()), respondent) if paired else None
     parts = [encode_columns(block, parsed.left, least=0, **options) for block in blocks.values()]
     return _joined(parts, list(blocks), secret, place, group)
 
 
 def _blocks(
-    table: pd.DataFrame, group: str, levels: object, secret: bool
-) -> dict[str, pd.DataFrame]:
-    """Return the rows of each declared group; refuse rows of none.
+    view: frames.Frame, group: str, levels: object, respondent: Any, secret: bool, paired: bool
+) -> dict[str, object]:
+    """Return the rows of each declared group; refuse rows of none, and respondents in two.
 
-    Of public groups those without rows are left out, and two must be left.
+    Of public groups those without rows are left out, and two must be left. The same respondents are
+    in both of those that are `paired`.
     """
     labels = check_items(levels, "levels")
     remedy = "levels=: list there all groups that the questionnaire offers, with one for people "
-    key = frames.key_of(table[group])
-    place = declared_codes(key, labels, group, "groups", remedy + "who did not say")
-    blocks = {str(label): table[place == code] for code, label in enumerate(labels)}
-    if secret:
-        return blocks
-    blocks = {label: block for label, block in blocks.items() if len(block)}
-    if len(blocks) < 2:
+    names = [group, *({respondent} - {None, group})]
+
+    def count(part: Any) -> tuple[IntArray, None]:
+        keys, size = frames.tally(part, names, None)
+        place = declared_codes(keys[group], labels, group, "groups", remedy + "who did not say")
+        if not paired and len(names) > 1:
+            owner = keys[respondent]
+            _check_separate((owner.codes >= 0).sum() > len(owner.values), respondent)
+        return sum_by(place, size, len(labels)), None
+
+    counts, _ = count_parts(view, names, respondent, count, lambda *parts: np.sum(parts, axis=0))
+    met = zip(labels, np.zeros(len(labels)) if counts is None else counts, strict=True)
+    blocks = {str(x): frames.rows_where(view, group, x) for x, size in met if size or secret}
+    if len(blocks) < 2 and not secret:
         raise ValueError(
             f"at least two groups of column {group!r} must have units, and {len(blocks)} of those "
             f"declared has any: declare the groups that are in the data with levels=."
         )
     return blocks
+
+
+def _check_separate(shared: bool, respondent: object) -> None:
+    """Refuse respondents in two groups, whom a permutation would tear apart."""
+    if shared:
+        raise ValueError(
+            f"a respondent must be in one group only, and at least one of column "
+            f"{respondent!r} is in two: compare separate respondents."
+        )
 
 
 def _respondents(sample: object, respondent: str) -> frames.Key:
@@ -189,22 +203,13 @@ def _respondents(sample: object, respondent: str) -> frames.Key:
 def _matched(
     samples: Sequence[object], respondent: Any, max_rows: object, secret: bool, paired: bool
 ) -> IntArray | None:
-    """Return the partners of paired respondents; of separate ones, refuse any that are shared.
-
-    A permutation would tear apart a respondent in two samples.
-    """
+    """Return the partners of paired respondents; of separate ones, refuse any that are shared."""
     check_paired(paired, secret, respondent, len(samples), max_rows)
     if paired:
         return partners(samples, respondent)
-    seen: set[Any] = set()
-    for sample in samples if respondent is not None else ():
-        here = set(_respondents(sample, respondent).values)
-        if here & seen:
-            raise ValueError(
-                f"a respondent must be in one group only, and at least one of column "
-                f"{respondent!r} is in two: compare separate respondents."
-            )
-        seen |= here
+    if respondent is not None:
+        names = [set(_respondents(sample, respondent).values) for sample in samples]
+        _check_separate(len(set().union(*names)) < sum(map(len, names)), respondent)
     return None
 
 
@@ -224,7 +229,9 @@ def partners(samples: Sequence[object], respondent: str) -> IntArray:
                 f"paired=True takes one row per respondent in each sample, and column "
                 f"{respondent!r} names at least one twice: keep the row that shall count."
             )
-        names.append(pd.Index(key.values))
+        # a fit takes them in the order of these numbers
+        order = np.argsort(frames.numbers_of_names(key.values), kind="stable")
+        names.append(pd.Index(key.values[order]))
     # as many in both and everyone found: the same respondents
     place = names[1].get_indexer(names[0])
     if len(names[0]) != len(names[1]) or (place < 0).any():

@@ -6,7 +6,7 @@ Messages name arguments, columns and rules, never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -45,18 +45,18 @@ def _compared(
 
 
 def answered(
+    columns: Columns,
     outcome: FloatArray,
     first: IntArray,
     second: IntArray,
     labels: Names,
     index: pd.Index,
-    respondent: str | None,
 ) -> pd.DataFrame:
     """Return the answers of a table with a row per respondent and a column per pair.
 
     Questions not answered have no row, but whoever answered none keeps the first.
     """
-    person = pd.RangeIndex(len(outcome)) if respondent is None else index
+    person = index if columns.owners else pd.RangeIndex(len(outcome))
     given = ~np.isnan(outcome)
     # a respondent without any answer keeps the first question, so that their number stays
     codes, _ = pd.factorize(person)
@@ -67,17 +67,10 @@ def answered(
 
 
 def read_wide(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    pairs: object,
-    sep: object,
-    codes: object,
-    distinct: bool,
+    columns: Columns, pairs: object, sep: object, codes: object, distinct: bool
 ) -> pd.DataFrame:
     """Read one row per respondent and one column per pair."""
-    columns = Columns(frame, respondent)
-    questions, labels = pairs_of_columns(columns.others, items, pairs, sep)
+    questions, labels = pairs_of_columns(columns, pairs, sep)
     table, index = columns.collect_wide("pairs", list(questions))
     if distinct and len({frozenset(pair) for pair in questions.values()}) < len(questions):
         raise ValueError(
@@ -92,34 +85,23 @@ def read_wide(
         _outcomes(table[name], meaning, np.full(len(table), a), np.full(len(table), b), labels)
         for name, a, b in zip(questions, first, second, strict=True)
     ]
-    return answered(np.column_stack(outcome), first, second, labels, index, respondent)
+    return answered(columns, np.column_stack(outcome), first, second, labels, index)
 
 
 def read_long(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    named: dict[str, str],
-    outcome: str,
-    counts: str | None,
-    codes: object,
+    columns: Columns, named: dict[str, str], outcome: str, counts: str | None, codes: object
 ) -> pd.DataFrame:
     """Read one row per comparison, with an answer in codes that are declared."""
     meaning = check_codes(codes)
     others = {"outcome": outcome, "counts": counts}
-    table, labels, (first, second) = _read_pairs(frame, items, respondent, named, others)
+    table, labels, (first, second) = _read_pairs(columns, named, others)
     answer = _outcomes(table[outcome], meaning, first, second, labels)
-    person = None if respondent is None else table[respondent]
+    person = columns.person(table)
     return _compared(labels, first, second, answer, person, _whole(table, counts))
 
 
 def read_decided(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    named: dict[str, str],
-    ties: object,
-    counts: str | None,
+    columns: Columns, named: dict[str, str], ties: object, counts: str | None
 ) -> pd.DataFrame:
     """Read one row per comparison, with the item preferred and the other one.
 
@@ -128,7 +110,7 @@ def read_decided(
     """
     tied = _column_of_ties(ties)
     others = {"ties": tied, "counts": counts}
-    table, labels, codes = _read_pairs(frame, items, respondent, named, others)
+    table, labels, codes = _read_pairs(columns, named, others)
     low, high, outcome = _in_order(*codes)
     if tied is not None:
         key = frames.key_of(table[tied])
@@ -141,23 +123,16 @@ def read_decided(
                 f"or 1 and 0: recode it, and give rows without an answer as form='long'."
             )
         outcome = np.where(decided == 0.0, 0.0, outcome)
-    person = None if respondent is None else table[respondent]
-    return _compared(labels, low, high, outcome, person, _whole(table, counts))
+    return _compared(labels, low, high, outcome, columns.person(table), _whole(table, counts))
 
 
 def read_counts(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    named: dict[str, str],
-    won: dict[str, str],
-    ties: object,
-    distinct: bool,
+    columns: Columns, named: dict[str, str], won: dict[str, str], ties: object, distinct: bool
 ) -> pd.DataFrame:
     """Read one row per pair, with how often each item was preferred and how often they tied."""
     others = {**won, "ties": _column_of_ties(ties)}
-    table, labels, (first, second) = _read_pairs(frame, items, respondent, named, others)
-    person = None if respondent is None else table[respondent]
+    table, labels, (first, second) = _read_pairs(columns, named, others)
+    person = columns.person(table)
     sign = np.ones(len(first))
     if distinct:  # a pair has one row, whose first item may be the one that won
         first, second, sign = _in_order(first, second)
@@ -214,16 +189,11 @@ def _column_of_ties(ties: object) -> Any:
 
 
 def _read_pairs(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    named: dict[str, str],
-    others: dict[str, str | None],
+    columns: Columns, named: dict[str, str], others: dict[str, str | None]
 ) -> tuple[pd.DataFrame, Names, list[IntArray]]:
     """Return rows that name two items each; refuse counts and ties that nothing uses."""
-    columns = Columns(frame, respondent)
     other = f", or the form of the data, as in {frames.AS_COMPARISONS}"
-    table, labels, codes = columns.collect_rows(named, others, items, other)
+    table, labels, codes = columns.collect_rows(named, others, other)
     frames.refuse_unused(columns.names, list(table.columns))
     if "ties" in others and others["ties"] is None and "ties" in columns.names:
         raise ValueError(
@@ -342,9 +312,7 @@ def _outcomes(
     return outcome
 
 
-def pairs_of_columns(
-    others: Sequence[Any], items: object, pairs: object, sep: object
-) -> tuple[dict[Any, Pair], Names]:
+def pairs_of_columns(columns: Columns, pairs: object, sep: object) -> tuple[dict[Any, Pair], Names]:
     """Return which column asks for which pair, as places among the items, and the items."""
     if (pairs is None) == (sep is None):
         raise ValueError(
@@ -355,7 +323,7 @@ def pairs_of_columns(
     if sep is not None:
         if not isinstance(sep, str) or not sep:
             raise ValueError("sep must be the text between two names of items in that of a column.")
-        pairs = {name: tuple(name.split(sep)) for name in others if sep in str(name)}
+        pairs = {name: tuple(name.split(sep)) for name in columns.others if sep in str(name)}
     if (
         not isinstance(pairs, Mapping)
         or not pairs
@@ -369,7 +337,7 @@ def pairs_of_columns(
             "for a pair, and in no other."
         )
     met = tuple(dict.fromkeys(item for pair in pairs.values() for item in pair))
-    labels = check_items(met if items is None else items)
+    labels = check_items(met if columns.items is None else columns.items)
     # names of columns are texts, also where items are numbers
     place = {str(label): k for k, label in enumerate(labels)}
     if not set(map(str, met)) <= place.keys():

@@ -172,12 +172,13 @@ def as_rankings(
     missing = check_choice("missing", missing, Missing)
     rng = check_rng(rng)
     only_for(form, {"ranking": (ranking, ["long"]), "places": (places, ["orders"])})
+    columns = Columns(frame, items, respondent=respondent, ranking=ranking)
     if form == "ranks":
-        ranks, labels, index = read_columns(frame, items, respondent)
+        ranks, labels, index = read_columns(columns)
     elif form == "long":
-        ranks, labels, index = read_long(frame, items, respondent, ranking, item, rank)
+        ranks, labels, index = read_long(columns, item, rank)
     else:
-        ranks, labels, index = read_orders(frame, items, respondent, places)
+        ranks, labels, index = read_orders(columns, places)
     check_ranks(
         ranks,
         remedies("ties='random'", "missing='random'"),
@@ -228,31 +229,23 @@ def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> Int
     return np.where(ranked, complete, order + 1) if anywhere else complete
 
 
-def read_columns(frame: object, items: object, respondent: str | None) -> Ranked:
+def read_columns(columns: Columns) -> Ranked:
     """Read data with a column per item that holds its rank."""
-    columns = Columns(frame, respondent)
-    labels = check_items(columns.others if items is None else items)
-    table, index = columns.collect_wide("items", labels, declared=items is not None)
+    declared = columns.items is not None
+    labels = check_items(columns.items if declared else columns.others)
+    table, index = columns.collect_wide("items", labels, declared=declared)
     check_numeric(columns.view, labels, "the ranks", "items=")
     return frames.numbers(table[list(labels)]), labels, index
 
 
-def read_long(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    ranking: str | None,
-    item: str,
-    rank: str,
-) -> Ranked:
+def read_long(columns: Columns, item: str, rank: str) -> Ranked:
     """Read data with a row per ranking and item."""
-    if respondent is None and ranking is None:
+    if not columns.owners:
         raise ValueError(
             "form='long' needs to know which rows make one ranking: name the column that "
             "identifies it with ranking=, or with respondent= if each respondent has one."
         )
-    columns = Columns(frame, respondent, ranking)
-    table, labels, (code,) = columns.collect_rows({"item": item}, {"rank": rank}, items)
+    table, labels, (code,) = columns.collect_rows({"item": item}, {"rank": rank})
     check_numeric(columns.view, [rank], "the ranks", "rank=")
     values = frames.numbers(table[rank])
     identity = list(columns.owners.values())
@@ -266,9 +259,8 @@ def read_long(
     return ranks, labels, index if len(identity) > 1 else index.get_level_values(0)
 
 
-def read_orders(frame: object, items: object, respondent: str | None, places: object) -> Ranked:
+def read_orders(columns: Columns, places: object) -> Ranked:
     """Read data with a column per place that names the item there."""
-    columns = Columns(frame, respondent)
     listed = columns.others if places is None else as_list(places)
     if listed is None or not all(isinstance(name, Hashable) for name in listed):
         raise TypeError(
@@ -276,7 +268,7 @@ def read_orders(frame: object, items: object, respondent: str | None, places: ob
             f"got {type(places).__name__}."
         )
     columns.require({"places": listed})
-    labels = frames.declared_items(columns.frame, listed, items)
+    labels = frames.declared_items(columns.frame, listed, columns.items)
     if not 1 <= len(listed) <= len(labels):
         raise ValueError(
             f"form='orders' needs between one place column and one for each of the {len(labels)} "

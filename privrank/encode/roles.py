@@ -19,9 +19,6 @@ from privrank.util.checks import check_name, check_present
 
 Names = tuple[Any, ...]
 
-OWNERS = ("respondent", "ranking")
-"""Roles that say whose rows these are; such a column may be a level of a pandas index."""
-
 
 class Columns:
     """A frame that is opened by the names of its columns, before a cell is read.
@@ -30,13 +27,16 @@ class Columns:
     ----------
     frame : data frame
         Any frame narwhals supports.
-    respondent, ranking : str or None
-        Columns, or levels of a pandas index, that say whose rows these are.
+    items : sequence or None
+        The items that the call declares.
+    owners : str or None
+        Columns, or levels of a pandas index, that say whose rows these are, by their roles,
+        ``respondent`` and ``ranking``.
     """
 
-    def __init__(self, frame: object, respondent: str | None, ranking: str | None = None) -> None:
-        named = zip(OWNERS, (respondent, ranking), strict=True)
-        self.owners = {role: name for role, name in named if name is not None}
+    def __init__(self, frame: object, items: object, **owners: str | None) -> None:
+        self.items = items
+        self.owners = {role: name for role, name in owners.items() if name is not None}
         for role, name in self.owners.items():
             check_name(name, role)
             frame = frames.with_respondent_column(frame, name)
@@ -61,6 +61,10 @@ class Columns:
                 f"named twice: leave one of them out, or name another column."
             )
 
+    def person(self, table: pd.DataFrame) -> pd.Series[Any] | None:
+        """Return who each row of a table is of, where the call says so."""
+        return table[self.owners["respondent"]] if self.owners else None
+
     def collect(self, roles: Mapping[str, Sequence[Any]], otherwise: str = "") -> pd.DataFrame:
         """Return the columns that arguments name, and those of the owners."""
         roles = {**roles, **{role: [name] for role, name in self.owners.items()}}
@@ -82,15 +86,13 @@ class Columns:
         used = [*self.owners.values(), *(columns if declared else ())]
         frames.refuse_unused(self.names, used)
         table = self.collect({role: columns})
-        if not self.owners:
-            return table, table.index
-        return table, pd.Index(table[self.owners["respondent"]])
+        person = self.person(table)
+        return table, table.index if person is None else pd.Index(person)
 
     def collect_rows(
         self,
         named: Mapping[str, str],
         others: Mapping[str, str | None],
-        items: object,
         otherwise: str = "",
     ) -> tuple[pd.DataFrame, Names, list[IntArray]]:
         """Return rows that name items in the columns `named`, the items, and the rows' items.
@@ -103,7 +105,7 @@ class Columns:
         roles = {role: [name] for role, name in given.items()}
         self.require(roles, otherwise)
         # items are declared before a cell is read
-        labels = frames.declared_items(self.frame, list(named.values()), items)
+        labels = frames.declared_items(self.frame, list(named.values()), self.items)
         table = self.collect(roles).reset_index(drop=True)
         codes = [item_codes(table[name], labels) for name in named.values()]
         for name, code in zip(named.values(), codes, strict=True):

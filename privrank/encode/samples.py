@@ -7,7 +7,7 @@ that item, 1 = best. A choices column holds one of the declared categories in ea
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import frames
-from privrank.encode.encoded import EncodedSample, Units, declared_codes, open_rows, units_of
+from privrank.encode.clusters import count_parts
+from privrank.encode.encoded import (
+    EncodedSample,
+    Parts,
+    Rows,
+    declared_codes,
+    narrow,
+    open_rows,
+    sum_by,
+    units_of,
+)
 from privrank.encode.ranks import check_ranks
 from privrank.plans.nullmodel import (
     RANK_REMEDIES,
@@ -26,6 +36,7 @@ from privrank.plans.nullmodel import (
     formula_options,
     refuse_partial,
 )
+from privrank.privacy.accounting import Unit
 from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
 from privrank.util.arrays import IntArray
 from privrank.util.checks import (
@@ -69,26 +80,30 @@ def encode_rankings(
     if missing is not None:
         check_choice("missing", missing, Missing)
     declared = None if items is None else tuple(str(label) for label in check_items(items))
-    table = None
+    gaps, people = missing is not None, None
+    halves = ties or gaps
+
+    def codes(part: Any) -> IntArray:
+        cells = part if isinstance(part, np.ndarray) else _rank_cells(part, labels)
+        if least or len(cells):
+            check_ranks(cells, RANK_REMEDIES[purpose], ties=ties, gaps=gaps)
+        return half_codes(cells, missing) if halves else np.array(cells, dtype=np.int64, order="C")
+
     array = frame if isinstance(frame, np.ndarray) and frame.ndim == 2 else None
     if array is not None and array.dtype.kind in "iuf" and respondent is None:
         # plain numbers need no table
-        labels, given = _labels_of_array(array, declared), array
-        _check_labels(labels)
+        labels = _labels_of_array(array, declared)
+        nobs, ranks = len(array), codes(array)
     else:
         if array is not None:
             frame = pd.DataFrame(array, columns=list(_labels_of_array(array, declared)))
-        table, labels = _rank_columns(frame, declared, respondent)
-        given = rank_cells(table[list(labels)])
-    partial = ties or missing is not None
-    if least > 0 or len(given) > 0:
-        check_ranks(given, RANK_REMEDIES[purpose], ties=ties, gaps=missing is not None)
-    ranks = half_codes(given, missing) if partial else np.array(given, dtype=np.int64, order="C")
-    units = Units(len(ranks), bound) if table is None else _units(table, respondent, bound)
-    sample = _facts("rankings", labels, units, least)
-    if partial and purpose != "consensus":
-        sample = replace(sample, completed=True)
-    return EncodedSample(sample, *_by_respondent(ranks, units), ties, missing)
+        view, labels = _rank_columns(frame, declared, respondent)
+        nobs, people = _in_parts(view, labels, respondent, bound, codes)
+        none = np.empty((0, len(labels)), dtype=np.int64)
+        ranks = none if nobs else codes(none)
+    sample = _facts("rankings", labels, enough(nobs, least), respondent, bound)
+    sample = replace(sample, completed=halves and purpose != "consensus")
+    return EncodedSample(sample, ranks, people, ties, missing)
 
 
 def enough(nobs: int, least: int = FEWEST_UNITS) -> int:
@@ -98,27 +113,46 @@ def enough(nobs: int, least: int = FEWEST_UNITS) -> int:
     return nobs
 
 
-def _facts(kind: SampleKind, labels: Sequence[Any], units: Units, least: int) -> Sample:
+def _facts(
+    kind: SampleKind, labels: Sequence[Any], nobs: int, respondent: str | None, max_rows: int
+) -> Sample:
     """Return the public facts of a sample."""
-    nobs = enough(units.nobs, least)
-    return Sample(kind, tuple(map(str, labels)), nobs, units.unit, units.max_rows)
+    unit: Unit = "row" if respondent is None else "respondent"
+    return Sample(kind, tuple(map(str, labels)), nobs, unit, max_rows)
 
 
-def _units(table: pd.DataFrame, respondent: str | None, max_rows: int) -> Units:
-    """Return whose the rows of a table are."""
-    owner = None if respondent is None else frames.key_of(table[respondent])
-    return units_of(owner, respondent, np.ones(len(table), dtype=np.int64), max_rows)
+def _in_parts(
+    view: frames.Frame,
+    columns: Sequence[str],
+    respondent: str | None,
+    max_rows: int,
+    codes: Callable[[Any], IntArray],
+) -> tuple[int, Parts | None]:
+    """Return how many units there are, and if any, their rows in parts.
 
+    `codes` returns those of the rows of a part, which has these columns.
+    """
 
-def _by_respondent(rows: IntArray, units: Units) -> tuple[IntArray, IntArray | None]:
-    """Return the rows in the order of their respondents, if there are any, and how many of each."""
-    if units.person is None:
-        return rows, None
-    return rows[np.argsort(units.person, kind="stable")], np.bincount(units.person)
+    def count(part: Any) -> tuple[int, Rows]:
+        cells = narrow(codes(part))
+        if respondent is None:
+            name = np.zeros(len(cells), dtype=np.uint64)
+            return len(cells), Rows(name, np.arange(len(cells)), cells)
+        owner = frames.keys_of(part, [respondent], None)[0][respondent]
+        nobs = units_of(owner, respondent, np.ones(len(cells), dtype=np.int64), max_rows)
+        # the rows of each in one order, whatever that of the frame
+        person = narrow(owner.codes)
+        order = np.lexsort((*cells.T, person))
+        return nobs, Rows(frames.numbers_of_names(owner.values), person[order], cells[order])
+
+    names = list(dict.fromkeys([*columns] if respondent is None else [*columns, respondent]))
+    nobs, people = count_parts(view, names, respondent, count, lambda *counts: sum(counts))
+    return nobs or 0, people if nobs else None
 
 
 def _labels_of_array(ranks: NDArray[Any], items: tuple[str, ...] | None) -> tuple[str, ...]:
     names = items or tuple(str(k) for k in range(ranks.shape[1]))
+    _check_labels(names)
     if len(names) != ranks.shape[1]:
         raise ValueError(
             f"items must name the {ranks.shape[1]} columns of the array, got {len(names)} names."
@@ -128,8 +162,8 @@ def _labels_of_array(ranks: NDArray[Any], items: tuple[str, ...] | None) -> tupl
 
 def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the columns of a rankings frame that are read, and the names of the items."""
+) -> tuple[frames.Frame, tuple[str, ...]]:
+    """Return a view of a rankings frame, and the names of the items."""
     if respondent is not None:
         check_name(respondent, "respondent")
     if declared is None and isinstance(frame, pd.DataFrame):
@@ -149,8 +183,7 @@ def _rank_columns(
                 f"column {label!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: "
                 f"leave it out with items=[...], or convert categories to numbers; {other}."
             )
-    owner = [] if respondent is None else [respondent]
-    return frames.collect(view, [*labels, *owner]), labels
+    return view, labels
 
 
 def _check_labels(labels: tuple[str, ...]) -> None:
@@ -189,18 +222,25 @@ def encode_choices(
     if declared is None:
         raise undeclared("categories", f"{word}=[...]")
     labels = check_items(declared, "categories")
-    table = frames.collect(view, [column] if respondent is None else [column, respondent])
-    if least:
-        frames.check_rows(len(table), "data")
     remedy = f"{word}=; declare a category for no answer, or impute"
-    key = frames.key_of(table[column])
-    codes = declared_codes(key, labels, column, "categories", remedy)
-    units = _units(table, respondent, bound)
-    rows, sizes = _by_respondent(codes, units)
-    # where a row is a unit of its own the counts by category say all there is
-    if sizes is None:
-        rows = np.bincount(codes, minlength=len(labels))
-    return EncodedSample(_facts("choices", labels, units, least), rows.astype(np.int64), sizes)
+
+    def places(keys: Mapping[str, frames.Key]) -> IntArray:
+        return declared_codes(keys[column], labels, column, "categories", remedy)
+
+    def codes(part: Any) -> IntArray:
+        return places(frames.keys_of(part, [column], None)[0])[:, None]
+
+    if respondent is None:
+        # the counts by category say all there is
+        keys, size = frames.tally(view, [column], None)
+        nobs, people, counts = int(size.sum()), None, sum_by(places(keys), size, len(labels))
+    else:
+        counts = np.zeros(len(labels), dtype=np.int64)
+        nobs, people = _in_parts(view, [column], respondent, bound, codes)
+    if least:
+        frames.check_rows(nobs, "data")
+    sample = _facts("choices", labels, enough(nobs, least), respondent, bound)
+    return EncodedSample(sample, counts, people)
 
 
 def encode_data(
@@ -232,12 +272,7 @@ def encode_data(
                 "with from_formula('choice ~ 1', data)."
             )
         return encode_rankings(
-            data,
-            items=items,
-            respondent=respondent,
-            max_rows=max_rows,
-            ties=shared,
-            missing=gaps,
+            data, items=items, respondent=respondent, max_rows=max_rows, ties=shared, missing=gaps
         )
     refuse_partial(shared, gaps)
     if respondent is not None or max_rows != 1:
@@ -295,8 +330,8 @@ def encode_counts(
             f"counts must add up to at most {LARGEST_TOTAL:,}, which is what whole-number "
             f"statistics hold: count in larger units."
         )
-    sample = _facts("choices", labels, Units(int(table.sum()), 1), least)
-    return EncodedSample(sample, table.astype(np.int64), None)
+    sample = _facts("choices", labels, enough(int(table.sum()), least), None, 1)
+    return EncodedSample(sample, table.astype(np.int64))
 
 
 def sample_of_formula(
@@ -331,8 +366,9 @@ def encode_columns(frame: object, left: Sequence[str], **options: Any) -> Encode
     return encode_choices(frame, left[0], **options)
 
 
-def rank_cells(table: pd.DataFrame) -> NDArray[Any]:
+def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> NDArray[Any]:
     """Return numeric columns as whole numbers if all are, else as floats with NaN where missing."""
+    table = frames.collect(view, labels)
     whole = all(isinstance(kind, np.dtype) and kind.kind in "iu" for kind in table.dtypes)
     return table.to_numpy() if whole else frames.numbers(table)
 

@@ -23,7 +23,7 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_count
-from privrank.util.workers import Workers
+from privrank.util.workers import in_processes
 
 Draw = Callable[[np.random.Generator], int | IntArray]
 Order = tuple[int, ...]
@@ -161,7 +161,7 @@ def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArr
 def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
     """Draw the blocks here and, where that takes long, on the other cores too; with a bar."""
     label = f"null table of the {name}"
-    return np.concatenate(Workers().map(partial(_block, name, sizes, draw), numbers, label))
+    return np.concatenate(in_processes(partial(_block, name, sizes, draw), numbers, label))
 
 
 def _folder() -> Path:

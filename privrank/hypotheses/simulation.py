@@ -15,7 +15,7 @@ from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import IntArray
-from privrank.util.workers import Workers
+from privrank.util.workers import in_processes
 
 BLOCK = 10
 """Replicates that are simulated together."""
@@ -81,7 +81,7 @@ def mean_of(
     are by 1: it is never 0, which says that a value is exact.
     """
     blocks = range(-(-replicates // BLOCK))
-    parts = Workers(n_jobs).map(partial(_block, one, replicates), blocks, label)
+    parts = in_processes(partial(_block, one, replicates), blocks, label, n_jobs)
     values = np.concatenate(parts)
     error = float(values.std(ddof=1) / math.sqrt(replicates))
     if np.ptp(values) <= 1e-12 * np.abs(values).max():

@@ -103,7 +103,7 @@ def null_for(query: Statistic | RandomBit, draws: int, alpha: float) -> Null | N
         return None
     null = query.null(draws)
     if null.draws is not None:
-        warn_few("draws", draws, alpha, stacklevel=4)
+        warn_few("draws", draws, alpha)
     return null
 
 

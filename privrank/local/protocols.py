@@ -9,30 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from itertools import permutations
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.local.responses import Partial, SubsetResponse, below, identifier, read_ranking
+from privrank.util import checks
 from privrank.util.arrays import IntArray
-from privrank.util.checks import (
-    SMALLEST_EPSILON,
-    as_array,
-    check_choice,
-    check_count,
-    check_items,
-    is_number,
-    quoted,
-)
 
 VERSION = 1
 """Of the form of a protocol's JSON; it is part of the id."""
@@ -83,9 +73,12 @@ class Protocol(ABC):
 
     def __post_init__(self) -> None:
         """Check what all protocols have; what is special to one it checks itself, afterwards."""
-        self._set(items=tuple(str(name) for name in check_items(self.items)))
-        self._set(epsilon=_check_epsilon(self.epsilon))
-        check_choice("partial", self.partial, Partial)
+        self._set(items=tuple(str(name) for name in checks.check_items(self.items)))
+        least, most = checks.SMALLEST_EPSILON, LARGEST_EPSILON
+        rule = f"a number from {least:g} to {most:g}, so that a report is not the answer itself"
+        value = checks.check_number("epsilon", self.epsilon, rule, lambda e: least <= e <= most)
+        self._set(epsilon=value)
+        checks.check_choice("partial", self.partial, Partial)
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -197,7 +190,7 @@ class Protocol(ABC):
         if assignment is None:
             code, needed = self.draw_assignment(), list(range(len(self.items)))
         else:
-            code = check_count("assignment", assignment, low=0, high=self.assignments - 1)
+            code = checks.check_count("assignment", assignment, low=0, high=self.assignments - 1)
             names = {name for names in self.question(code) for name in names}
             needed = [place for place, name in enumerate(self.items) if name in names]
         if report_id is not None and not (isinstance(report_id, str) and report_id):
@@ -222,7 +215,7 @@ class Protocol(ABC):
     def assign(self, n: int, rng: np.random.Generator) -> IntArray:
         """Draw assignments for `n` respondents, for studies."""
         check_generator(rng)
-        return rng.integers(0, self.assignments, check_count("n", n, low=0))
+        return rng.integers(0, self.assignments, checks.check_count("n", n, low=0))
 
     def simulate(
         self,
@@ -262,7 +255,7 @@ class Protocol(ABC):
 
     def _given(self, assignments: object, n: int) -> IntArray:
         """Return assignments of so many respondents as they were given, or refuse."""
-        codes = as_array(assignments)
+        codes = checks.as_array(assignments)
         whole = codes.shape == (n,) and (codes.dtype.kind in "iu" or not n)
         if not whole or not ((codes >= 0) & (codes < self.assignments)).all():
             raise ValueError(
@@ -341,7 +334,7 @@ class Asking(Protocol):
 
     def question(self, assignment: int) -> list[tuple[str, ...]]:
         """Return the items that an assignment asks to be ordered, one tuple for each digit."""
-        code = check_count("assignment", assignment, low=0, high=self.assignments - 1)
+        code = checks.check_count("assignment", assignment, low=0, high=self.assignments - 1)
         sets = self.asked(np.array([code]))[0].tolist()
         return [tuple(self.items[place] for place in places) for places in sets]
 
@@ -353,7 +346,7 @@ def pair_place(first: IntArray, second: IntArray, items: int) -> IntArray:
 
 def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[Any]:
     """Return an array of complete rankings, one in each row; any ranks from 1 where ties may be."""
-    rankings = as_array(ranks)
+    rankings = checks.as_array(ranks)
     if rankings.ndim != 2 or rankings.shape[1] != items or rankings.dtype.kind not in "iu":
         raise ValueError(
             f"ranks must be an array of whole numbers with a row per respondent and a column for "
@@ -377,17 +370,3 @@ def check_generator(rng: object) -> None:
     """Refuse what draws no random numbers of a study."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.")
-
-
-def _check_epsilon(epsilon: object) -> float:
-    """Return what a report may spend as a float, of a size that leaves a report private."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
-        raise TypeError(f"epsilon must be a positive number, got {type(epsilon).__name__}.")
-    value = float(epsilon) if is_number(epsilon) else math.nan  # beyond all floats
-    if not SMALLEST_EPSILON <= value <= LARGEST_EPSILON:
-        raise ValueError(
-            f"epsilon must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, got "
-            f"{quoted(epsilon)}: give what one report may spend, as one without noise would be the "
-            f"answer itself."
-        )
-    return value

@@ -10,6 +10,7 @@ and nothing else is known, casts half of its steps for each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from privrank.consensus.orders import by_score, pair_matrix
 from privrank.consensus.rules import Rule, consensus_of
-from privrank.encode.encoded import EncodedSample
+from privrank.encode.encoded import EncodedSample, Rows
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
@@ -25,6 +26,7 @@ from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.util.arrays import IntArray
+from privrank.util.checks import Rng
 
 Found = tuple[dict[str, IntArray], dict[str, float]]
 """Values that are released, and facts about how they were found in them."""
@@ -35,7 +37,7 @@ def release_aggregation(
     plan: Plan,
     *,
     budget: Ledger | None,
-    rng: np.random.Generator | None,
+    rng: Rng,
     find: Callable[..., Found] | None = None,
 ) -> Release:
     """Spend the budget, before any row is read, and release what `plan` asks for.
@@ -105,22 +107,22 @@ def half_votes(ranks: IntArray) -> IntArray:
 
 def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     """Return the steps for item i before item j; (i, j) and (j, i) add up to nobs times `steps`."""
-    rows, sizes = encoded._rows, encoded._sizes
     count = half_votes if encoded.partial else pair_counts
-    if sizes is None:
-        return count(rows)
-    # a respondent with k rankings casts L / k steps for each of them
-    size, whole = np.repeat(sizes, sizes), steps // 2 if encoded.partial else steps
-    votes = [whole // k * count(rows[size == k]) for k in np.unique(sizes).tolist()]
-    return np.asarray(np.sum(votes, axis=0), dtype=np.int64)
+    if encoded._people is None:
+        return count(encoded._rows)
+    whole = steps // 2 if encoded.partial else steps
+    return encoded._people.total(partial(_votes_of, count=count, steps=whole))
+
+
+def _votes_of(part: Rows, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:
+    """Return the votes of a part: a respondent with k rankings casts L / k steps for each."""
+    size = np.bincount(part.person)[part.person]
+    votes = (steps // k * count(part.cells[size == k]) for k in np.unique(size).tolist())
+    return reduce(np.add, votes)
 
 
 def consensus_in(
-    plan: Plan,
-    counts: IntArray,
-    weight: int,
-    tie_break: tuple[int, ...],
-    rng: np.random.Generator | None,
+    plan: Plan, counts: IntArray, weight: int, tie_break: tuple[int, ...], rng: Rng
 ) -> Found:
     """Return noisy pair counts or Borda totals, the order found in them, and its score."""
     values, findings = {}, {}

@@ -108,6 +108,7 @@ from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.util.arrays import FloatArray, IntArray, orders_of
+from privrank.util.checks import Rng
 
 Measure = Callable[[TableArray], FloatArray]
 
@@ -141,7 +142,7 @@ def release_comparison(
     *,
     public: FloatArray,
     budget: Ledger | None,
-    rng: np.random.Generator | None,
+    rng: Rng,
 ) -> Release:
     """Spend the budget and release what was planned.
 
@@ -168,7 +169,7 @@ def release_comparison(
     sample = encoded.sample
 
     def drawn() -> Drawn:
-        parts = [one_row_each(part, rng) for part in encoded._parts]
+        parts = [one_row_each(part, rng, apart=sample.paired) for part in encoded._parts]
         data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
         statistics = permuted(data, comparison, plan, public, rng)
         name = PVALUE if comparison.decision is None else DECISION
@@ -185,18 +186,14 @@ def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroup
     """Return groups of simulated data, with one row per unit, of the sizes of a sample."""
     facts = replace(sample, unit="row", max_rows=1)
     parts = [
-        EncodedSample(replace(facts, nobs=size, groups=()), rows, None)
+        EncodedSample(replace(facts, nobs=size, groups=()), rows)
         for rows, size in zip(groups, sample.sizes, strict=True)
     ]
     return EncodedGroups(facts, parts)
 
 
 def permuted(
-    encoded: EncodedGroups,
-    comparison: Comparison,
-    plan: Plan,
-    public: FloatArray,
-    rng: np.random.Generator | None,
+    encoded: EncodedGroups, comparison: Comparison, plan: Plan, public: FloatArray, rng: Rng
 ) -> FloatArray:
     """Return the statistics of the data and of all re-labellings, which are sensitive.
 
@@ -215,9 +212,7 @@ def permuted(
     return permuted_statistics(data.counts, columns, count, rng, data.pairs)
 
 
-def _outcome(
-    comparison: Comparison, plan: Plan, statistics: FloatArray, rng: np.random.Generator | None
-) -> int:
+def _outcome(comparison: Comparison, plan: Plan, statistics: FloatArray, rng: Rng) -> int:
     """Return the smoothed p-value in its steps, or the decision; `statistics` are sensitive."""
     if comparison.decision is not None:
         return comparison.decision(statistics, plan, rng)
@@ -229,7 +224,7 @@ def _outcome(
     return round(p * RELEASED_STEPS)
 
 
-def _effect(plan: Plan, distances: FloatArray, rng: np.random.Generator | None) -> IntArray:
+def _effect(plan: Plan, distances: FloatArray, rng: Rng) -> IntArray:
     """Return the noisy distance, and what is released beside it; `distances` are sensitive."""
     part, numbers = plan.parts[STATISTIC], [float(distances[0])]
     if THRESHOLD_LEVEL in plan.settings:
@@ -286,7 +281,7 @@ def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
     sample, parts = encoded.sample, [part for part in encoded._parts if part.sample.nobs]
     people = [part.sample.nobs for part in parts]
     if sample.kind == "choices":
-        pairs = _pairs_of([part._rows for part in parts], encoded._partners)
+        pairs = _pairs_of([part._rows.ravel() for part in parts], encoded._partners)
         return _Data(np.array([tabulated(part) for part in parts]), pairs=pairs)
     ranks = np.concatenate([part._rows for part in parts])
     # of few items the kinds are all m! orders, of many each respondent is a kind
@@ -315,9 +310,7 @@ def _pairs_of(kinds: list[IntArray], partners: IntArray | None) -> IntArray | No
     return None if partners is None else np.stack([kinds[0], kinds[1][partners]])
 
 
-def draw_details(
-    encoded: EncodedGroups, plan: Plan, rng: np.random.Generator | None
-) -> dict[str, IntArray]:
+def draw_details(encoded: EncodedGroups, plan: Plan, rng: Rng) -> dict[str, IntArray]:
     """Return the totals by group with the noise that was planned for them, if any were.
 
     Units have one row each (:func:`privrank.mechanisms.samples.one_row_each`).

@@ -39,6 +39,7 @@ from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, check_connected
 from privrank.util.arrays import IntArray
+from privrank.util.checks import Rng
 
 
 def release_comparisons(
@@ -49,7 +50,7 @@ def release_comparisons(
     solver: Solver,
     reader: str,
     budget: Ledger | None,
-    rng: np.random.Generator | None,
+    rng: Rng,
 ) -> Release:
     """Spend the budget and release what `plan` asks for.
 
@@ -100,12 +101,7 @@ def release_comparisons(
 
 
 def _drawn(
-    encoded: Encoded,
-    plan: Plan,
-    link: Link,
-    solver: Solver,
-    reader: str,
-    rng: np.random.Generator | None,
+    encoded: Encoded, plan: Plan, link: Link, solver: Solver, reader: str, rng: Rng
 ) -> Drawn:
     """Draw every part of a plan but that of dependence, which is measured by the others."""
     items, exact = len(encoded.design.items), math.isinf(plan.epsilon)
@@ -151,9 +147,7 @@ def first_stage(release: Release) -> Release:
     return replace(release, plan=first)
 
 
-def _with_dependence(
-    encoded: Encoded, release: Release, rng: np.random.Generator | None
-) -> Release:
+def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
     """Add what is released of the dependence of respondents' answers.
 
     Notes

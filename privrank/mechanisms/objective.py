@@ -20,14 +20,11 @@ from privrank.plans.calibration import NEAREST, OUTPUT_STEP
 from privrank.privacy.noise import draw_cells
 from privrank.release.plan import Perturbation
 from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.checks import Rng
 
 
 def draw_worths(
-    encoded: Encoded,
-    noise: Perturbation,
-    link: Link,
-    solver: Solver,
-    rng: np.random.Generator | None,
+    encoded: Encoded, noise: Perturbation, link: Link, solver: Solver, rng: Rng
 ) -> IntArray:
     """Minimise the perturbed loss and publish the minimiser on a grid.
 

@@ -88,6 +88,7 @@ from privrank.plans.closeness import MOST_FEATURED, RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.checks import Rng
 from privrank.util.solvers import bracket, spectrum
 
 TableArray = NDArray[np.int32]
@@ -200,7 +201,7 @@ def _words(bits: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
 Gram = Iterable[tuple[int, FloatArray]] | Features
 
 
-def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -> TableArray:
+def deal(counts: IntArray, permutations: int, rng: Rng) -> TableArray:
     """Return tables of counts after random assignments of the respondents to the samples.
 
     Parameters
@@ -248,9 +249,7 @@ def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -
     return np.ascontiguousarray(tables.transpose(2, 0, 1))
 
 
-def _shuffled_tables(
-    counts: IntArray, permutations: int, rng: np.random.Generator | None
-) -> TableArray:
+def _shuffled_tables(counts: IntArray, permutations: int, rng: Rng) -> TableArray:
     """Return tables after shuffling the respondents, a batch of permutations at a time."""
     samples, kinds = counts.shape
     kind = np.repeat(np.arange(kinds), counts.sum(axis=0))
@@ -276,7 +275,7 @@ def permuted_statistics(
     counts: IntArray,
     statistic: Callable[[TableArray], FloatArray],
     permutations: int,
-    rng: np.random.Generator | None,
+    rng: Rng,
     pairs: IntArray | None = None,
 ) -> FloatArray:
     """Return the statistic of the data, then those of random assignments, in batches.
@@ -459,9 +458,7 @@ def gram_blocks(ranks: IntArray, kernel: RankKernel) -> Iterator[tuple[int, Floa
         yield first, block
 
 
-def swapped(
-    pairs: IntArray, kinds: int, patterns: int, rng: np.random.Generator | None
-) -> TableArray:
+def swapped(pairs: IntArray, kinds: int, patterns: int, rng: Rng) -> TableArray:
     """Return tables of counts after random swaps within the pairs.
 
     Parameters

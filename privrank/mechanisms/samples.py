@@ -7,22 +7,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from privrank.encode.encoded import EncodedGroups, EncodedSample
+from privrank.encode.encoded import EncodedGroups, EncodedSample, Rows
 from privrank.encode.rankingforms import complete_ranks
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.plans.samples import Effect
 from privrank.privacy.budget import Ledger
-from privrank.privacy.draws import draw_bit, draw_orders, draw_permutation, draw_uniforms
-from privrank.privacy.noise import draw_one_each
+from privrank.privacy.draws import (
+    Words,
+    draw_bit,
+    draw_key,
+    draw_orders,
+    draw_permutation,
+    draw_rows,
+    draw_uniforms,
+)
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, signs_of_orders
+from privrank.util.checks import Rng
 
 Draw = Callable[[IntArray], IntArray]
 
@@ -35,7 +45,7 @@ def release_sample(
     null: NullModel,
     effect: Effect | None = None,
     budget: Ledger | None,
-    rng: np.random.Generator | None,
+    rng: Rng,
 ) -> Release:
     """Spend the budget and release a noisy statistic, or a random bit.
 
@@ -86,23 +96,55 @@ def release_sample(
     return released(plan, encoded.sample, drawn, budget=budget, rng=rng)
 
 
-def one_row_each(encoded: EncodedSample, rng: np.random.Generator | None) -> EncodedSample:
-    """Return the sample with one row of every unit, drawn by a secret lot of its own."""
-    rows, sizes = encoded._rows, encoded._sizes
-    if sizes is None:
+def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> EncodedSample:
+    """Return the sample with one row of every unit, drawn by a secret lot of its own.
+
+    Choices are counted, unless those of respondents are to be kept `apart`. Else what is kept is in
+    the order of the numbers of their names, whatever the parts that they are in.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one respondent with all their rows. Let k be the key
+    of this fit. Whatever it is, and whatever its hash does, the row that is drawn of a respondent
+    is a function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`). It
+    is no function of other respondents, the order of rows, the part that they are in or the number
+    of parts. So where one is replaced, also by one of another name or part, the rows drawn under k
+    are neighbours of which one was replaced: what is private for one row per unit has the same
+    guarantee under k, and so for the mean over k, which no data decide. Another name can move the
+    places of others: what is done with the rows must not depend on their order, nor does it
+    (:class:`privrank.hypotheses.statistic.Statistic`), or treats all orders alike.
+    """
+    drawn, many = encoded._people, len(encoded.sample.items)
+    if drawn is None:
         return encoded
-    choice = rows[np.cumsum(sizes) - sizes + draw_one_each(sizes, rng)]
-    return EncodedSample(encoded.sample, choice, np.ones_like(sizes), encoded.ties, encoded.missing)
+    if encoded.sample.unit == "respondent" and encoded.sample.max_rows > 1:
+        drawn = drawn.then(partial(_drawn, key=draw_key(rng)))
+    if encoded.sample.kind == "choices" and not apart:
+        rows = drawn.total(lambda part: np.bincount(part.cells[:, 0], minlength=many))
+    else:
+        names, cells = drawn.total(
+            lambda part: [part.name, part.cells],
+            lambda *both: [np.concatenate(arrays) for arrays in zip(*both, strict=True)],
+        )
+        rows = cells[np.argsort(names, kind="stable")]
+    return replace(encoded, _rows=rows.astype(np.int64), _people=None)
+
+
+def _drawn(part: Rows, key: Words) -> Rows:
+    """Return a part with one row of each respondent."""
+    names, size = part.name[part.person], np.ones(len(part.person), dtype=np.int64)
+    chosen = draw_rows(part.person, size, 1, (names,), key) > 0
+    return Rows(part.name, part.person[chosen], part.cells[chosen])
 
 
 def tabulated(encoded: EncodedSample) -> IntArray:
-    """Return the ranks, or the counts by category, of all rows; sensitive."""
-    if encoded.sample.kind == "rankings" or encoded._sizes is None:
+    """Return the ranks, or the counts by category, of units with one row each; sensitive."""
+    if encoded.sample.kind == "rankings" or encoded._rows.ndim == 1:
         return encoded._rows
-    return np.bincount(encoded._rows, minlength=len(encoded.sample.items)).astype(np.int64)
+    return np.bincount(encoded._rows[:, 0], minlength=len(encoded.sample.items)).astype(np.int64)
 
 
-def completed(codes: IntArray, null: NullModel, rng: np.random.Generator | None) -> IntArray:
+def completed(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     """Return complete rankings, drawn from the null among those that agree with what was reported.
 
     Parameters
@@ -151,7 +193,7 @@ def completed(codes: IntArray, null: NullModel, rng: np.random.Generator | None)
     return _in_blocks(codes, m, lambda part: _of_uniform(part, rng))
 
 
-def completed_groups(encoded: EncodedGroups, rng: np.random.Generator | None) -> EncodedGroups:
+def completed_groups(encoded: EncodedGroups, rng: Rng) -> EncodedGroups:
     """Return groups whose rankings are completed, if they may be partial, by uniform draws.
 
     Notes
@@ -165,7 +207,7 @@ def completed_groups(encoded: EncodedGroups, rng: np.random.Generator | None) ->
     null, parts = NullModel(), []
     for part in encoded._parts:
         ranks = completed(part._rows, null, rng)
-        parts.append(EncodedSample(part.sample, ranks, part._sizes))
+        parts.append(EncodedSample(part.sample, ranks))
     return EncodedGroups(encoded.sample, parts, encoded._partners)
 
 
@@ -176,12 +218,12 @@ def _in_blocks(codes: IntArray, width: int, draw: Draw) -> IntArray:
     return ranks
 
 
-def _of_uniform(codes: IntArray, rng: np.random.Generator | None) -> IntArray:
+def _of_uniform(codes: IntArray, rng: Rng) -> IntArray:
     order = draw_orders(len(codes), codes.shape[1], rng)
     return complete_ranks(np.where(codes > 0, codes / 2, np.nan), order, anywhere=True)
 
 
-def _inserted(codes: IntArray, null: NullModel, rng: np.random.Generator | None) -> IntArray:
+def _inserted(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     """Return rankings by repeated insertion in the order of the centre; all places are known."""
     from privrank.kernels import rankings as kernels
 
@@ -199,7 +241,7 @@ def _inserted(codes: IntArray, null: NullModel, rng: np.random.Generator | None)
     return ranks
 
 
-def _chosen(codes: IntArray, p: FloatArray, rng: np.random.Generator | None) -> IntArray:
+def _chosen(codes: IntArray, p: FloatArray, rng: Rng) -> IntArray:
     """Return for each row one of all m! orders, by their probabilities, among those that agree."""
     m = codes.shape[1]
     # an order agrees if it has every pair that was reported the same way round

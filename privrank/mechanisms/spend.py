@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
@@ -18,7 +16,7 @@ from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
-from privrank.util.checks import PrivrankWarning
+from privrank.util.checks import Rng, warn
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def released(
     drawn: Callable[[], Drawn],
     *,
     budget: Ledger | None,
-    rng: np.random.Generator | None,
+    rng: Rng,
     link: Link = LOGIT,
 ) -> Release:
     """Spend what a plan costs, then draw, then return what was drawn as a release.
@@ -105,25 +103,18 @@ def _advise(unit: str) -> None:
     """Say once in a process that fits without a budget are counted nowhere."""
     if not _ADVISED.acquire(blocking=False):
         return
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("privrank."):
-        frame, level = frame.f_back, level + 1
     try:
-        warnings.warn(
+        warn(
             "this fit is counted in no budget, although its epsilon adds to that of every other "
             "fit to the same data: make budget = privrank.Budget('survey.ledger', epsilon=..., "
-            f"unit={unit!r}) with the total, and hand budget= to all of them (said once).",
-            PrivrankWarning,
-            stacklevel=level,
+            f"unit={unit!r}) with the total, and hand budget= to all of them (said once)."
         )
     except BaseException:  # warnings are errors: the next fit is stopped, too
         _ADVISED.release()
         raise
 
 
-def spend(
-    budget: Ledger | None, plan: Plan, survey: Design | Sample, rng: np.random.Generator | None
-) -> None:
+def spend(budget: Ledger | None, plan: Plan, survey: Design | Sample, rng: Rng) -> None:
     """Reserve what a plan costs, before anything is read or drawn.
 
     Without a budget nothing is reserved. A warning says so, once, if the fit is one that may be
@@ -150,7 +141,7 @@ def spend(
         _advise(survey.unit)
 
 
-def draw(part: PartPlan, exact: IntArray, rng: np.random.Generator | None) -> IntArray:
+def draw(part: PartPlan, exact: IntArray, rng: Rng) -> IntArray:
     """Return the exact statistic with the noise that was planned for it.
 
     Notes

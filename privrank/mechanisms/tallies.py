@@ -35,6 +35,7 @@ from privrank.privacy.draws import Words, draw_key, draw_rows
 from privrank.release.names import GROUP_ANSWERS, MOMENTS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.checks import Rng
 
 _DENSE = 0.02
 """Share of pairs that respondents answer from which products of dense matrices are faster."""
@@ -149,7 +150,7 @@ def _codes(encoded: Encoded) -> IntArray:
     return encoded._pairs[0] * m + encoded._pairs[1] % m
 
 
-def bounded(encoded: Encoded, rng: np.random.Generator | None) -> Encoded:
+def bounded(encoded: Encoded, rng: Rng) -> Encoded:
     """Return the counts of the rows that are kept; data without rows to draw from as they are.
 
     Of every respondent with more than `max_rows` answers that many are drawn, all sets of them

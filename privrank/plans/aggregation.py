@@ -15,7 +15,7 @@ import numpy as np
 
 from privrank.consensus.rules import Rule
 from privrank.hypotheses.tails import difference_variance
-from privrank.privacy.budget import pure_epsilon, split
+from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.gaussian import gaussian_scale, integer_scale, lattice_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, permutohedron_moment
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -24,6 +24,7 @@ from privrank.release.names import COVARIANCE, ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
+from privrank.util.checks import check_number
 
 Kind = Literal["cube pairs", "Gaussian pairs", "Laplace pairs", "K-norm totals", "Gaussian totals"]
 
@@ -241,6 +242,9 @@ def plan_aggregation(
     (:func:`privrank.plans.aggregation.choose`) pairs are released, which say more, and whose Kemeny
     order is right where majorities are not those of scores.
     """
+    least, most = LEAST_SHARE, LARGEST_SHARE
+    allowed = f"0 or a share between {least:g} and {most:g}"
+    share = check_number("score_share", share, allowed, lambda s: s == 0 or least <= s <= most)
     if releases == "pairs" and method in ("borda", *PUBLISHED):
         raise ValueError(
             f"method={method!r} releases no pairs: leave out releases='pairs', or use "

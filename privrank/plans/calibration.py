@@ -15,7 +15,7 @@ import numpy as np
 from privrank.bradley_terry.losses import loss_bounds
 from privrank.distributions.links import UNIT_ROUNDOFF, Link
 from privrank.plans.choice import FINE, LEAST_RIDGE, OUTPUT, STEPS, Choice
-from privrank.privacy.budget import pure_epsilon, split
+from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds, UnitSensitivity, objective_loss
@@ -141,9 +141,9 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     -----
     **Privacy.** Unit and neighbours as in `design`: replace one unit. The parts are pure
     differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to xi,
-    hence to (epsilon, delta) (:func:`privrank.privacy.budget.pure_epsilon`). With Gaussian noise
-    the main part is (its share of epsilon, delta)-private and the others are pure at their shares
-    of epsilon, which composes to (epsilon, delta) as well. Pair counts have the noise of
+    hence to (epsilon, delta) (:func:`privrank.privacy.accounting.pure_epsilon`). With Gaussian
+    noise the main part is (its share of epsilon, delta)-private and the others are pure at their
+    shares of epsilon, which composes to (epsilon, delta) as well. Pair counts have the noise of
     :func:`privrank.privacy.netnoise.count_noise`, other side parts discrete Laplace noise of scale
     l1 sensitivity / share (:class:`privrank.privacy.sensitivity.UnitSensitivity`,
     :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`). The distributions of net wins and of

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from privrank.distributions.links import LOGIT, Link
-from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.names import GROUP_ANSWERS, ORDER_EFFECT, PAIR_COUNTS

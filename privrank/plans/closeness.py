@@ -43,8 +43,6 @@ PAIR_FACTOR = 2
 FEW_CATEGORIES = 6
 """Categories up to which a difference in one of them is seen by total variation."""
 
-Method = Literal["auto", "tv", "mmd", "kendall", "pairs"]
-
 _NAMES = {
     ("tv", "sum"): "total variation from independence",
     ("tv", "groups"): "omnibus of total variations",
@@ -99,7 +97,21 @@ def private_label_sensitivity(total: int, diameter: float) -> float:
     return 4.0 * diameter / total
 
 
-def distance_of(method: Method, sample: Sample) -> Comparison:
+def comparison_of(method: str, sample: Sample) -> Comparison:
+    """Return by which statistic a method compares the groups of a sample.
+
+    **Privacy.** Of pairs it moves twice as far, and no effect is released. Proof:
+    `privrank.mechanisms.permutation`.
+    """
+    chosen = _chi_square if method in ("chi-square", "sigmoid") else _distance
+    comparison = chosen(method, sample)
+    if not sample.paired:
+        return comparison
+    sensitivity = PAIR_FACTOR * comparison.sensitivity
+    return replace(comparison, sensitivity=sensitivity, effect=None, distance=None)
+
+
+def _distance(method: str, sample: Sample) -> Comparison:
     """Return the distance by which a method compares the groups of a sample.
 
     Parameters
@@ -147,22 +159,11 @@ def distance_of(method: Method, sample: Sample) -> Comparison:
     return Comparison(_NAMES[statistic, "groups"], statistic, "groups", 1.0)
 
 
-def chi_square_of(sample: Sample) -> Comparison:
+def _chi_square(method: str, sample: Sample) -> Comparison:
     """Return the largest chi-square statistic of two groups."""
     sensitivity = chi_square_sensitivity(np.array(sample.sizes))
     effect = sensitivity if len(sample.sizes) == 2 else None
     return Comparison("chi-square", "chi-square", "pairs", sensitivity, effect)
-
-
-def of_pairs(comparison: Comparison, sample: Sample) -> Comparison:
-    """Return a comparison as it is for these samples: of pairs, it moves twice as far.
-
-    **Privacy.** Proof: `privrank.mechanisms.permutation`. Of pairs no effect is released.
-    """
-    if not sample.paired:
-        return comparison
-    sensitivity = PAIR_FACTOR * comparison.sensitivity
-    return replace(comparison, sensitivity=sensitivity, effect=None, distance=None)
 
 
 _LARGEST_ZERO_SUM = 100
@@ -201,18 +202,30 @@ FEWEST, MOST = 19, 100_000
 """Re-labellings that a test may have."""
 
 
-def details_wanted(details_epsilon: object, epsilon: float, sample: Sample) -> bool:
-    """Return whether totals by group are released; refuses them where they cannot be."""
-    alone = sample.private_labels or sample.paired
-    if details_epsilon is None:
-        return math.isinf(epsilon) and not alone
-    check_extra("details_epsilon", "the table of what differs", details_epsilon, epsilon)
-    if alone:
+def _beside(
+    comparison: Comparison, sample: Sample, epsilon: float, effect: object, details: object
+) -> dict[str, float | None]:
+    """Return what an effect and totals by group may spend; refuse them where there are none."""
+    apart = not (sample.private_labels or sample.paired)
+    beside = {
+        STATISTIC: check_extra("effect_epsilon", "an effect", effect, epsilon),
+        DETAILS: check_extra("details_epsilon", "the table of what differs", details, epsilon),
+    }
+    # one distance, of two groups whose noise is calibrated to their public sizes
+    if effect is not None and not (apart and len(sample.groups) == 2):
+        raise ValueError(
+            "effect_epsilon= is for the distance of two groups of different respondents, whose "
+            "sizes are public: leave it out with paired=True, with labels='private' and for more "
+            "groups, of which two may be compared."
+        )
+    if effect is not None and comparison.effect is None:
+        raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")
+    if details is not None and not apart:
         raise ValueError(
             "details_epsilon= is for groups of different respondents whose sizes are public: leave "
             "it out with labels='private' and with paired=True."
         )
-    return True
+    return beside
 
 
 def plan_details(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
@@ -294,11 +307,10 @@ def plan_comparison(
     delta: float,
     *,
     method: str,
-    effect_epsilon: float | None,
-    details_epsilon: float | None,
-    details: bool,
     alpha: float,
     permutations: int,
+    effect_epsilon: object = None,
+    details_epsilon: object = None,
 ) -> Plan:
     """Calibrate the noise of a comparison of samples, from public numbers.
 
@@ -312,16 +324,14 @@ def plan_comparison(
         The guarantee of the test.
     method : str
         The method that asks for this statistic.
-    effect_epsilon : float or None
-        What an effect size may spend on top.
-    details_epsilon : float or None
-        What totals by group may spend on top.
-    details : bool
-        Whether totals by group are released.
     alpha : float
         Level of a decision.
     permutations : int
         Number of re-labellings.
+    effect_epsilon : float or None
+        What an effect size may spend on top.
+    details_epsilon : float or None
+        What totals by group may spend on top.
 
     Notes
     -----
@@ -343,9 +353,12 @@ def plan_comparison(
     their own. Given the rows that were drawn all compose to
     xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
     """
-    beside = {STATISTIC: effect_epsilon, DETAILS: details_epsilon}
+    beside = _beside(comparison, sample, epsilon, effect_epsilon, details_epsilon)
     total, shares = shares_of(epsilon, delta, beside)
-    wanted = comparison.effect is not None and (effect_epsilon is not None or math.isinf(epsilon))
+    # without noise they cost nothing
+    wanted = comparison.effect is not None and (STATISTIC in shares or math.isinf(epsilon))
+    apart = not (sample.private_labels or sample.paired)
+    details = DETAILS in shares or (apart and math.isinf(epsilon))
     if comparison.decision is None:
         parts = {PVALUE: PartPlan(QUIET, 1, shares[TEST], 1.0 / RELEASED_STEPS)}
     else:

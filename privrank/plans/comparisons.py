@@ -26,7 +26,7 @@ from privrank.plans.choice import (
     deviation,
     noise_choices,
 )
-from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.netnoise import NoiseName, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DEPENDENCE, GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS

@@ -17,15 +17,7 @@ from numpy.typing import NDArray
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import FEWEST_UNITS, Sample
-from privrank.util.checks import (
-    as_list,
-    as_numbers,
-    check_choice,
-    check_count,
-    check_flag,
-    is_number,
-    quoted,
-)
+from privrank.util import checks
 
 MOST_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
@@ -145,7 +137,7 @@ def _shares(null: object, sample: Sample) -> tuple[float, ...]:
                 "none of them."
             )
         return _probabilities([given.get(item, 0.0) for item in sample.items])
-    values = as_list(null)
+    values = checks.as_list(null)
     if values is None:
         raise TypeError(
             f"null must be 'uniform', probabilities by category or, for rankings, a Mallows model, "
@@ -174,7 +166,7 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
         )
     if not set(sample.items) <= set(null.columns):
         raise ValueError("null must have a column for each item of the rankings: one is missing.")
-    ranks, values = null[list(sample.items)].to_numpy(), as_numbers(null["probability"])
+    ranks, values = null[list(sample.items)].to_numpy(), checks.as_numbers(null["probability"])
     whole = np.tile(np.arange(1, m + 1), (len(ranks), 1))
     if ranks.dtype.kind not in "iuf" or not np.array_equal(np.sort(ranks, axis=1), whole):
         raise ValueError(f"every row of null must hold the ranks 1 to {m} and a probability.")
@@ -188,7 +180,7 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
 
 
 def _probabilities(values: list[Any]) -> tuple[float, ...]:
-    p = as_numbers(values)
+    p = checks.as_numbers(values)
     if p is None:
         raise TypeError("null must hold numbers: at least one probability is none.")
     if not np.isfinite(p).all() or (p < 0).any():
@@ -220,7 +212,7 @@ def answers_behind(
     s^2 / (n^2 p) times the variance of f. So many answers stand for them.
     """
     p = np.array(null.probabilities)
-    number = check_count("null_nobs", null_nobs, low=FEWEST_UNITS)
+    number = checks.check_count("null_nobs", null_nobs, low=FEWEST_UNITS)
     if sample.completed:
         raise ValueError(
             "null_nobs= compares complete rankings with complete ones: leave ties= and missing= "
@@ -232,10 +224,10 @@ def answers_behind(
             "out for a Mallows model and for uniform rankings."
         )
     if null_noise is not None:
-        if not is_number(null_noise) or not 0 <= null_noise < np.inf:
+        if not checks.is_number(null_noise) or not 0 <= null_noise < np.inf:
             raise ValueError(
                 f"null_noise must be a standard deviation, a number of at least 0, got "
-                f"{quoted(null_noise)}."
+                f"{checks.quoted(null_noise)}."
             )
         if not p.min() > 0:
             raise ValueError(
@@ -256,8 +248,8 @@ def answers_behind(
 
 def as_declared(ties: object, missing: object) -> tuple[bool, Missing | None]:
     """Return what was declared of shared ranks and missing items, as encoding takes it."""
-    check_choice("ties", ties, Ties)
-    check_choice("missing", missing, Gaps)
+    checks.check_choice("ties", ties, Ties)
+    checks.check_choice("missing", missing, Gaps)
     kinds: dict[object, Missing | None] = {"refuse": None, "bottom": "bottom", "complete": "half"}
     return ties == "complete", kinds[missing]
 
@@ -308,6 +300,6 @@ def check_paired(
         (groups != 2, f"compares two samples, got {groups}: compare two at a time."),
         (max_rows != 1, "takes one row per respondent in each sample: leave max_rows= out."),
     )
-    for refused, words in refusals if check_flag("paired", paired) else ():
+    for refused, words in refusals if checks.check_flag("paired", paired) else ():
         if refused:
             raise ValueError(f"paired=True {words}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from privrank.distributions import kendall
 from privrank.distributions.mallows import tolerance_to_theta
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.privacy.budget import pure_epsilon, split
+from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
@@ -112,10 +112,10 @@ def plan_sample(
     data. A statistic is a whole number that one replaced row moves by at most its `sensitivity`.
     Discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it
     (epsilon, delta)-private (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
-    :func:`privrank.privacy.budget.pure_epsilon`). A random bit carries its own proof. Observations
-    that the null rules out are counted apart where nothing is protected, at infinite epsilon, and
-    only there. An effect is a second such statistic of the same rows with noise of its own, and the
-    two compose. Their scales are those of shares of xi that add up to
+    :func:`privrank.privacy.accounting.pure_epsilon`). A random bit carries its own proof.
+    Observations that the null rules out are counted apart where nothing is protected, at infinite
+    epsilon, and only there. An effect is a second such statistic of the same rows with noise of its
+    own, and the two compose. Their scales are those of shares of xi that add up to
     epsilon + effect_epsilon - log(1 - delta) at most. The random number at the boundary of a
     rejection region is drawn without looking at the data.
     """

@@ -16,19 +16,7 @@ import pandas as pd
 from privrank.hypotheses.effects import check_power
 from privrank.hypotheses.solving import Search, solve
 from privrank.local.protocols import LARGEST_EPSILON
-from privrank.util.checks import (
-    SMALLEST_EPSILON,
-    as_list,
-    check_alpha,
-    check_choice,
-    check_count,
-    check_delta,
-    check_epsilon,
-    check_flag,
-    check_items,
-    is_number,
-    quoted,
-)
+from privrank.util import checks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +62,7 @@ class Estimate(float):
     def __new__(cls, value: float, error: float = 0.0, *, words: str = "") -> Self:
         """Make the number; an error of 0 says that it is exact."""
         for name, number in (("value", value), ("error", error)):
-            if not is_number(number):
+            if not checks.is_number(number):
                 raise TypeError(f"{name} must be a number, got {type(number).__name__}.")
         if not isinstance(words, str):
             raise TypeError(f"words must be a text, got {type(words).__name__}.")
@@ -141,12 +129,12 @@ class Power(ABC):
         """Refuse what is none of the words of an argument, and no number of replicates."""
         for name, hint in get_type_hints(type(self)).items():
             if get_origin(hint) is Literal:
-                check_choice(name, getattr(self, name), hint)
+                checks.check_choice(name, getattr(self, name), hint)
             elif hint is bool:
-                check_flag(name, getattr(self, name))
-        check_count("replicates", self.replicates, low=20)
-        if not is_number(self.n_jobs) or self.n_jobs != -1:
-            check_count("n_jobs", self.n_jobs)
+                checks.check_flag(name, getattr(self, name))
+        checks.check_count("replicates", self.replicates, low=20)
+        if not checks.is_number(self.n_jobs) or self.n_jobs != -1:
+            checks.check_count("n_jobs", self.n_jobs)
 
     @abstractmethod
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
@@ -166,8 +154,8 @@ class Power(ABC):
 
     def _read(self, value: Any) -> float:
         """Return an effect, as it is stated, on the engine's scale."""
-        if not is_number(value) or not math.isfinite(value):
-            raise ValueError(f"{self._named} must be a finite number, got {quoted(value)}.")
+        if not checks.is_number(value) or not math.isfinite(value):
+            raise ValueError(f"{self._named} must be a finite number, got {checks.quoted(value)}.")
         return float(value)
 
     def _shown(self, effect: float) -> float:
@@ -284,11 +272,11 @@ class Power(ABC):
         """Return the point; refuses what is not in the range of an argument, but for None."""
         nobs, epsilon, effect = at["nobs"], at["epsilon"], at["effect"]
         point = Point(
-            nobs=0 if nobs is None else check_count("nobs", nobs, low=2, high=self._most),
+            nobs=0 if nobs is None else checks.check_count("nobs", nobs, low=2, high=self._most),
             effect=math.nan if effect is None else effect,
-            epsilon=math.nan if epsilon is None else check_epsilon(epsilon),
-            delta=check_delta(at["delta"]),
-            alpha=check_alpha(at["alpha"]),
+            epsilon=math.nan if epsilon is None else checks.check_epsilon(epsilon),
+            delta=checks.check_delta(at["delta"]),
+            alpha=checks.check_alpha(at["alpha"]),
         )
         if self._local and point.delta > 0:
             raise ValueError(
@@ -349,7 +337,7 @@ class Power(ABC):
     def _range(self, name: str, at: Point) -> tuple[float, float, float]:
         """Return where a number is looked for: where to start, and how far to go."""
         if name == "epsilon" and self._local:
-            return 1.0, SMALLEST_EPSILON, LARGEST_EPSILON
+            return 1.0, checks.SMALLEST_EPSILON, LARGEST_EPSILON
         if name == "epsilon":
             return 1.0, SMALLEST, LARGEST
         if name != "nobs":
@@ -395,8 +383,8 @@ class Power(ABC):
         """
         from privrank.results import plots
 
-        check_choice("dep_var", dep_var, Dependent)
-        listed = {name: as_list(value) for name, value in at.items()}
+        checks.check_choice("dep_var", dep_var, Dependent)
+        listed = {name: checks.as_list(value) for name, value in at.items()}
         lists = {name: [at[name]] if some is None else some for name, some in listed.items()}
         effect = self._named if self._named in at else "effect"
         across = effect if dep_var == "effect" else dep_var
@@ -431,7 +419,7 @@ class Power(ABC):
 def item_names(items: object) -> tuple[str, ...]:
     """Return the names of at least two items, or of so many."""
     if isinstance(items, Integral) and not isinstance(items, bool):
-        return tuple(map(str, range(check_count("items", items, low=2, high=10**6))))
-    names = tuple(str(name) for name in check_items(items))
-    check_count("items", len(names), low=2)
+        return tuple(map(str, range(checks.check_count("items", items, low=2, high=10**6))))
+    names = tuple(str(name) for name in checks.check_items(items))
+    checks.check_count("items", len(names), low=2)
     return names

@@ -193,7 +193,7 @@ def _released(
 ) -> Release | None:
     """Release simulated rankings; None for reports that do not connect all items."""
     if isinstance(plan, Plan):
-        encoded = EncodedSample(Sample("rankings", items, len(ranks), "row", 1), ranks, None)
+        encoded = EncodedSample(Sample("rankings", items, len(ranks), "row", 1), ranks)
         return release_aggregation(encoded, plan, budget=None, rng=rng)
     tally = plan.tally(plan.simulate(ranks, rng))
     try:

@@ -20,7 +20,7 @@ from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice, Dependence
 from privrank.power.base import Mode, Point, Power, item_names
-from privrank.privacy.budget import Unit
+from privrank.privacy.accounting import Unit
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, DesignKind, PairCounts, groups_of

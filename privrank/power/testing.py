@@ -29,7 +29,7 @@ from privrank.mechanisms.categories import Alternative
 from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
 from privrank.plans.nullmodel import read_null
 from privrank.power.base import Mode, Point, Power, item_names
-from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample, SampleKind
 from privrank.results.rejections import comparison_rejects
@@ -409,9 +409,6 @@ class ClosenessPower(TestPower):
             at.epsilon,
             at.delta,
             method=self.method,
-            effect_epsilon=None,
-            details_epsilon=None,
-            details=False,
             alpha=at.alpha,
             permutations=min(self.permutations, _RELABELLINGS) if look else self.permutations,
         )

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
-from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 from weakref import finalize
 
-from privrank.util.checks import (
-    LARGEST_EPSILON,
-    check_choice,
-    check_delta,
-    check_epsilon,
-    is_number,
-    quoted,
-)
-
-Unit = Literal["row", "respondent"]
+from privrank.privacy.accounting import Account, Spending, Survey, Unit
+from privrank.util.checks import check_choice, check_delta, check_epsilon
 
 FORMAT = "privrank ledger 3"
 
@@ -58,7 +47,7 @@ _TABLES = (
 )
 _FACTS = "format, label, epsilon, delta, unit"
 _LINE = '"by", epsilon, delta, rho, released, date'
-"""Columns of the tables, in the order of the fields of a _Survey and of a Spending."""
+"""Columns of the tables, in the order of the fields of a Survey and of a Spending."""
 
 _open = RLock()
 """Held by the one thread of this process that has a transaction.
@@ -73,23 +62,6 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def pure_epsilon(epsilon: float, delta: float) -> float:
-    """Return the pure epsilon at which a mechanism is (epsilon, delta)-private.
-
-    Notes
-    -----
-    **Privacy.** Let xi = epsilon - log(1 - delta) and P(A) <= e^xi Q(A) for all A. If
-    e^epsilon Q(A) <= 1 - delta, then P(A) <= e^epsilon Q(A) / (1 - delta), which equals
-    e^epsilon Q(A) + delta e^epsilon Q(A) / (1 - delta) <= e^epsilon Q(A) + delta. Otherwise
-    P(A) <= 1 <= e^epsilon Q(A) + delta.
-
-    References
-    ----------
-    Sharpens Acharya, Sun and Zhang (2018), Lemma 5.
-    """
-    return epsilon - math.log1p(-delta)
-
-
 def check_budget(budget: object) -> None:
     """Refuse what is neither None nor a :class:`Ledger`."""
     if budget is not None and not isinstance(budget, Ledger):
@@ -99,105 +71,14 @@ def check_budget(budget: object) -> None:
         )
 
 
-def split(epsilon: float, shares: dict[str, float], main: str) -> dict[str, float]:
-    """Divide `epsilon` among the named releases of one fit, the rest going to `main`.
-
-    The parts are rounded so that their exact sum is at most `epsilon`.
-    """
-    if math.isinf(epsilon):
-        return {main: math.inf, **dict.fromkeys(shares, math.inf)}
-    parts = {name: epsilon * share for name, share in shares.items()}
-    rest = float(Fraction(epsilon) - sum((Fraction(part) for part in parts.values()), Fraction(0)))
-    return {main: math.nextafter(rest, 0.0), **parts}
-
-
 class BudgetExceeded(Exception):
     """A fit asked for more than its budget has left; no data were read and no noise was drawn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """One line of the ledger.
-
-    Parameters
-    ----------
-    by : str
-        The model or test that spends.
-    epsilon, delta : float
-        What it spends.
-    rho : float or None
-        Its zero-concentrated privacy, where it is known.
-    released : str or None
-        What it releases.
-    date : str or None
-        When, in UTC, for a ledger on disk.
-    """
-
-    by: str
-    epsilon: float
-    delta: float
-    rho: float | None = None
-    released: str | None = None
-    date: str | None = None
-
-    @classmethod
-    def checked(
-        cls, by: object, epsilon: object, delta: object, rho: object, released: str | None
-    ) -> Spending:
-        """Return a line of the ledger, its numbers within their ranges.
-
-        A `rho` of None becomes epsilon^2 / 2 where `delta` is 0.
-        """
-        if not isinstance(by, str):
-            raise TypeError(
-                f"by must be text, the model or test that spends, got {type(by).__name__}."
-            )
-        spent, failure = check_epsilon(epsilon), check_delta(delta)
-        if rho is None:
-            half = 0.5 * spent**2 if failure == 0 else None
-            return cls(by, spent, failure, half, released)
-        largest = 0.5 * LARGEST_EPSILON**2
-        value = float(rho) if is_number(rho) else math.nan
-        if not (0 <= value <= largest or value == math.inf):
-            raise ValueError(
-                f"rho must be between 0 and {largest:g}, infinite, or None where it is not known, "
-                f"got {quoted(rho)}."
-            )
-        return cls(by, spent, failure, value, released)
-
-
-@dataclass(frozen=True, slots=True)
-class _Survey:
-    """Of which survey a ledger is: what it may spend, and per which unit."""
-
-    label: str | None
-    epsilon: float
-    delta: float
-    unit: Unit
-
-
-@lru_cache(maxsize=1024)
-def _exact(value: float) -> Fraction | float:
-    """Return the decimal a person would have typed, so that ten times 0.1 is 1."""
-    return value if math.isinf(value) else Fraction(repr(value))
 
 
 def _connection(place: str) -> sqlite3.Connection:
     return sqlite3.connect(
         place, timeout=PATIENCE, isolation_level=None, uri=True, check_same_thread=False
     )
-
-
-def _totals(spendings: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
-    """Return the sums of epsilons and of deltas, exactly."""
-    epsilon = sum((_exact(line.epsilon) for line in spendings), Fraction(0))
-    delta = sum((_exact(line.delta) for line in spendings), Fraction(0))
-    return epsilon, delta
-
-
-def _covers(survey: _Survey, spendings: tuple[Spending, ...]) -> bool:
-    epsilon, delta = _totals(spendings)
-    return epsilon <= _exact(survey.epsilon) and delta <= _exact(survey.delta)
 
 
 class Ledger:
@@ -207,20 +88,10 @@ class Ledger:
 
     Notes
     -----
-    **Privacy.** Basic composition: releases that are (epsilon_k, delta_k)-private are together
-    (sum epsilon_k, sum delta_k)-private, also when each is chosen after seeing the earlier ones.
-    Sums are exact, in the decimals the caller typed. A reservation is made before the data are
-    read, and it stands when the fit fails afterwards. There is one ledger: its table, in memory or
-    in a file, lets one reservation at a time read all spendings, and add its own if the total
-    covers it. A budget cannot be copied or pickled.
-
-    `composed` is a report, which admits nothing. A release that is a-private without delta is
-    a^2 / 2 zero-concentrated private, and Gaussian noise of scale w for l2 sensitivity s is
-    s^2 / (2 w^2). These numbers rho add up if they were fixed in advance, whatever each release is
-    chosen to be after seeing the earlier ones. Their sum gives an epsilon at a delta of the
-    ledger's choice. Admitting a fit whenever either account has room would let the results decide
-    by which of the two the ledger stops. Where both can stop it their deltas would add up. That is
-    not proved here, so fits are admitted by basic composition.
+    **Privacy.** Fits are admitted by basic composition (:mod:`privrank.privacy.accounting`). A
+    reservation is made before the data are read, and it stands when the fit fails afterwards. There
+    is one ledger: its table, in memory or in a file, lets one reservation at a time read all
+    spendings, and add its own if the total covers it. A budget cannot be copied or pickled.
 
     **The table.** The claim rests on three facts about reading the table, deciding and adding a
     line. All three are what SQLite promises of a transaction.
@@ -297,8 +168,8 @@ class Ledger:
             raise FileNotFoundError(f"{what}: give epsilon=, the total, to make one.")
         if epsilon is not None and self._is_new():
             stem = None if self._path is None else Path(self._path).stem
-            self._make(_Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given))
-        self._survey, _ = self._read_all()
+            self._make(Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given))
+        self._survey = self._read_all().survey
         for key, value in given.items():
             if (entry := getattr(self._survey, key)) != value:
                 raise ValueError(
@@ -334,12 +205,12 @@ class Ledger:
     @property
     def spendings(self) -> tuple[Spending, ...]:
         """The ledger, oldest first; one on disk is read each time."""
-        return self._read_all()[1]
+        return self._read_all().spendings
 
     @property
     def spent(self) -> tuple[float, float]:
         """Epsilon and delta spent so far."""
-        return self._spent(self.spendings)
+        return self._read_all().spent
 
     @property
     def composed(self) -> tuple[float, float]:
@@ -354,34 +225,12 @@ class Ledger:
         Bun and Steinke (2016), https://doi.org/10.1007/978-3-662-53641-4_24; the epsilon is that of
         :func:`privrank.privacy.gaussian.zcdp_epsilon`.
         """
-        return self._composed(self.spendings)
+        return self._read_all().composed
 
     @property
     def left(self) -> tuple[float, float]:
         """Epsilon and delta left."""
-        return self._left(self.spendings)
-
-    def _spent(self, spendings: tuple[Spending, ...]) -> tuple[float, float]:
-        epsilon, delta = _totals(spendings)
-        return float(epsilon), float(delta)
-
-    def _composed(self, spendings: tuple[Spending, ...]) -> tuple[float, float]:
-        from privrank.privacy.gaussian import zcdp_epsilon
-
-        epsilon, _ = basic = self._spent(spendings)
-        rho = math.fsum(line.rho for line in spendings if line.rho is not None)
-        others = _totals(tuple(line for line in spendings if line.rho is None))
-        room = float(_exact(self.delta) - others[1])
-        if room <= 0:
-            return basic
-        together = float(others[0]) + zcdp_epsilon(rho, room)
-        return (together, self.delta) if together < epsilon else basic
-
-    def _left(self, spendings: tuple[Spending, ...]) -> tuple[float, float]:
-        epsilon, delta = _totals(spendings)
-        unlimited = math.isinf(self.epsilon)
-        left = math.inf if unlimited else float(_exact(self.epsilon) - epsilon)
-        return left, float(_exact(self.delta) - delta)
+        return self._read_all().left
 
     def reserve(
         self,
@@ -439,9 +288,9 @@ class Ledger:
         if self.path is not None:
             line = replace(line, date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"))
         # nobody else reads or writes between the sum and the new line
-        with self._held() as (spendings, add):
-            if not _covers(self._survey, (*spendings, line)):
-                left_epsilon, left_delta = self._left(spendings)
+        with self._held() as (account, add):
+            if not account.covers(line):
+                left_epsilon, left_delta = account.left
                 raise BudgetExceeded(
                     f"{by} asks for epsilon {line.epsilon:g}, delta {line.delta:g} but the budget "
                     f"has epsilon {left_epsilon:g}, delta {left_delta:g} left of "
@@ -474,7 +323,7 @@ class Ledger:
             connection.execute("PRAGMA page_count")  # SQLite takes back what was cut short
             return self._size() == 0
 
-    def _make(self, survey: _Survey) -> None:
+    def _make(self, survey: Survey) -> None:
         """Write the tables, unless another process was faster."""
         with self._transaction("made") as connection:
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
@@ -484,14 +333,13 @@ class Ledger:
                 connection.execute("INSERT INTO survey VALUES (?, ?, ?, ?, ?)", facts)
                 connection.execute("COMMIT")
 
-    def _read_all(self) -> tuple[_Survey, tuple[Spending, ...]]:
-        """Return the survey and all spendings, oldest first."""
+    def _read_all(self) -> Account:
         with self._transaction("read") as connection:
             return self._read(connection)
 
     @contextmanager
-    def _held(self) -> Iterator[tuple[tuple[Spending, ...], Callable[[Spending], None]]]:
-        """Keep all others from adding; yield the spendings and a function that adds one, once."""
+    def _held(self) -> Iterator[tuple[Account, Callable[[Spending], None]]]:
+        """Keep all others from adding; yield the account and a function that adds a line, once."""
         if self._path is None and os.getpid() != self._process:
             raise RuntimeError(_FORKED)
         with self._transaction("written") as connection:
@@ -502,9 +350,9 @@ class Ledger:
                 connection.execute("COMMIT")
                 self._seen = (*self._seen, line)
 
-            yield self._read(connection)[1], add
+            yield self._read(connection), add
 
-    def _read(self, connection: sqlite3.Connection) -> tuple[_Survey, tuple[Spending, ...]]:
+    def _read(self, connection: sqlite3.Connection) -> Account:
         """Return what the tables hold, or refuse it."""
         surveys = connection.execute(f"SELECT {_FACTS} FROM survey").fetchall()
         lines = connection.execute(f"SELECT {_LINE} FROM ledger ORDER BY number").fetchall()
@@ -513,18 +361,18 @@ class Ledger:
         whole = connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
         if not whole or self._size() % connection.execute("PRAGMA page_size").fetchone()[0]:
             raise self._refusal("was damaged or cut short", _RESTORE)
-        survey, spendings = _Survey(*surveys[0][1:]), tuple(Spending(*line) for line in lines)
-        other = getattr(self, "_survey", survey) != survey
-        if other or spendings[: len(self._seen)] != self._seen:
+        account = Account(Survey(*surveys[0][1:]), tuple(Spending(*line) for line in lines))
+        other = getattr(self, "_survey", account.survey) != account.survey
+        if other or account.spendings[: len(self._seen)] != self._seen:
             what = "lacks what was in it since it was opened, or is another one"
             raise self._refusal(what, _RESTORE)
         # a line is entered only if the total covers it; what a crash left counts in every later
         # reading or in none, so that it is no exception
-        if not _covers(survey, spendings):
+        if not account.covers():
             what = "holds more spendings than its total covers, which no fit wrote"
             raise self._refusal(what, _RESTORE)
-        self._seen = spendings
-        return survey, spendings
+        self._seen = account.spendings
+        return account
 
     def _size(self) -> int:
         """Return the bytes of the file, of which SQLite reads missing ones at the end as zeros."""

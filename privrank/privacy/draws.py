@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.checks import Rng
 
 Words = NDArray[np.uint64]
 
@@ -22,13 +23,13 @@ LARGEST_SHUFFLE = 2**16
 """Elements of the permutations that `draw_shuffles` can draw."""
 
 
-def draw_bit(probability: float, rng: np.random.Generator | None) -> int:
+def draw_bit(probability: float, rng: Rng) -> int:
     """Return 1 with the given probability, else 0, to within 2^-53."""
     uniform = random.SystemRandom().random() if rng is None else rng.random()
     return int(uniform < probability)
 
 
-def draw_uniforms(rows: int, columns: int, rng: np.random.Generator | None) -> FloatArray:
+def draw_uniforms(rows: int, columns: int, rng: Rng) -> FloatArray:
     """Return independent uniform numbers in [0, 1), multiples of 2^-53, shape (rows, columns)."""
     if rng is not None:
         return np.asarray(rng.random((rows, columns)))
@@ -36,7 +37,7 @@ def draw_uniforms(rows: int, columns: int, rng: np.random.Generator | None) -> F
     return np.asarray((words >> np.uint64(11)) * 2.0**-53)
 
 
-def draw_key(rng: np.random.Generator | None) -> Words:
+def draw_key(rng: Rng) -> Words:
     """Return a fresh key of 128 bits, by which a fit draws rows (:func:`draw_rows`)."""
     if rng is None:
         return np.frombuffer(os.urandom(16), dtype=np.uint64)
@@ -94,7 +95,7 @@ def draw_rows(
     return np.where((few == number)[place], taken, size - taken)
 
 
-def draw_orders(rows: int, columns: int, rng: np.random.Generator | None) -> IntArray:
+def draw_orders(rows: int, columns: int, rng: Rng) -> IntArray:
     """Return independent uniform permutations of 0..columns - 1, one per row of a matrix.
 
     Each row orders independent 64-bit keys. Given that the keys of a row differ, all orders are
@@ -116,7 +117,7 @@ def draw_orders(rows: int, columns: int, rng: np.random.Generator | None) -> Int
     return orders
 
 
-def draw_permutation(size: int, rng: np.random.Generator | None) -> tuple[int, ...]:
+def draw_permutation(size: int, rng: Rng) -> tuple[int, ...]:
     """Return a uniform permutation of range(size), to break ties between noisy counts."""
     if rng is not None:
         return tuple(int(k) for k in rng.permutation(size))
@@ -125,7 +126,7 @@ def draw_permutation(size: int, rng: np.random.Generator | None) -> tuple[int, .
     return tuple(order)
 
 
-def draw_shuffles(rows: int, columns: int, rng: np.random.Generator | None) -> NDArray[np.int32]:
+def draw_shuffles(rows: int, columns: int, rng: Rng) -> NDArray[np.int32]:
     """Return independent uniform permutations of range(columns), shape (rows, columns).
 
     Secure draws take 32 bits of the operating system per element. A row whose words would favour

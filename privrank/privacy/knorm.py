@@ -26,6 +26,7 @@ from scipy.special import gammaln
 
 from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
 from privrank.util.arrays import IntArray
+from privrank.util.checks import Rng
 
 SLACK = 2.0**-26
 """Privacy loss per step set aside for rounding the weights of the radius."""
@@ -98,7 +99,7 @@ class Radius:
         tail = math.ceil(float(weights[-1]) * (1.0 + 1e-9) / math.expm1(decay))
         return cls(int(k[0]), weights, tail, 1.0 / decay)
 
-    def draw(self, rng: np.random.Generator | None) -> int:
+    def draw(self, rng: Rng) -> int:
         """Return a radius: exact and secure, or seeded when `rng` is given."""
         cumulated = np.cumsum(self.weights)
         total = int(cumulated[-1])
@@ -165,7 +166,7 @@ class CubeNoise:
             return 0.0
         return (self.radius.mean_of(2) + self.radius.mean_of(1)) / 3.0
 
-    def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
+    def draw(self, values: IntArray, rng: Rng) -> IntArray:
         """Return `values` plus one draw of noise: secure, or seeded when `rng` is given."""
         values = np.asarray(values, dtype=np.int64)
         if values.shape != (self.dimension,):
@@ -251,7 +252,7 @@ class PermutohedronNoise:
             return 0.0
         return 4.0 * permutohedron_moment(self.items) / self.items * self.radius.mean_of(2)
 
-    def draw(self, totals: IntArray, rng: np.random.Generator | None) -> IntArray:
+    def draw(self, totals: IntArray, rng: Rng) -> IntArray:
         """Return `fineness` times the totals plus noise: secure, or seeded when `rng` is given."""
         totals = np.asarray(totals, dtype=np.int64)
         if totals.shape != (self.items,):

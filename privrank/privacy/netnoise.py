@@ -35,6 +35,7 @@ from privrank.privacy.noise import (
 )
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.util.arrays import IntArray
+from privrank.util.checks import Rng
 
 NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 
@@ -115,7 +116,7 @@ class ZeroSumLaplace:
         mean = float(np.sin(angle) ** 2 @ weight / weight.sum())
         return (self.items - 1) / math.sinh(min(1.0 / self.scale, 300.0)) ** 2 * mean
 
-    def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
+    def draw(self, values: IntArray, rng: Rng) -> IntArray:
         """Return `values` plus one draw of noise: exact and secure, or seeded with `rng`."""
         values, m = np.asarray(values, dtype=np.int64), self.items
         if values.shape != (m,):

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.util.arrays import IntArray
+from privrank.util.checks import Rng
 
 Bits = Callable[[int], bytes]
 """Returns so many random bytes."""
@@ -49,7 +50,7 @@ _LARGEST_SCALE = 2.0**52
 """Beyond this the noise no longer fits 64-bit integers with a margin."""
 
 
-def source_of(rng: np.random.Generator | None, epsilon: float) -> NoiseSource:
+def source_of(rng: Rng, epsilon: float) -> NoiseSource:
     """Name where the noise of a fit comes from."""
     if math.isinf(epsilon):
         return "none"
@@ -262,7 +263,7 @@ class DiscreteLaplace:
         outer = np.exp(-np.maximum(steps, 1 - steps) / self.scale) / (1 + math.exp(-1 / self.scale))
         return np.asarray(np.where(steps > 0, outer, 1.0 - outer))
 
-    def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
+    def draw(self, values: IntArray, rng: Rng) -> IntArray:
         """Return `values` plus independent noise: exact and secure, or seeded when `rng` is given.
 
         Given an int64 vector, returns a new int64 vector; nothing of the noise is kept.
@@ -272,7 +273,7 @@ class DiscreteLaplace:
             return values.copy()
         return clipped_sum(values, self.noise(values.size, rng))
 
-    def noise(self, size: int, rng: np.random.Generator | None) -> Integers:
+    def noise(self, size: int, rng: Rng) -> Integers:
         """Return noise alone, whole numbers of any size; scale 0 has none to draw."""
         if rng is not None:
             return self.simulate(size, rng)
@@ -319,7 +320,7 @@ class DiscreteGaussian:
         mass = 2 * np.exp(-0.5 * (k / self.scale) ** 2)
         return float(mass @ k.astype(float) ** 2 / (1 + mass.sum()))
 
-    def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
+    def draw(self, values: IntArray, rng: Rng) -> IntArray:
         """Return `values` plus independent noise: exact and secure, or seeded when `rng` is given.
 
         Given an int64 vector, returns a new int64 vector; nothing of the noise is kept.
@@ -357,7 +358,7 @@ def conditioned(
     distribution: DiscreteLaplace,
     wanted: Callable[[Integers], NDArray[np.bool_]],
     size: int,
-    rng: np.random.Generator | None,
+    rng: Rng,
 ) -> Integers:
     """Return variables given that they are `wanted`: others are drawn again before any is used."""
     drawn = distribution.noise(size, rng)
@@ -368,7 +369,7 @@ def conditioned(
     return drawn
 
 
-def geometric(scale: float, size: int, rng: np.random.Generator | None) -> Integers:
+def geometric(scale: float, size: int, rng: Rng) -> Integers:
     """Return variables that are k or more with probability exp(-k / scale), k = 0, 1, 2, ...
 
     Discrete Laplace variables given that they are not negative, as more than half of them are at
@@ -377,7 +378,7 @@ def geometric(scale: float, size: int, rng: np.random.Generator | None) -> Integ
     return conditioned(DiscreteLaplace(scale), lambda drawn: drawn >= 0, size, rng)
 
 
-def draw_nonzero(scale: float, size: int, rng: np.random.Generator | None) -> Integers:
+def draw_nonzero(scale: float, size: int, rng: Rng) -> Integers:
     """Return discrete Laplace variables given that they are not 0: zeros are drawn again.
 
     The sign is a fair coin, independent of |k| - 1, which is geometric with ratio exp(-1 / scale).
@@ -385,9 +386,7 @@ def draw_nonzero(scale: float, size: int, rng: np.random.Generator | None) -> In
     return conditioned(DiscreteLaplace(scale), lambda drawn: drawn != 0, size, rng)
 
 
-def draw_cells(
-    scale: float, cell: float, size: int, rng: np.random.Generator | None
-) -> NDArray[Any]:
+def draw_cells(scale: float, cell: float, size: int, rng: Rng) -> NDArray[Any]:
     """Return continuous Laplace(scale) draws, each known as the middle of its cell.
 
     Given a cell width, cuts the line at the multiples of `cell`. For a Laplace variable the sign is
@@ -405,7 +404,7 @@ def draw_cells(
     return np.array([int(half) * Fraction(cell) / 2 for half in halves], dtype=object)
 
 
-def draw_one_each(sizes: IntArray, rng: np.random.Generator | None) -> IntArray:
+def draw_one_each(sizes: IntArray, rng: Rng) -> IntArray:
     """Return for each group a uniform position in 0..size - 1, independently.
 
     Given the group sizes, at least 1 and below 2^62. Secure draws take 64 bits of the operating
@@ -426,7 +425,7 @@ def draw_one_each(sizes: IntArray, rng: np.random.Generator | None) -> IntArray:
     return out
 
 
-def draw_below(total: int, rng: np.random.Generator | None) -> int:
+def draw_below(total: int, rng: Rng) -> int:
     """Return a uniform integer in 0..total - 1, exactly, for any positive Python integer."""
     if rng is None:
         return random.SystemRandom().randrange(total)

@@ -60,6 +60,7 @@ from privrank.privacy.noise import draw_below
 from privrank.release.names import ORDER
 from privrank.release.plan import Plan
 from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.checks import Rng
 
 
 def noisy_kwiksort(
@@ -128,11 +129,7 @@ def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) ->
 
 
 def order_in(
-    plan: Plan,
-    counts: IntArray,
-    weight: int,
-    tie_break: tuple[int, ...],
-    rng: np.random.Generator | None,
+    plan: Plan, counts: IntArray, weight: int, tie_break: tuple[int, ...], rng: Rng
 ) -> Found:
     """Return the order that a plan of this paper draws, and nothing else."""
     if "rate" in plan.settings:

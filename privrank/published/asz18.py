@@ -25,6 +25,7 @@ from privrank.privacy.draws import draw_bit
 from privrank.release.names import DECISION
 from privrank.release.plan import Plan
 from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.checks import Rng
 
 
 def paninski(n: int, k: int) -> Statistic:
@@ -179,11 +180,7 @@ def closeness_bit(n: int, k: int, sensitivity: float) -> Decision:
 
 
 def _closeness(
-    offset: float,
-    sensitivity: float,
-    statistics: FloatArray,
-    plan: Plan,
-    rng: np.random.Generator | None,
+    offset: float, sensitivity: float, statistics: FloatArray, plan: Plan, rng: Rng
 ) -> int:
     z = (float(statistics[0]) - offset) / sensitivity
     return draw_bit(_sigmoid(plan.parts[DECISION].epsilon * z), rng)

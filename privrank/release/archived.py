@@ -19,7 +19,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.gaussian import gaussian_delta
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace, cell_noise, count_noise, net_noise

@@ -239,10 +239,6 @@ class Release:
             link=archived_link(record, link),
         )
 
-    def verify(self) -> None:
-        """Refuse what no fit can have made (:func:`privrank.release.archived.verify`)."""
-        verify(self.plan, self.survey, self.source, self.values, self.tie_break, self.found)
-
     def to_json(self) -> str:
         """Return the release as JSON text, from which :meth:`from_json` rebuilds it exactly."""
         return archive(self.to_record())
@@ -253,13 +249,19 @@ class Release:
 
         A fit with a link of your own needs the same `link` again: an archive has its name only.
         """
-        record = read_archive(text, "a release's to_json()")
+        writer = "a release's to_json()"
+        return cls.verified(read_archive(text, writer), writer, link)
+
+    @classmethod
+    def verified(cls, record: Any, writer: str, link: Link | None) -> Release:
+        """Rebuild an archived release; refuse what `writer` has not written, or no fit made."""
         chosen = archived_link(record, link)
         try:
             release = cls.from_record(record, chosen)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-            raise ValueError("text must be JSON written by a release's to_json().") from None
-        release.verify()
+            raise ValueError(f"text must be JSON written by {writer}.") from None
+        facts = release.plan, release.survey, release.source
+        verify(*facts, release.values, release.tie_break, release.found)
         return release
 
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from privrank.privacy.budget import Unit
+from privrank.privacy.accounting import Unit
 from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.solvers import spectrum
@@ -388,6 +388,11 @@ class Sample:
     def sizes(self) -> tuple[int, ...]:
         """Numbers of units of the groups, where they are public."""
         return tuple(size for _, size in self.groups if size is not None)
+
+
+def size_of(survey: Design | Sample) -> str:
+    """Return how large a survey is, in words."""
+    return f"{len(survey.items)} items, {survey.nobs} {survey.unit}s"
 
 
 def record_of(facts: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pandas as pd
 from privrank import __version__
 from privrank.release.archived import archive
 from privrank.release.release import Release
-from privrank.release.survey import Sample
+from privrank.release.survey import Sample, size_of
 from privrank.results import plots
 from privrank.results.guarantee import release_facts
 from privrank.results.tables import Table
@@ -105,7 +105,7 @@ class Result(ABC):
         return f"<{self.model.removesuffix('Result')}Result: {', '.join(shape)}>"
 
     def _shape(self) -> tuple[str, ...]:
-        return f"{len(self.items)} items", f"{self.nobs} {self.release.survey.unit}s"
+        return (size_of(self.release.survey),)
 
     def _series(self: Any, values: Any, name: str) -> pd.Series[Any]:
         """Return a copy of the values as a series over the items."""

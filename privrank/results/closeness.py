@@ -290,7 +290,7 @@ class ClosenessResult(Result):
                 ("Groups:", str(len(sample.groups))),
                 ("Permutations:", f"{release.plan.number('permutations'):.0f}"),
                 ("Level:", f"{self.alpha:g}"),
-                noise=(self._mechanism(), self._scale()),
+                noise=self._noise(),
                 details=details,
             ),
             columns=("", *cells),
@@ -309,15 +309,12 @@ class ClosenessResult(Result):
             ),
         )
 
-    def _mechanism(self) -> str:
-        if self.release.source == "none":
-            return "permutation test"
-        return "smoothed p-value" if self.asked.decision is None else "sigmoid bit"
-
-    def _scale(self) -> str:
+    def _noise(self) -> tuple[str, str]:
         if self.asked.decision is not None:
-            return "none, one bit"
-        return f"{self.release.plan.number('scale'):.4g} (sensitivity {self.asked.sensitivity:.4g})"
+            return "sigmoid bit", "none, one bit"
+        name = "permutation test" if self.release.source == "none" else "smoothed p-value"
+        scale = self.release.plan.number("scale")
+        return name, f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})"
 
     def _protected(self) -> str:
         sample = self.release.sample

@@ -66,10 +66,10 @@ class Budget(Ledger):
 
     def summary(self) -> Table:
         """Return the ledger as a table (text, ``as_html()``, ``as_latex()``)."""
-        lines = self.spendings
-        spent, left = self._spent(lines), self._left(lines)
+        account = self._read_all()
+        lines = account.spendings
         notes = ["Basic composition: epsilons and deltas add up."]
-        if (composed := self._composed(lines)) != spent:
+        if (composed := account.composed) != account.spent:
             notes.append(
                 f"If their sizes were fixed in advance, these fits together are private at epsilon "
                 f"{composed[0]:.4g}, delta {composed[1]:g} (zero-concentrated composition); what "
@@ -91,7 +91,7 @@ class Budget(Ledger):
             labels = [(s.date or "", s.by, s.released or "") for s in lines]
         blank = ("",) * (len(heads) - 1)
         labels += [("spent", *blank), ("left", *blank)]
-        amounts = [*((s.epsilon, s.delta) for s in lines), spent, left]
+        amounts = [*((s.epsilon, s.delta) for s in lines), account.spent, account.left]
         return Table(
             title="Privacy budget",
             header=tuple(header),

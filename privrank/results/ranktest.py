@@ -80,6 +80,10 @@ class RankTestResult(Result):
         return *super(RankTestResult, self)._shape(), *shown
 
     @property
+    def _title(self) -> str:
+        return f"Test of {self.test.removesuffix('Test')}"
+
+    @property
     def _part(self) -> Part | None:
         return self.release.parts.get(STATISTIC)
 
@@ -238,7 +242,7 @@ class RankTestResult(Result):
             cells += [f"{self.statistic:.4f}", threshold, pvalue]
         known_null = ["null"] if self.test == "IdentityTest" else []
         return Table(
-            title=guarantee.title(_TITLES[self.test], release),
+            title=guarantee.title(self._title, release),
             header=guarantee.header(
                 release,
                 ("Method:", self.method),
@@ -268,7 +272,7 @@ class RankTestResult(Result):
         null = self.null()
         assert self._part is not None and self.statistic is not None
         edges, mass = null.bins(self._part.laplace)
-        words = f"{_TITLES[self.test]}, {guarantee.caption(self.release)}"
+        words = f"{self._title}, {guarantee.caption(self.release)}"
         return plots.null_distribution(
             np.asarray(edges * self._part.step, dtype=np.float64),
             mass,
@@ -295,12 +299,6 @@ class RankTestResult(Result):
             f"rejected at {self.alpha:g}": "yes" if self.reject else "no",
             "effect": self.effect,
         }
-
-
-_TITLES: dict[str, str] = {
-    "IdentityTest": "Test of Identity",
-    "UniformityTest": "Test of Uniformity",
-}
 
 
 def read_test(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -65,23 +64,15 @@ def comparison_rejects(
     """
     test = {name: part for name, part in plan.parts.items() if name in (DECISION, PVALUE)}
     alone = replace(plan, parts=test)
-    public = public_quantiles(comparison, sample, plan.number("scale"))
-    return partial(
-        _rejects, comparison=comparison, plan=alone, sample=sample, alpha=alpha, public=public
-    )
+    scale = plan.number("scale")
+    public = public_quantiles(comparison, sample, scale)
 
+    def rejects(drawn: tuple[Sequence[IntArray], np.random.Generator], order: Order) -> float:
+        groups, rng = drawn
+        tables = simulated_groups(groups, sample)
+        statistics = permuted(tables, comparison, alone, public, rng)[:, 0]
+        if comparison.decision is not None:
+            return float(comparison.decision(statistics, alone, rng))
+        return rejection_probability(statistics, scale, alpha)
 
-def _rejects(
-    drawn: tuple[Sequence[IntArray], np.random.Generator],
-    order: Order,
-    comparison: Comparison,
-    plan: Plan,
-    sample: Sample,
-    alpha: float,
-    public: FloatArray,
-) -> float:
-    groups, rng = drawn
-    statistics = permuted(simulated_groups(groups, sample), comparison, plan, public, rng)[:, 0]
-    if comparison.decision is not None:
-        return float(comparison.decision(statistics, plan, rng))
-    return rejection_probability(statistics, plan.number("scale"), alpha)
+    return rejects

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from privrank.bradley_terry.score import ScoreEquations, pair_counts, score_equa
 from privrank.release.release import Release
 from privrank.results import guarantee, tables
 from privrank.util.arrays import IntArray
-from privrank.util.checks import PrivrankWarning, check_flag
+from privrank.util.checks import check_flag
 from privrank.util.solvers import largest_ratio
 
 if TYPE_CHECKING:
@@ -231,12 +230,6 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
             f"larger epsilon, fewer covariates or more comparisons."
         )
     return tuple(messages)
-
-
-def warn_of(messages: Sequence[str]) -> None:
-    """Emit the warnings of a result, as from the line that called the method that calls this."""
-    for message in messages:
-        warnings.warn(message.removeprefix("Warning: "), PrivrankWarning, stacklevel=4)
 
 
 def part_notes(items: Sequence[str], parts: Sequence[IntArray]) -> list[str]:

@@ -7,6 +7,7 @@ never quotes a cell of the data, also not where data were passed in the place of
 from __future__ import annotations
 
 import math
+import sys
 import unicodedata
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 """Outside these the noise, or what is left of it, no longer fits double precision."""
+
+Rng = np.random.Generator | None
+"""Where noise comes from: None for the operating system's, a generator for that of a study."""
 
 LARGEST_COUNT = 2**53
 """Beyond it double precision does not tell whole numbers apart."""
@@ -149,14 +153,21 @@ def check_count(name: str, value: object, *, low: int = 1, high: int | None = No
     return number
 
 
-def warn_few(name: str, draws: int, alpha: float, stacklevel: int = 3) -> None:
+def warn(*messages: str) -> None:
+    """Warn whoever called the package, as from the line that did."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("privrank."):
+        frame, level = frame.f_back, level + 1
+    for message in messages:
+        warnings.warn(message.removeprefix("Warning: "), PrivrankWarning, stacklevel=level)
+
+
+def warn_few(name: str, draws: int, alpha: float) -> None:
     """Warn where so few draws leave no p-value that is small enough for the level."""
     if 1.0 / (draws + 1) > alpha:
-        warnings.warn(
+        warn(
             f"{name}={draws} cannot reject at level {alpha:g}, as no p-value is below "
-            f"{1.0 / (draws + 1):.3g}: use at least {math.ceil(1.0 / alpha) - 1}.",
-            PrivrankWarning,
-            stacklevel=stacklevel,
+            f"{1.0 / (draws + 1):.3g}: use at least {math.ceil(1.0 / alpha) - 1}."
         )
 
 

@@ -7,7 +7,6 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -44,40 +43,33 @@ def progress(label: str, total: int) -> Any:
     return tqdm(desc=label, total=total, **options)
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """Up to `n_jobs` processes of joblib's, asked when blocks turn out to take long.
+def in_processes(
+    block: Callable[[int], T], numbers: Sequence[int], label: str, n_jobs: int = -1
+) -> list[T]:
+    """Return the results of the blocks of these numbers, in their order; with a bar.
 
-    A block is a function of its number, so that results do not depend on who computed them.
-
-    Parameters
-    ----------
-    n_jobs : int, default -1
-        Processes in all; -1 for as many as there are cores.
+    Up to `n_jobs` processes of joblib's, -1 for as many as there are cores, are asked when
+    blocks turn out to take long. A block is a function of its number, so that results do not
+    depend on who in_processes them.
     """
+    from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
-    n_jobs: int = -1
-
-    def map(self, block: Callable[[int], T], numbers: Sequence[int], label: str) -> list[T]:
-        """Return the results of the blocks of these numbers, in their order; with a bar."""
-        from joblib import Parallel, delayed, effective_n_jobs, parallel_config
-
-        bar, results, started = progress(label, len(numbers)), list[T](), time.monotonic()
-        for number in numbers:
-            results.append(block(number))
+    bar, results, started = progress(label, len(numbers)), list[T](), time.monotonic()
+    for number in numbers:
+        results.append(block(number))
+        bar.update()
+        # at the pace of the blocks so far, would all of them take long?
+        spent = time.monotonic() - started
+        slow = spent / len(results) * len(numbers) > PATIENCE
+        if slow and len(results) > 1 and effective_n_jobs(n_jobs) > 1:
+            break
+    rest = numbers[len(results) :]
+    if len(rest):
+        # linear algebra in a process of its own uses one core
+        with parallel_config("loky", inner_max_num_threads=1):
+            jobs = Parallel(n_jobs, return_as="generator", max_nbytes=None)
+        for result in jobs(delayed(block)(number) for number in rest):
+            results.append(result)
             bar.update()
-            # at the pace of the blocks so far, would all of them take long?
-            spent = time.monotonic() - started
-            slow = spent / len(results) * len(numbers) > PATIENCE
-            if slow and len(results) > 1 and effective_n_jobs(self.n_jobs) > 1:
-                break
-        rest = numbers[len(results) :]
-        if len(rest):
-            # linear algebra in a process of its own uses one core
-            with parallel_config("loky", inner_max_num_threads=1):
-                jobs = Parallel(self.n_jobs, return_as="generator", max_nbytes=None)
-            for result in jobs(delayed(block)(number) for number in rest):
-                results.append(result)
-                bar.update()
-        bar.close()
-        return results
+    bar.close()
+    return results

@@ -63,7 +63,7 @@ HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS = {"_pairs", "_parts", "_units", "_loose"}
-SAMPLES, GROUPS, PAIRED = {"_rows", "_sizes"}, {"_parts"}, {"_partners"}
+SAMPLES, GROUPS, PAIRED = {"_rows", "_people"}, {"_parts"}, {"_partners"}
 HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
 OPENED = {
     "mechanisms.aggregation": SAMPLES,
@@ -429,13 +429,12 @@ def test_only_a_client_draws_reports():
 
 def test_no_generator_is_made_outside_the_null_tables():
     # A generator of one's own would be noise or calibration nobody can audit. nulls has the
-    # public counter seed; datasets breaks ties of plain rankings, which are not released; simulate
-    # draws from models, without data. draws makes one of secret bits for what is no noise.
+    # public counter seed; simulate draws from models, without data, and breaks ties of plain
+    # rankings, which are not released. draws makes one of secret bits for what is no noise.
     made = {"default_rng", "Philox", "PCG64", "SeedSequence", "RandomState", "seed"}
     found = {module: attributes(module) & made for module in MODULES}
     assert {module: makers for module, makers in found.items() if makers} == {
         "hypotheses.nulls": {"Philox", "SeedSequence"},
-        "datasets": {"default_rng"},
         "distributions.simulate": {"default_rng"},
         "privacy.draws": {"Philox"},
     }
@@ -443,7 +442,7 @@ def test_no_generator_is_made_outside_the_null_tables():
 
 def test_a_fit_spends_in_one_place():
     spending = {module for module in MODULES if "Spending" in names(module)}
-    assert spending == {"privacy.budget"}
+    assert spending == {"privacy.accounting", "privacy.budget"}
     assert {module for module in MODULES if "reserve" in attributes(module)} == {"mechanisms.spend"}
 
 

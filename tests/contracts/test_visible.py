@@ -190,7 +190,9 @@ def refusal(patch):
 
 def first_row(patch):
     def change(encoded, release):
-        return replace(release, tie_break=tuple(np.argsort(encoded._rows[0]).tolist()))
+        return replace(
+            release, tie_break=tuple(np.argsort(encoded._people.held[0].cells[0]).tolist())
+        )
 
     wrap(patch, uniformity, "release_sample", change)
 
@@ -300,7 +302,8 @@ def private(encoded):
     """The arrays of encoded data that hold answers."""
     if isinstance(encoded, Encoded):
         return [*arrays(encoded._parts), *encoded._pairs[2:]]
-    return [part._rows for part in getattr(encoded, "_parts", (encoded,))]
+    parts = getattr(encoded, "_parts", (encoded,))
+    return [found for part in parts for found in (part._rows, *arrays(part._people))]
 
 
 def chosen(name, models):

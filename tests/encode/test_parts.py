@@ -14,9 +14,10 @@ import pytest
 
 import privrank as pr
 from privrank.encode import frames
-from privrank.encode.comparisons import ComparisonColumns, Rules, count_parts
+from privrank.encode.comparisons import ComparisonColumns, Rules, count_all
+from privrank.encode.samples import encode_choices, encode_rankings
 from privrank.kernels.hashing import siphash
-from privrank.mechanisms import tallies
+from privrank.mechanisms import samples, tallies
 
 ITEMS = list("abcde")
 
@@ -109,7 +110,7 @@ def test_parts_and_engines_release_the_same(name, dependence, monkeypatch):
 def parts_of(frame):
     columns = ComparisonColumns("item1", "item2", "outcome", "who")
     rules = Rules(columns, tuple(ITEMS), 3, True, False, "private", True, None)
-    return count_parts(frames.open_frame(frame, "frame"), rules)
+    return count_all(frames.open_frame(frame, "frame"), rules)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -127,6 +128,179 @@ def test_nobody_is_in_two_parts_or_lost(engine, monkeypatch):
     assert parts.total(lambda part: part.name.sum()) == expected.sum()
     assert counted.nobs == parts.total(lambda part: len(part.name)) == len(expected)
     assert parts.total(len_of) == frame["outcome"].notna().sum()
+
+
+def rankings(people=300, seed=2, ties=False, gaps=False, paired=False):
+    """Rankings of four items, and choices, of respondents who give from one to three of each."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(people), 2 if paired else rng.integers(1, 4, people))
+    ranks = 1.0 + np.argsort(rng.random((len(who), 4)), axis=1)
+    if ties:
+        ranks = np.where(rng.random(len(who))[:, None] < 0.3, np.ceil(ranks / 2), ranks)
+    if gaps:
+        ranks[rng.random(ranks.shape) < 0.1] = np.nan
+    frame = pd.DataFrame(ranks, columns=ITEMS[:4])
+    frame["who"] = np.array([f"n°{each:05d}" for each in who], dtype=object)
+    frame["pick"] = np.array(list("xyz"), dtype=object)[rng.choice(3, len(who), p=[0.5, 0.3, 0.2])]
+    one = np.arange(len(who)) % 2 if paired else who % 3
+    frame["sex"] = np.where(one, "f", "m")
+    return frame
+
+
+WHO = {"respondent": "who", "max_rows": 3}
+RANKED = {"items": ITEMS[:4]} | WHO
+PICKED = {"categories": list("xyz")} | WHO
+PARTIAL, COMPLETED = {"ties": True, "gaps": True}, {"ties": "complete", "missing": "complete"}
+
+
+def choice_test(frame, options):
+    return pr.UniformityTest.from_formula("pick ~ 1", frame, **options)
+
+
+def choice_identity(frame, options):
+    null = {"x": 0.5, "y": 0.3, "z": 0.2}
+    return pr.IdentityTest.from_formula("pick ~ 1", frame, null=null, **options)
+
+
+def identity(frame, options):
+    return pr.IdentityTest(frame, pr.Mallows(ITEMS[:4], 0.9), **options)
+
+
+def groups(frame, options):
+    left = "pick" if "categories" in options else "a + b + c + d"
+    options = {name: value for name, value in options.items() if name != "items"}
+    return pr.ClosenessTest.from_formula(f"{left} ~ sex", frame, levels=["f", "m"], **options)
+
+
+def consensus(frame, options):
+    return pr.PrivateRankAggregation(frame, **options)
+
+
+def uniformity(frame, options):
+    return pr.UniformityTest(frame, **options)
+
+
+def twice(frame, options):
+    """The same respondents in two groups, once in each."""
+    options = options | {"max_rows": 1, "paired": True}
+    return groups(frame, options)
+
+
+SAMPLES = {
+    "consensus": (consensus, {}, RANKED, {}),
+    "consensus of rows": (consensus, {}, {"items": ITEMS[:4]}, {}),
+    "consensus with ties and gaps": (
+        consensus, PARTIAL, RANKED | {"ties": True, "missing": "half"}, {},
+    ),
+    "Borda totals": (consensus, {}, RANKED, {"method": "borda"}),
+    "published": (consensus, {}, RANKED, {"method": "kwiksort"}),
+    "uniformity": (uniformity, {}, RANKED, {}),
+    "uniformity of rows": (uniformity, {}, {"items": ITEMS[:4]}, {}),
+    "uniformity, completed": (uniformity, PARTIAL, RANKED | COMPLETED, {}),
+    "uniformity, dealt": (uniformity, {}, RANKED, {"method": "bucket"}),
+    "identity": (identity, {}, RANKED, {}),
+    "identity, completed": (
+        identity, {"ties": True}, RANKED | {"ties": "complete"}, {},
+    ),
+    "choices": (choice_test, {}, PICKED, {}),
+    "choices of rows": (choice_test, {}, {"categories": list("xyz")}, {}),
+    "identity of choices": (choice_identity, {}, PICKED, {}),
+    "closeness": (groups, {}, RANKED, {}),
+    "closeness, completed": (groups, PARTIAL, RANKED | COMPLETED, {}),
+    "closeness of choices": (groups, {}, PICKED, {}),
+    "paired": (twice, {"paired": True}, RANKED, {}),
+    "paired choices": (twice, {"paired": True}, PICKED, {}),
+}  # fmt: skip
+
+
+def released(name, engine, frame):
+    model, _, options, how = SAMPLES[name]
+    result = model(engine(frame), options).fit(1.0, **how, rng=np.random.default_rng(1))
+    return result.release.to_json()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SAMPLES)
+def test_parts_and_engines_release_the_same_of_rankings_and_choices(name, monkeypatch):
+    frame = rankings(**SAMPLES[name][1])
+    found = set()
+    for engine, parts in [("pandas", 1), *((each, 7) for each in ENGINES), ("duckdb", 64)]:
+        cut_into(monkeypatch, parts)
+        found.add(released(name, ENGINES[engine], frame))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
+def test_rankings_and_choices_are_refused_in_every_part(engine, monkeypatch):
+    cut_into(monkeypatch, 7)
+    frame, other = rankings(100), pd.Series(np.arange(len(rankings(100))) == 30)
+    wrong = {
+        "max_rows=2 must bound": (frame, 2),
+        "must hold ranks from 1": (frame.assign(a=frame["a"].where(~other, 9.0)), 3),
+        "at least one has a tie": (frame.assign(a=frame["b"].where(other, frame["a"])), 3),
+        "at least one is incomplete": (frame.assign(a=frame["a"].where(~other)), 3),
+        "must name the respondent": (frame.assign(who=frame["who"].where(~other, None)), 99),
+        "must hold declared categories": (frame.assign(pick=frame["pick"].replace("z", "q")), 3),
+    }  # fmt: skip
+    for message, (each, most) in wrong.items():
+        with pytest.raises(ValueError, match=message) as caught:
+            if "categories" in message:
+                encode_choices(
+                    ENGINES[engine](each), "pick", **PICKED | {"max_rows": most},
+                )  # fmt: skip
+            else:
+                encode_rankings(ENGINES[engine](each), **RANKED | {"max_rows": most})
+        assert "n°" not in str(caught.value)
+
+
+def rows_drawn(frame, key, monkeypatch):
+    """The row that is drawn of each respondent under a key, ranks and choice, by their numbers."""
+    monkeypatch.setattr(samples, "draw_key", lambda rng: np.array([key, 5], dtype=np.uint64))
+    ranked = encode_rankings(frame, **RANKED | {"max_rows": 99})
+    chosen = encode_choices(frame, "pick", **PICKED | {"max_rows": 99})
+    names = np.sort(
+        ranked._people.total(lambda part: part.name, lambda *both: np.concatenate(both))
+    )
+    rows = [samples.one_row_each(each, None, apart=True)._rows for each in (ranked, chosen)]
+    counts = samples.one_row_each(chosen, None)._rows
+    assert counts.tolist() == np.bincount(rows[1][:, 0], minlength=3).tolist()
+    return dict(zip(names.tolist(), np.column_stack(rows).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+@pytest.mark.parametrize("key", [1, 2])
+def test_the_row_that_is_drawn_of_one_does_not_depend_on_any_other(key, parts, monkeypatch):
+    cut_into(monkeypatch, parts)
+    frame = rankings(60)
+    one = frame["who"] == "n°00031"
+    rows, rest = frame[one], frame[~one]
+    (name,) = frames.numbers_of_names(np.array(["n°00031"], dtype=object)).tolist()
+    before = rows_drawn(frame, key, monkeypatch)
+    del before[name]
+    # replaced by one who is called otherwise, and so in another part; who has one row, or many
+    # more; who comes first; whose rows are among those of others
+    others = [
+        rows.assign(who="somebody"),
+        rows[:1],
+        pd.concat([rows, frame[:20].assign(who="n°00031")]),
+        frame[5:25].assign(who=""),
+    ]
+    for other in others:
+        (new,) = frames.numbers_of_names(other["who"].unique()).tolist()
+        drawn = set()
+        for whole in (
+            pd.concat([other, rest]),
+            pd.concat([rest, other]),
+            pd.concat([rest, other]).sample(frac=1.0, random_state=1),
+        ):
+            after = rows_drawn(whole, key, monkeypatch)
+            drawn.add(tuple(after.pop(new)))
+            assert after == before
+        # nor on the order of its own rows
+        assert len(drawn) == 1
+        own = other[ITEMS[:4]].astype(int).to_numpy().tolist()
+        assert list(drawn.pop()[:4]) in own
 
 
 def len_of(part):
@@ -257,5 +431,11 @@ def test_spark_releases_the_same(monkeypatch, tmp_path):
                 assert found == fitted(frame, made, options, epsilon, dependence)
         with pytest.raises(ValueError, match="must bound the rows of every respondent"):
             pr.PrivateBTL(on_spark, items=ITEMS, respondent="who", max_rows=1)
+        for name in ("consensus", "consensus of rows", "uniformity, completed", "choices"):
+            frame = rankings(100, **SAMPLES[name][1])
+            frame.to_parquet(tmp_path / "rankings.parquet")
+            on_spark = spark.read.parquet(str(tmp_path / "rankings.parquet"))
+            found = released(name, lambda _, rows=on_spark: rows, frame)
+            assert found == released(name, lambda rows: rows, frame)
     finally:
         spark.stop()

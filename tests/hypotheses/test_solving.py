@@ -13,7 +13,7 @@ from privrank.hypotheses.simulation import Curve, mean_of
 from privrank.hypotheses.solving import Search, Solved, solve
 from privrank.power import base
 from privrank.util import workers
-from privrank.util.workers import Workers
+from privrank.util.workers import in_processes
 
 
 def normal(x):
@@ -94,9 +94,8 @@ def test_any_number_of_processes_finds_the_same(monkeypatch):
     monkeypatch.setattr(workers, "PATIENCE", 0.0)
     assert mean_of(uniform, 45, 2, "test") == mean_of(uniform, 45, 1, "test")
     assert mean_of(uniform, 45, 2, "test")[0] == np.mean([uniform(k) for k in range(45)])
-    two = Workers(2)
-    assert two.map(abs, [-3, 1, -2, 0], "test") == [3, 1, 2, 0]
-    assert len(set(two.map(process, range(20), "test"))) > 1
+    assert in_processes(abs, [-3, 1, -2, 0], "test", 2) == [3, 1, 2, 0]
+    assert len(set(in_processes(process, range(20), "test", 2))) > 1
 
 
 def process(number):
@@ -107,8 +106,8 @@ def process(number):
 def test_an_error_in_another_process_comes_out_and_more_work_can_follow(monkeypatch):
     monkeypatch.setattr(workers, "PATIENCE", 0.0)
     with pytest.raises(ZeroDivisionError):
-        Workers(2).map(failing, range(40), "test")
-    assert Workers(2).map(abs, range(-40, 0), "test") == list(range(40, 0, -1))
+        in_processes(failing, range(40), "test", 2)
+    assert in_processes(abs, range(-40, 0), "test", 2) == list(range(40, 0, -1))
 
 
 def failing(number):

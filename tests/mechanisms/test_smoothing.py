@@ -176,8 +176,9 @@ def test_pvalue_of_one_row_each_is_private_whatever_the_others_are():
             frame, "choice", categories=[0, 1, 2], respondent="who", max_rows=2, least=0
         )
         for drawn in range(len(rows)):
+            kept = np.arange(len(rows)) == drawn
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(samples, "draw_one_each", lambda sizes, rng, k=drawn: np.array([k]))
+                patch.setattr(samples, "draw_rows", lambda *_, kept=kept: kept.astype(int))
                 lots[place] += samples.tabulated(samples.one_row_each(encoded, None)) / len(rows)
     assert (lots.sum(axis=1) == 1).all() and (np.unique(lots, axis=0).shape == (6, 3))
     for sizes in ((1, 2), (2, 2)):

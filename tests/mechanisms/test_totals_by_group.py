@@ -1,6 +1,7 @@
 """Totals by group: sensitivities by enumeration, the noise that is taken, what is spent."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -117,7 +118,11 @@ def test_every_respondent_counts_once(formula):
 
 
 def test_counting_all_rows_is_found(monkeypatch):
-    monkeypatch.setattr("privrank.mechanisms.closeness.one_row_each", lambda part, rng: part)
+    def all_rows(part, rng, apart):
+        counts = part._people.total(lambda rows: np.bincount(rows.cells[:, 0], minlength=3))
+        return replace(part, _rows=counts, _people=None)
+
+    monkeypatch.setattr("privrank.mechanisms.closeness.one_row_each", all_rows)
     parts = fitted(people(np.random.default_rng(1)), "choice ~ group").release.parts
     assert parts[f"{DETAILS} 0"].values.sum() > 4
 

@@ -111,7 +111,10 @@ BAD = {
     "a method": (lambda: UNIFORM(4, method="borda", mode="local"), "kind and method must be left"),
     "no mode": (lambda: UNIFORM(4, mode="lokal"), "mode must be one of"),
     "delta": (lambda: LOCAL.power(nobs=99, phi=0.5, epsilon=1.0, delta=1e-6), "delta must be 0"),
-    "no noise": (lambda: LOCAL.power(nobs=99, phi=0.5, epsilon=np.inf), "epsilon must lie between"),
+    "no noise": (
+        lambda: LOCAL.power(nobs=99, phi=0.5, epsilon=np.inf),
+        "epsilon must be a number from",
+    ),
     "no phi": (lambda: LOCAL.power(nobs=99, epsilon=1.0), "phi must be given"),
 }
 

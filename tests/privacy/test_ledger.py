@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privrank as pr
-from privrank.privacy.budget import Spending
+from privrank.privacy.accounting import Spending
 from privrank.privacy.gaussian import zcdp_epsilon
 
 WIN = pd.DataFrame({"item1": ["a", "b"], "item2": ["b", "a"], "outcome": [1, 1]})
@@ -94,11 +94,11 @@ def test_a_fork_while_another_thread_reserves_is_refused_and_does_not_wait():
 def test_no_reservation_comes_between_what_another_reads_and_adds():
     """A signal's handler runs in the thread that it interrupts."""
     budget = pr.Budget(epsilon=1.0)
-    with budget._held() as (records, add):
+    with budget._held() as (account, add):
         for ask in (spend, str, lambda budget: budget.left):
             with pytest.raises(RuntimeError, match="by the thread that is spending from it: ask"):
                 ask(budget)
-        assert records == ()
+        assert account.spendings == ()
         add(Spending("first", 1.0, 0.0))
     assert [line.by for line in budget.spendings] == ["first"] and budget.left == (0.0, 0.0)
 
