@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import ndtr, ndtri
 
-from privrank.bradley_terry.dependence import cluster_moments, floored_moments, released_effect
-from privrank.bradley_terry.errors import NoisyErrors, from_normal, to_normal
-from privrank.bradley_terry.estimate import Covariance
+from privrank.bradley_terry.dependence import degrees_of_freedom
+from privrank.bradley_terry.errors import from_normal, to_normal
+from privrank.bradley_terry.estimate import Covariance, score_covariance
 from privrank.bradley_terry.inference import (
     FEW_DRAWS,
     MOST_DRAWN_ITEMS,
@@ -25,7 +25,7 @@ from privrank.bradley_terry.inference import (
 )
 from privrank.bradley_terry.inversion import intervals, pvalues
 from privrank.hypotheses.nulls import monte_carlo_pvalue
-from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
+from privrank.release.names import LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, carried, pseudo_inverse, quadratic, rank
@@ -165,17 +165,10 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     m, zero = equations.items, np.zeros(equations.items)
     df = m - 1
     draws = 9_999 if m <= MOST_DRAWN_ITEMS else FEW_DRAWS
-    linear, function = equations.linear, equations.function
-    independent = linear.information(equations.spread(linear.predict(zero)))
-    if MOMENTS[0] in release.parts:
-        b = inference.fitted.coefficients
-        scores = cluster_moments(equations, release, b, function)
-    elif LARGEST in release.found:
-        scores = released_effect(release) * independent
-    elif DEPENDENCE in release.parts:
-        scores = floored_moments(equations, release, zero, independent)
-    else:
-        scores = independent
+    linear = equations.linear
+    # moments over respondents are about what the fit expects
+    at = inference.fitted.coefficients if MOMENTS[0] in release.parts else zero
+    scores = score_covariance(equations, release, at, equations.function)
     pairs = linear.information(equations.edge_variance(zero))
     weights = linear.inverse(scores + equations.item_variance * linear.identity + pairs)
     # noise of the scores by its distribution, without its mean, which no contrast sees
@@ -186,10 +179,9 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         # the scores of worths by which two halves of the items are apart, as long as D allows for a
         # pair across them
         halves = np.where(np.arange(m) < m // 2, 1.0 / (m // 2), -1.0 / (m - m // 2))
-        apart = independent @ halves
+        apart = scores @ halves
         part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
-        size = released_effect(release) * part / (halves @ apart)
-        nulls.append(size * np.outer(apart, apart))
+        nulls.append(part / (halves @ apart) * np.outer(apart, apart))
     tests = []
     for null in nulls:
         # of many items the noise of pairs is taken as normal
@@ -286,11 +278,6 @@ class Worths:
         return self.inference.equations.projected(self.table)
 
     @cached_property
-    def distribution(self) -> NoisyErrors:
-        """Errors of the coefficients."""
-        return self.inference.noisy_errors()
-
-    @cached_property
     def covariance(self) -> FloatArray:
         """Covariance of the worths, shape (m, m)."""
         return carried(self._inside, self.inference.errors.total)
@@ -316,7 +303,8 @@ class Worths:
             return intervals(self.inference, self.table[first] - self.table[second], alpha)
         # without a row of weights for every pair, of which many items have too many
         difference = self.values[first] - self.values[second]
-        quantile = from_normal(-ndtri(np.array(alpha / 2)), self.distribution.df)
+        df = degrees_of_freedom(self.inference.release)
+        quantile = from_normal(-ndtri(np.array(alpha / 2)), df)
         half = quantile * np.where(self.together, self.contrast_errors[first, second], np.nan)
         return difference - half, difference + half
 
@@ -328,7 +316,7 @@ class Worths:
             return pvalues(self.inference, self.table[first] - self.table[second])
         difference = np.abs(self.values[first] - self.values[second])
         size = difference / np.maximum(self.contrast_errors[first, second], 1e-150)
-        tails = 2.0 * ndtr(-to_normal(size, self.distribution.df))
+        tails = 2.0 * ndtr(-to_normal(size, degrees_of_freedom(self.inference.release)))
         return np.asarray(np.where(self.together, tails, np.nan))
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:

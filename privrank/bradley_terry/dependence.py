@@ -84,8 +84,8 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
     first, second = np.triu_indices(m, 1)
     squares = np.zeros((m, m))
     squares[first, second] = _unit(release) * release.parts[DEPENDENCE].values
-    centring = np.eye(m) - 1.0 / m
-    total = -0.125 * centring @ (squares + squares.T) @ centring
+    centred = equations.linear.centred
+    total = -0.125 * centred(centred(squares + squares.T).T)
     mean = equations.noise_covariance(b)
     if not release.design.varied:
         mean = np.outer(equations.score, equations.score) - mean

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.tails import mixture_tail
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, blocks
 from privrank.util.solvers import bracket, carried, normal_draws, quadratic
 
 _GROUPS = 64
@@ -155,9 +155,7 @@ class NoisyErrors:
         beyond = np.diff(1.0 - 2.0**-halvings, append=1.0)
         share = np.append(np.diff(starts, append=draws - last), last * beyond) / draws
         sizes = np.empty((len(weights), len(share)))
-        block = max(1, _BLOCK // draws)
-        for first in range(0, len(weights), block):
-            rows = slice(first, first + block)
+        for rows in blocks(len(weights), draws, _BLOCK):
             drawn = np.sort(np.abs(weights[rows] @ self.noise.T), axis=1)
             body, tail = drawn[:, : draws - last], drawn[:, draws - last :]
             # draws of alike size stand together, by their mean square
@@ -236,8 +234,7 @@ class NoisyErrors:
         draws = 9_999 if self.noise is None else len(self.noise)
         noise = 0.0 if self.noise is None else self.noise
         errors = (self.draws(draws, rank, "Wald tests") + noise) @ weights.T
-        table = quadratic(errors, inverse)
-        return monte_carlo_pvalue(statistic, table)
+        return monte_carlo_pvalue(statistic, quadratic(errors, inverse))
 
 
 def to_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:

@@ -184,8 +184,13 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     return Covariance(sampling, carried(moved, noise), moved, scores, independent)
 
 
-def score_covariance(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
-    """Return the sampling covariance of the scores, shape (p, p).
+def score_covariance(
+    equations: ScoreEquations,
+    release: Release,
+    b: FloatArray,
+    function: ScoreFunction | None = None,
+) -> FloatArray:
+    """Return the sampling covariance of the scores, shape (p, p), or of those of another function.
 
     Independent answers give the information weighted by n F (1 - F), or by the information for
     scores of a log-loss. Where pair counts are expectations only, each comparison is taken as one
@@ -197,14 +202,14 @@ def score_covariance(equations: ScoreEquations, release: Release, b: FloatArray)
     """
     linear, count = equations.linear, equations.pairs.count
     if MOMENTS[0] in release.parts:
-        return cluster_moments(equations, release, b, equations.fitted)
+        return cluster_moments(equations, release, b, function or equations.fitted)
     if equations.random_pairs and DEPENDENCE not in release.parts:
         mean = linear.scores_by_pattern(count * equations.function.mean(linear.predict(b)))
         pattern = equations.pairs.first // equations.items
         total = np.maximum(np.bincount(pattern, count, minlength=len(mean)), 1e-12)
         second = linear.information(np.asarray(0.25 * count))
         return np.asarray(second - mean.T @ (mean / total[:, None]))
-    independent = independent_scores(equations, release, b)
+    independent = independent_scores(equations, release, b, function)
     if DEPENDENCE not in release.parts:
         return independent
     if LARGEST in release.found:

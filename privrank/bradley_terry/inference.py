@@ -177,33 +177,6 @@ def _draw_noise(
     return np.asarray(noise)
 
 
-def _pair_draws(
-    distribution: DiscreteLaplace | DiscreteGaussian,
-    size: tuple[int, int],
-    generator: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """Return draws for each pair: half differences of the noise of two cells, and normal ones."""
-    halves = np.zeros((1, 1))
-    if distribution.scale > 0:
-        first, second = distribution.simulate((2, *size), generator)
-        halves = 0.5 * (first - second)
-    return halves, generator.standard_normal(size)
-
-
-def _by_item(
-    equations: ScoreEquations,
-    b: FloatArray,
-    pairs: PairCounts,
-    halves: FloatArray,
-    normal: FloatArray,
-) -> FloatArray:
-    """Return what such draws do to the scores, shape (draws, m): noise of cells and of counts."""
-    mean = equations.function.mean(b[pairs.first] - b[pairs.second])
-    by_edge = normal * (math.sqrt(equations.count_variance) * mean)
-    by_edge += equations.edge_step * halves
-    return np.asarray((ItemContrasts(pairs, equations.items).matrix().T @ by_edge.T).T)
-
-
 def noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -> FloatArray:
     """Return public draws of the noise of the scores for the items in the order of their worths.
 
@@ -221,8 +194,13 @@ def noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) ->
         ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
         edges = np.lexsort(ends[::-1])
         moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
-        drawn = _public_pairs(equations.edge_distribution, m, len(edges), draws)
-        noise = noise + _by_item(equations, worths[order], moved, *drawn)
+        linear = ItemContrasts(moved, m)
+        halves, normal = _public_pairs(equations.edge_distribution, m, len(edges), draws)
+        # what noise of counts does to the scores of a pair, and that of its two cells
+        mean = equations.function.mean(linear.predict(worths[order]))
+        by_edge = normal * (math.sqrt(equations.count_variance) * mean)
+        by_edge += equations.edge_step * halves
+        noise = noise + (linear.matrix().T @ by_edge.T).T
     return np.asarray(noise[:, place])
 
 
@@ -237,9 +215,15 @@ def public_noise(distribution: NetDistribution, items: int, draws: int) -> Float
 def _public_pairs(
     distribution: DiscreteLaplace | DiscreteGaussian, items: int, pairs: int, draws: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return public draws for each pair (:func:`_pair_draws`), kept for the next test."""
-    generator = public_generator("errors of pairs", items)
-    halves, normal = _pair_draws(distribution, (draws, pairs), generator)
+    """Return public draws for each pair, kept for the next test.
+
+    Half differences of the noise of its two cells, and normal ones.
+    """
+    generator, halves = public_generator("errors of pairs", items), np.zeros((1, 1))
+    if distribution.scale > 0:
+        first, second = distribution.simulate((2, draws, pairs), generator)
+        halves = 0.5 * (first - second)
+    normal = generator.standard_normal((draws, pairs))
     return own(halves, np.float64), own(normal, np.float64)
 
 

@@ -36,16 +36,13 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, Radius, spanning_tree, tree_point
 from privrank.privacy.netnoise import NetDistribution, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, blocks
 from privrank.util.solvers import bracket
 
 BodyDistribution = ZeroSumLaplace | PermutohedronNoise
 
 _RADII = 4000
 """Radii over which the distribution of a coordinate is summed up."""
-
-_PATHS = 2**22
-"""Cells of the tables of paths that are held at a time."""
 
 
 def simulated(
@@ -80,12 +77,11 @@ def body_points(distribution: BodyDistribution, draws: int, rng: np.random.Gener
 def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     """Return uniform points of K, twice the permutohedron: uniform points of uniform tiles."""
     points = np.empty((draws, m))
-    block = max(1, _PATHS // m**2)
-    for start in range(0, draws, block):
-        size = min(block, draws - start)
+    for rows in blocks(draws, m**2):
+        size = rows.stop - rows.start
         word = rng.integers(0, m, (size, m - 2))
         steps = rng.uniform(-1.0, 1.0, (size, m - 1))
-        points[start : start + size] = tree_point(spanning_tree(word, m), steps, 1)
+        points[rows] = tree_point(spanning_tree(word, m), steps, 1)
     return points
 
 
@@ -356,9 +352,7 @@ def noisy_tail(
     sizes, widths = (np.array(part) for part in zip(*tables, strict=True))
     share = -np.diff(_beyond(), append=0.0)
     out = np.empty(x.size)
-    block = max(1, _BLOCK // len(share))
-    for start in range(0, x.size, block):
-        here = slice(start, start + block)
+    for here in blocks(x.size, len(share), _BLOCK):
         row, weight = which[here], a[here, None]
         spread = np.hypot(error[here, None], weight * widths[row])
         out[here] = mixture_tail(gap[here], spread, weight * sizes[row], share)

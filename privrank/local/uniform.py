@@ -51,7 +51,7 @@ from privrank.release.names import GAIN, STATISTIC
 from privrank.release.release import Release
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import hypotheses_of_uniformity
-from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.arrays import FloatArray, IntArray, blocks, own
 from privrank.util.solvers import spectrum
 from privrank.util.workers import progress
 
@@ -152,11 +152,11 @@ class Asked:
         facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
         seeds = int(self.protocol.id, 16), fingerprint(facts.tolist())
         rng = public_generator("uniformity of reports", *seeds)
-        bar, block, parts = progress("draws under H0", number), max(1, _BLOCK // self.size), []
-        for first in range(0, number, block):
-            last = min(first + block, number)
-            parts.append(self._values(self._net_wins(last - first, rng)))
-            bar.update(last - first)
+        bar, parts = progress("draws under H0", number), []
+        for rows in blocks(number, self.size, _BLOCK):
+            size = rows.stop - rows.start
+            parts.append(self._values(self._net_wins(size, rng)))
+            bar.update(size)
         bar.close()
         return np.concatenate(parts)
 

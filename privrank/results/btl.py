@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry import contrasts, inversion
 from privrank.bradley_terry.contrasts import HomogeneityResult, Worths, standard_errors
-from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
@@ -74,11 +73,6 @@ class BTLResult(Result):
         return self.release.design.covariates is None
 
     @property
-    def _whole(self) -> bool:
-        """Whether coefficients are worths, about one mean."""
-        return self._plain and self._equations().known is None
-
-    @property
     def _names(self) -> tuple[str, ...]:
         return names_shown(self.release.design)
 
@@ -88,9 +82,6 @@ class BTLResult(Result):
 
     def _covariance(self) -> Covariance:
         return self._inference().errors
-
-    def _shown_errors(self) -> NoisyErrors:
-        return self._inference().noisy_errors().through(self._display())
 
     @once
     def _equations(self) -> ScoreEquations:
@@ -128,15 +119,11 @@ class BTLResult(Result):
         return Worths(self._inference(), self._map(at))
 
     def _values(self, at: At) -> FloatArray:
-        """Return the worths alone, which need no covariance and, of many items, no matrix."""
-        b = self.estimate.coefficients
-        if self._whole and at is None:
-            return b
-        return np.asarray(self._equations().projected(self._map(at)) @ b)
+        """Return the worths alone, which need no covariance."""
+        return np.asarray(self._equations().projected(self._map(at)) @ self.estimate.coefficients)
 
     def _estimated(self) -> FloatArray:
-        b = self.estimate.coefficients
-        return b if self._whole else np.asarray(self._display() @ b)
+        return np.asarray(self._display() @ self.estimate.coefficients)
 
     @property
     def link(self) -> Link:
@@ -443,7 +430,8 @@ class BTLResult(Result):
                     "released comparisons connect: see components."
                 )
         estimated = pd.Series(self._estimated(), index=self.params.index)
-        return estimated, self._whole_covariance(), self._shown_errors(), (weights, constants)
+        errors = self._inference().noisy_errors().through(self._display())
+        return estimated, self._whole_covariance(), errors, (weights, constants)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame.
