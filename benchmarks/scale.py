@@ -256,7 +256,8 @@ def main() -> None:
         works = [replace(work, engine=engine) for engine in clusters for work in (few, more)]
         text += ["## Driver's memory", "", *table(folder, works)[0], ""]
     if not given.quick:
-        packages = ("numpy", "pandas", "polars", "pyarrow", "duckdb", "dask", "pyspark")
+        packages = ("numpy", "pandas", "polars", "pyarrow", "duckdb")
+        packages = (*packages, "dask", "distributed", "pyspark")
         packages = [f"{name} {version(name)}" for name in packages if find_spec(name)]
         head = (
             f"# Benchmarks of many rows\n\nCommand `make bench`, {datetime.date.today()}, Python "
