@@ -26,7 +26,7 @@ help:
 	@echo "make doors      make report and make docs, each in a fresh clone of what is committed and in an"
 	@echo "                environment of its own extra alone, in build/doors/ (ten minutes)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
-	@echo "make bench      time privrank against other packages on the same work (four minutes)"
+	@echo "make bench      time privrank against other packages on the same work (a quarter of an hour)"
 	@echo "make clean      remove all that these targets made: .venv, .venv-oldest, and report/ with its"
 	@echo "                ledgers (seconds)"
 	@echo

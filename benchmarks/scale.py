@@ -110,7 +110,7 @@ def opened(work: Work, folder: Path) -> object:
     if engine == "spark":
         from pyspark.sql import SparkSession
 
-        os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_WORKER_DIR": f"{folder}-workers"}
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         workers = "local-cluster[2,1,2048]" if work.apart else "local[*]"
         session = SparkSession.builder.master(workers).config("spark.driver.memory", "4g")
         return session.getOrCreate().read.parquet(str(folder))
@@ -155,12 +155,16 @@ def run(folder: Path, work: Work) -> None:
 
 def jvm_memory() -> int:
     """Return the peak of the memory of Spark's half of the driver, in kilobytes."""
+    import pyspark
     from pyspark import SparkContext
 
     context = SparkContext.getOrCreate()
     process = context._gateway.proc.pid
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    # what its workers log, beside the package
+    logs = Path(pyspark.__file__).parent / "work" / context.applicationId
     context.stop()
+    shutil.rmtree(logs, ignore_errors=True)
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
@@ -256,7 +260,8 @@ def main() -> None:
         works = [replace(work, engine=engine) for engine in clusters for work in (few, more)]
         text += ["## Driver's memory", "", *table(folder, works)[0], ""]
     if not given.quick:
-        packages = ("numpy", "pandas", "polars", "pyarrow", "duckdb", "dask", "pyspark")
+        packages = ("numpy", "pandas", "polars", "pyarrow", "duckdb")
+        packages = (*packages, "dask", "distributed", "pyspark")
         packages = [f"{name} {version(name)}" for name in packages if find_spec(name)]
         head = (
             f"# Benchmarks of many rows\n\nCommand `make bench`, {datetime.date.today()}, Python "

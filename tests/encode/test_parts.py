@@ -254,6 +254,18 @@ def test_rankings_and_choices_are_refused_in_every_part(engine, monkeypatch):
         assert "n°" not in str(caught.value)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
+def test_respondents_in_two_groups_are_refused_in_every_part(engine, monkeypatch):
+    cut_into(monkeypatch, 7)
+    frame = rankings(100)
+    frame.loc[frame.index[-1], ["who", "sex"]] = [frame["who"].iloc[0], "f"]
+    assert frame["sex"].iloc[0] == "m"
+    with pytest.raises(ValueError, match="must be in one group only") as caught:
+        groups(ENGINES[engine](frame), PICKED | {"max_rows": 6})
+    assert "n°" not in str(caught.value)
+
+
 def rows_drawn(frame, key, monkeypatch):
     """The row that is drawn of each respondent under a key, ranks and choice, by their numbers."""
     monkeypatch.setattr(samples, "draw_key", lambda rng: np.array([key, 5], dtype=np.uint64))
@@ -431,7 +443,8 @@ def test_spark_releases_the_same(monkeypatch, tmp_path):
                 assert found == fitted(frame, made, options, epsilon, dependence)
         with pytest.raises(ValueError, match="must bound the rows of every respondent"):
             pr.PrivateBTL(on_spark, items=ITEMS, respondent="who", max_rows=1)
-        for name in ("consensus", "consensus of rows", "uniformity, completed", "choices"):
+        some = ("consensus", "consensus of rows", "uniformity, completed", "choices")
+        for name in (*some, "closeness of choices"):
             frame = rankings(100, **SAMPLES[name][1])
             frame.to_parquet(tmp_path / "rankings.parquet")
             on_spark = spark.read.parquet(str(tmp_path / "rankings.parquet"))
