@@ -127,7 +127,7 @@ def main() -> None:
     study.write(
         "activity",
         "Worths from drawn rows of voters of unequal activity",
-        f"python validation/activity.py --replicates {replicates}",
+        "python validation/activity.py",
         rows,
         started,
     )

@@ -259,7 +259,7 @@ def main() -> None:
         study.write(
             "assumptions",
             "Where an assumption does not hold",
-            f"python validation/assumptions.py --replicates {asked.replicates}",
+            "python validation/assumptions.py",
             rows,
             started,
         )

@@ -181,7 +181,7 @@ def cities(replicates: int, command: str) -> None:
 
 def main() -> None:
     replicates = arguments(__doc__, 1000)
-    command = f"python validation/closeness_details.py --replicates {replicates}"
+    command = "python validation/closeness_details.py"
     simulated(replicates, command)
     cities(replicates, command)
 

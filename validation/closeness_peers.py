@@ -220,7 +220,7 @@ def table(kind: str, replicates: int) -> None:
             rows.append(row)
         print(f"{name}: {time.time() - started:.0f} s", flush=True)
     title = f"Share of rejections (standard error), {kind}: the default test and others"
-    command = f"python validation/closeness_peers.py --replicates {replicates}"
+    command = "python validation/closeness_peers.py"
     write(f"closeness_peers_{kind}", title, command, rows, started)
 
 

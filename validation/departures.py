@@ -207,7 +207,7 @@ def main() -> None:
         if any(part in str(cell) for part in wanted.only):
             for test in cell.tests.values():
                 test.null(FULL)
-    command = f"python validation/departures.py --replicates {wanted.replicates}"
+    command = "python validation/departures.py"
     title = "Power against departures from uniform rankings"
     table("departures_rankings", title, command, ranked, run, row, wanted, 6500)
     title = "Power against departures from given probabilities of choices"

@@ -118,7 +118,7 @@ def main() -> None:
     study.write(
         "identified",
         "Items that nobody compared, under a private design",
-        f"python validation/identified.py --replicates {replicates}",
+        "python validation/identified.py",
         rows,
         started,
     )

@@ -7,6 +7,7 @@ import csv
 import datetime
 import importlib
 import platform
+import shlex
 import sys
 import time
 import warnings
@@ -131,7 +132,6 @@ def table(
         rows.append({**row(cell, found), "seconds": f"{time.time() - start:.0f}"})
         print(f"{cell}: {rows[-1]}", flush=True)
     if len(rows) == len(cells):
-        command = f"{command} --replicates {asked.replicates}"
         write(name, title, command, rows, started, verdict(rows))
 
 
@@ -153,6 +153,7 @@ def write(
         f"{package} {version(package)}" for package in ("numpy", "scipy", "pandas")
     )
     minutes = (time.time() - started) / 60
+    command = shlex.join([*command.split(), *sys.argv[1:]])
     heads = list(rows[0])
     lines = [
         f"# {title}",
