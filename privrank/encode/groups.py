@@ -36,7 +36,7 @@ from privrank.plans.nullmodel import (
 )
 from privrank.release.survey import FEWEST_UNITS, Sample
 from privrank.util.arrays import IntArray, orders_of
-from privrank.util.checks import check_items, undeclared
+from privrank.util.checks import check_flag, check_items, undeclared
 from privrank.util.formula import parse
 
 
@@ -57,6 +57,7 @@ def encode_samples(
     Given the samples, their names and the arguments of :class:`privrank.ClosenessTest`; `secret` is
     whether who is in which sample is protected, so that no sample can be too small.
     """
+    paired = check_flag("paired", paired)
     shared, gaps = as_declared(ties, missing)
     series = [frames.column_of(sample, "choice") for sample in samples]
     chosen = all(column is not None for column in series)
@@ -127,7 +128,7 @@ def groups_of_formula(
     **Privacy.** Where who is in which group is `secret`, so are the sizes of the groups: a group
     may be of any size, even empty, and nothing that is said depends on it.
     """
-    parsed = parse(formula)
+    parsed, paired = parse(formula), check_flag("paired", paired)
     if len(parsed.right) != 1 or not parsed.intercept:
         raise ValueError(
             f"formula must name one column of groups on its right, as in 'a + b + c ~ group', "

@@ -7,6 +7,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -19,9 +20,14 @@ def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> Iterator[
     """Yield what a function returns of each of some things, several at a time by as many cores."""
     from joblib import cpu_count
 
+    rest = iter(things)
+    ahead = list(islice(rest, 2))
+    if len(ahead) < 2:  # here, where it costs nothing to start and can be followed
+        yield from map(function, ahead)
+        return
     cores, waiting = cpu_count(), deque[Future[T]]()
     with ThreadPoolExecutor(cores) as pool:
-        for thing in things:
+        for thing in chain(ahead, rest):
             waiting.append(pool.submit(function, thing))
             # the next thing is read when all cores but one have work
             if len(waiting) > cores:
