@@ -225,6 +225,9 @@ def rows_where(view: Frame, column: str, value: object) -> object:
 PARTS, BATCH = 48, 2**20
 """The parts that frames of more rows than a batch are cut into."""
 
+_COPIED = 6
+"""Parts whose rows are copied at a time."""
+
 
 def whole_respondents(
     view: Frame, columns: Sequence[str], owner: str | None, *, whole: bool = False
@@ -254,9 +257,14 @@ def whole_respondents(
     def cut(batch: nw.DataFrame[Any]) -> list[nw.DataFrame[Any]]:
         part = (_numbers_by_row(batch.get_column(owner)) % PARTS).astype(np.int16)
         small = batch.with_columns(text.cast(nw.Categorical) for text in texts)
-        small = small[np.argsort(part, kind="stable")]
-        ends = np.cumsum([0, *np.bincount(part, minlength=PARTS)]).tolist()
-        return [small[start:stop] for start, stop in pairwise(ends)]
+        order, pieces = np.argsort(part, kind="stable"), []
+        ends = np.cumsum([0, *np.bincount(part, minlength=PARTS)])
+        # rows that are copied together give back their memory together, some parts after others
+        for first in range(0, PARTS, _COPIED):
+            cuts = ends[first : first + _COPIED + 1]
+            rows = small[order[cuts[0] : cuts[-1]]]
+            pieces += [rows[start:stop] for start, stop in pairwise((cuts - cuts[0]).tolist())]
+        return pieces
 
     parts = list(zip(*in_threads(cut, chain(ahead, batches)), strict=True))
     # parts of few rows go together, as each takes a table of all pairs
