@@ -1,8 +1,10 @@
 """Type I error and coverage of everything said about ranks and sets.
 
 Separation: items tied across the boundary of the top k, so every rejection is wrong. Homogeneity:
-all worths equal. Win rates: coverage of 95 % intervals. Rank sets: chance that all items' true
-ranks lie in their sets, from top-k and from Bradley-Terry fits.
+all worths equal. Win rates: coverage of 95 % intervals that are stated. Rank sets: chance that all
+items' true ranks lie in their sets, from top-k and from Bradley-Terry fits, in surveys that state
+them for all items; `withheld` is the share of those that do not, as pair counts leave it open who
+was compared.
 
 A second table has the level of the separation test for every distribution of noise.
 """
@@ -99,7 +101,7 @@ def equal(rng: np.random.Generator, items: int, repeats: int, epsilon: float, de
 def spread(
     rng: np.random.Generator, items: int, repeats: int, epsilon: float, design: str
 ) -> tuple[float, float, float]:
-    """Return win-rate coverage and whether both fits' rank sets hold."""
+    """Return win-rate coverage and whether both rank sets hold; NaN where not all are stated."""
     theta = rng.standard_normal(items)
     rate = 1.0 / (1.0 + np.exp(theta[None, :] - theta[:, None]))
     truth = (rate.sum(axis=1) - 0.5) / (items - 1)
@@ -108,12 +110,19 @@ def spread(
     model = pr.PrivateTopK(frame, 1, items=range(items), respondent=None, ties=False, design=design)
     top = model.fit(epsilon=epsilon, rng=rng)
     sides = top.conf_int()
-    covered = (sides["lower"] <= truth) & (truth <= sides["upper"])
+    covered = ((sides["lower"] <= truth) & (truth <= sides["upper"]))[sides["lower"].notna()]
     holds = []
     for result in (top, pr.PrivateBTL.from_release(top.release)):
         sets = result.rank_conf_int()
-        holds.append(float(((sets["lower"] <= rank) & (rank <= sets["upper"])).all()))
-    return float(covered.mean()), holds[0], holds[1]
+        held = float(((sets["lower"] <= rank) & (rank <= sets["upper"])).all())
+        holds.append(np.nan if len(covered) < items else held)
+    return float(covered.mean()) if len(covered) else np.nan, holds[0], holds[1]
+
+
+def stated(values: np.ndarray, digits: int) -> str:
+    """Return the mean of the values that are stated, a dash if there are none."""
+    known = values[~np.isnan(values)]
+    return f"{known.mean():.{digits}f}" if len(known) else "-"
 
 
 def main() -> None:
@@ -135,9 +144,10 @@ def main() -> None:
                 "replicates": replicates,
                 "separation, type I at .05": f"{(separation <= 0.05).mean():.4f}",
                 "homogeneity, type I at .05": f"{(flat <= 0.05).mean():.4f}",
-                "win rates, coverage": f"{held[:, 0].mean():.4f}",
-                "rank sets (win rates)": f"{held[:, 1].mean():.3f}",
-                "rank sets (worths)": f"{held[:, 2].mean():.3f}",
+                "withheld": f"{np.isnan(held[:, 1]).mean():.3f}",
+                "win rates, coverage": stated(held[:, 0], 4),
+                "rank sets (win rates)": stated(held[:, 1], 3),
+                "rank sets (worths)": stated(held[:, 2], 3),
                 "SE at .05": f"{np.sqrt(0.05 * 0.95 / replicates):.4f}",
             }
         )

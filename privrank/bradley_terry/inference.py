@@ -7,9 +7,9 @@ independent of each other with mean 0 and one variance tau^2 for all items. Item
 more often do not make u_i any smaller, so errors of beta must hold it.
 
 **Estimate.** By moments, as Paule and Mandel (1982, https://doi.org/10.6028/jres.087.022) have it
-for laboratories: with r the m - 1 - q numbers that q item covariates leave of the worths of a fit
-without them, and V their covariance, tau^2 is where r'(V + tau^2 I)^-1 r is what it is in
-expectation, m - 1 - q, or 0. As so many numbers alone show tau^2, errors that hold it take t
+for laboratories. Let r be the m - 1 - q numbers that q item covariates leave of the worths of a
+fit without them, and V their covariance. tau^2 is where r'(V + tau^2 I)^-1 r has the value
+m - 1 - q of its expectation, or 0. As so many numbers alone show tau^2, errors that hold it take t
 quantiles of so many degrees of freedom.
 """
 

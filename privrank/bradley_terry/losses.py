@@ -192,7 +192,7 @@ class EdgeLoss:
         """Difference of worths beyond which slopes are their limits.
 
         log F is concave, F(0) = 1/2 and F(-far) = e^-28, so at 25 far the distribution has fallen
-        below the least tail of a link, 1e-290, from where on what is computed has constant slopes.
+        below the least tail of a link, 1e-290. From there on what is computed has constant slopes.
         """
         return 25.0 * self.far
 

@@ -84,11 +84,14 @@ def half_widths(
 
     A score between 0 and 1 with mean p varies by at most p (1 - p), which choices attain (Bhatia
     and Davis). The mean is not known: p (1 - p) is taken at its largest between the ends
-    (c +- 2 s + z^2 / 2) / (n + z^2), where c is the noisy total brought within 0..n, s the standard
-    deviation of its noise, z the normal quantile at 1 - alpha / (2 J) and n the group's size. These
-    are the centres of Wilson's intervals: z^2 further answers, half of them 0 and half 1, without
-    which a group of ten in which nobody chose a category would have no error at all. Given the
-    sizes, the mean over several groups has the variance sum n_g^2 (v_g / n_g) / (sum n_g)^2.
+    (c +- 2 s + z^2 / 2) / (n + z^2). There c is the noisy total brought within 0..n and s the
+    standard deviation of its noise. z is the normal quantile at 1 - alpha / (2 J), n the
+    group's size. These are the centres of Wilson's intervals: z^2 further answers, half of them
+    0 and half 1, without which a group of ten in which nobody chose a category would have no
+    error at all.
+
+    Given the sizes, the mean over several groups has the variance
+    sum n_g^2 (v_g / n_g) / (sum n_g)^2.
     """
     differences = contrasts(len(sizes))
     level = alpha / (len(differences) * totals.shape[1])

@@ -206,11 +206,11 @@ class PermutohedronNoise:
 
     **Moments.** Let M_m be the mean squared length of a uniform point of the centred permutohedron,
     half of K. Cut it into pyramids over its facets. The facet of a set of k items is a product of
-    two such bodies, of k and m - k items, at squared distance k (m - k) m / 4, and its pyramid has
-    the share C(m, k) k^(k-1) (m - k)^(m-k-1) / (2 (m - 1) m^(m-2)) of the volume together with
-    the others of its size. A uniform point of a pyramid over a facet is a uniform point of that
-    facet, times t with E t^2 = (m - 1) / (m + 1), so M_m is (m - 1) / (m + 1) times the mean of
-    k (m - k) m / 4 + M_k + M_(m-k).
+    two such bodies, of k and m - k items, at squared distance k (m - k) m / 4. The pyramids over
+    facets of one size have together the share
+    C(m, k) k^(k-1) (m - k)^(m-k-1) / (2 (m - 1) m^(m-2)) of the volume. A uniform point of a
+    pyramid is a uniform point of its facet, times t with E t^2 = (m - 1) / (m + 1). So M_m is
+    (m - 1) / (m + 1) times the mean of k (m - k) m / 4 + M_k + M_(m-k).
 
     References
     ----------

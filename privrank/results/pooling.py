@@ -277,9 +277,9 @@ class Pooled:
     def heterogeneity(self) -> tuple[FloatArray, FloatArray]:
         """Test that all results are about the same value: Q and p-values by block.
 
-        **Null.** Let w_k be the shares of the results, k_k the largest excess kurtosis that one of
-        the numbers has by the noise of result k, and a_kj the shares of this noise in the variances
-        of its standardised errors, which are the eigenvalues of D_k^-1 times the covariance of the
+        **Null.** Let w_k be the shares of the results, and k_k the largest excess kurtosis that one
+        of the numbers has by the noise of result k. Let a_kj be the shares of this noise in the
+        variances of its standardised errors: the eigenvalues of D_k^-1 times the covariance of the
         noise. The variance of Q is taken to be 2 df + s, s = sum_k (1 - w_k)^2 k_k sum_j a_kj^2.
         Normal errors times one random scale have this excess where Q / df is of an F distribution
         with df and 4 + 2 df (df + 2) / s degrees of freedom.

@@ -181,13 +181,16 @@ def normal_draws(covariance: FloatArray, draws: int, generator: np.random.Genera
     """Return normal variables with this covariance, shape (draws, p).
 
     By the symmetric root; of many variables by Cholesky's, which takes a tenth of the time and
-    is as little a matter of the processor. It exists to within 1e-12 of each variance.
+    is as little a matter of the processor. It exists to within 1e-12 of each variance, but for
+    matrices whose own rounding is larger.
     """
     normal = generator.standard_normal((draws, len(covariance)))
-    if len(covariance) <= _MANY:
-        return np.asarray(normal @ square_root(covariance).T)
     scaled, size = _scaled(covariance)
-    lower = np.linalg.cholesky(scaled + 1e-12 * np.eye(len(scaled)))
+    raised = scaled + 1e-12 * np.eye(len(scaled))
+    many = len(covariance) > _MANY
+    lower = attempt(lambda: np.linalg.cholesky(raised), lambda: None) if many else None
+    if lower is None:
+        return np.asarray(normal @ square_root(covariance).T)
     return np.asarray(dtrmm(1.0, lower, normal.T, lower=1).T * size)
 
 

@@ -118,3 +118,19 @@ def test_zeros_between_two_signs(either):
     assert solvers.zero(lambda x: 2.0 - x, -5.0, 5.0) == pytest.approx(2.0)
     tiny = solvers.zero(lambda x: x - 1e-200, 0.0, 1.0, xtol=1e-300, rtol=1e-14)
     assert tiny == pytest.approx(1e-200, rel=1e-13)
+
+
+@pytest.mark.parametrize("least", [0.0, -1e-9], ids=["singular", "rounded below zero"])
+def test_normal_draws_of_many_variables_have_their_covariance(least):
+    m, draws = 201, 4000  # one more than the symmetric root is taken for
+    rng = np.random.default_rng(4)
+    basis = np.linalg.qr(rng.normal(size=(m, m)))[0]
+    values = np.r_[np.full(5, least), np.linspace(1.0, 2.0, m - 5)]
+    covariance = (basis * values) @ basis.T
+    covariance = 0.5 * (covariance + covariance.T)
+    drawn = solvers.normal_draws(covariance, draws, rng)
+    assert np.isfinite(drawn).all()
+    # combinations of variance 0, and the mean of all the others' squares
+    assert np.abs(drawn @ basis[:, :5]).max() < 1e-3
+    squares = (drawn @ basis[:, 5:]) ** 2
+    assert squares.mean() == pytest.approx(values[5:].mean(), rel=0.02)
