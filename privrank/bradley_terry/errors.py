@@ -130,11 +130,6 @@ class NoisyErrors:
     spread: bool = False
     moments: SecondMoments | None = None
 
-    @property
-    def normal_alone(self) -> bool:
-        """Whether errors are normal with a known covariance."""
-        return self.noise is None and math.isinf(self.df)
-
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the variances of the normal parts by row of `weights`, and of their errors."""
         if self.moments is not None:

@@ -231,9 +231,8 @@ def whole_respondents(
 ) -> Iterator[nw.DataFrame[Any]]:
     """Yield a frame in parts: all rows of a respondent are in one of them.
 
-    Rows come in batches, from a lazy frame as its engine makes them. A hash of the name of the
-    respondent says in which part a row is; without respondents a batch is a part. Or the `whole`
-    frame is one part.
+    Rows come in batches, from a lazy frame as its engine makes them. A hash of a respondent's name
+    says in which part a row is; without respondents a batch is one, or the `whole` frame is.
     """
     if whole:
         yield _computed(view.select(*columns))
@@ -248,15 +247,20 @@ def whole_respondents(
         return
     # texts that many rows have in common are a number in each
     lazy, schema = isinstance(view, nw.LazyFrame), ahead[0].schema
-    common = [name for name in columns if lazy and name != owner and schema[name] == nw.String]
-    texts = [nw.col(name) for name in common]
+    texts = [nw.col(n) for n in columns if lazy and n != owner and schema[n] == nw.String]
 
     def cut(batch: nw.DataFrame[Any]) -> list[nw.DataFrame[Any]]:
         part = (_numbers_by_row(batch.get_column(owner)) % PARTS).astype(np.int16)
         small = batch.with_columns(text.cast(nw.Categorical) for text in texts)
-        small = small[np.argsort(part, kind="stable")]
-        ends = np.cumsum([0, *np.bincount(part, minlength=PARTS)]).tolist()
-        return [small[start:stop] for start, stop in pairwise(ends)]
+        order, pieces = np.argsort(part, kind="stable"), []
+        ends = np.cumsum([0, *np.bincount(part, minlength=PARTS)])
+        # rows are copied for an eighth of the parts at a time, which gives back its memory together
+        step = -(-PARTS // 8)
+        for first in range(0, PARTS, step):
+            cuts = ends[first : first + step + 1]
+            rows = small[order[cuts[0] : cuts[-1]]]
+            pieces += [rows[start:stop] for start, stop in pairwise((cuts - cuts[0]).tolist())]
+        return pieces
 
     parts = list(zip(*in_threads(cut, chain(ahead, batches)), strict=True))
     # parts of few rows go together, as each takes a table of all pairs

@@ -244,11 +244,6 @@ class PairCounts:
         """Comparisons in all."""
         return float(self.count.sum())
 
-    def degrees(self, items: int) -> FloatArray:
-        """Comparisons each item takes part in."""
-        by_first = np.bincount(self.first, self.count, minlength=items)
-        return np.asarray(by_first + np.bincount(self.second, self.count, minlength=items))
-
     def table(self, items: int) -> FloatArray:
         """Comparisons of each two items, shape (items, items)."""
         upper = np.zeros((items, items))

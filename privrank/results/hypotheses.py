@@ -160,7 +160,8 @@ def wald_test(
     result = ContrastResults(
         chi2=statistic, statistic=statistic, df_denom=df, distribution="chi2", distargs=(df,)
     )
-    if not errors.normal_alone:
+    # errors that are normal with a known covariance make the statistic chi-square
+    if errors.noise is not None or math.isfinite(errors.df):
         pvalue = errors.wald_pvalue(weights, inverse, statistic, df)
         result.pvalue = np.asarray(pvalue)
         result.distribution = "Monte Carlo"
