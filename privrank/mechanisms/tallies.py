@@ -431,15 +431,15 @@ def _moments_of(
     if expected is not None:
         net = expected.steps * net - expected.answers[first, second] * part.count
     kind = np.zeros(len(pattern), dtype=np.int64) if facts is None else facts.kinds[pattern]
-    named = net if facts is None else facts.first[pattern] * net
+    named = [] if facts is None else [facts.first[pattern] * net]
     kinds = 1 if facts is None else int(facts.kinds.max()) + 1
     out = np.zeros((kinds, m + 1, m + 1), dtype=np.int64)
     # nets of the respondents of one kind after another, and their products
-    rows = np.concatenate([part.person] * 3)
-    columns = np.concatenate((first, second, np.full(len(net), m)))
-    values = np.concatenate((net, -net, named if facts is not None else np.zeros_like(net)))
+    rows = np.tile(part.person, 2 + len(named))
+    columns = np.concatenate((first, second, *(np.full(len(net), m) for _ in named)))
+    values = np.concatenate((net, -net, *named))
     for index in range(kinds):
-        here = np.tile(kind == index, 3)
+        here = np.tile(kind == index, 2 + len(named))
         nets = csr_array((values[here], (rows[here], columns[here])), shape=(len(part.name), m + 1))
         out[index] = _product(nets, nets)
     return out
