@@ -262,7 +262,7 @@ class ScoreEquations:
         """
         if self.known is None:
             return rows
-        inside, facts = self.projected(rows), self.covariates
+        inside, facts = self.projected(rows).copy(), self.covariates
         if facts is not None and facts.item_columns:  # these are not about a mean
             inside[~self.identifies(rows)] = 0.0
         inside[np.abs(inside).max(axis=1, initial=0.0) <= 1e-9] = 0.0
@@ -270,7 +270,7 @@ class ScoreEquations:
 
     def projected(self, rows: FloatArray) -> FloatArray:
         """Return rows of coefficients, shape (rows, p), on what is identified."""
-        return rows if self.known is None else np.asarray(rows @ self.known)
+        return rows if self.known is None else product(rows, self.known)
 
     def identifies(self, rows: FloatArray) -> NDArray[np.bool_]:
         """Return which linear combinations, shape (rows, p), the release identifies."""

@@ -185,13 +185,12 @@ def normal_draws(covariance: FloatArray, draws: int, generator: np.random.Genera
     matrices whose own rounding is larger.
     """
     normal = generator.standard_normal((draws, len(covariance)))
-    scaled, size = _scaled(covariance)
-    raised = scaled + 1e-12 * np.eye(len(scaled))
+    raised = covariance + np.diag(1e-12 * np.diag(covariance) + np.finfo(float).tiny)
     many = len(covariance) > _MANY
     lower = attempt(lambda: np.linalg.cholesky(raised), lambda: None) if many else None
     if lower is None:
         return np.asarray(normal @ square_root(covariance).T)
-    return np.asarray(dtrmm(1.0, lower, normal.T, lower=1).T * size)
+    return np.asarray(dtrmm(1.0, lower, normal.T, lower=1).T)
 
 
 def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
