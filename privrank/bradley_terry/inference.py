@@ -39,7 +39,7 @@ from privrank.util.solvers import carried, normal_draws, spectrum, zero
 MOST_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
 
-MOST_DRAWN_ITEMS, FEW_DRAWS = 200, 1_999
+MOST_DRAWN_ITEMS, FEW_DRAWS = 200, 999
 """Of more items than these tests of all worths are simulated by so few draws."""
 
 _MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 20_000_000
