@@ -323,7 +323,7 @@ def _read(
     by = list(dict.fromkeys(name for name in named if name is not None))
     counting = frames.tally if columns.respondent is None else frames.keys_of
     keys, size = counting(view, by, columns.outcome, columns.counts)
-    if columns.respondent is None:
+    if columns.respondent is None and not size.all():
         # what counts 0 is no unit, whereas a respondent without comparisons is one
         keys = {name: frames.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
         size = size[size > 0]
@@ -336,7 +336,7 @@ def _read(
     frames.check_apart(first, second, (columns.item1, columns.item2))
     answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
     # each pair in the order of the items; where that turns it, the sign of the answer turns, too
-    order = np.where(first > second, -1, 1)
+    order = 1 - 2 * (first > second)
     low, high = np.minimum(first, second), np.maximum(first, second)
     return _Rows(keys, size, low, high, order, size * answered, size * sign * order)
 
@@ -388,20 +388,23 @@ def _outcomes(
     if outcome is None:
         return np.ones(size, dtype=np.int64), np.ones(size, dtype=np.int64)
     # code -1, a missing answer, reads the NaN put last
-    codes = np.append(keys[outcome].values.astype(np.float64), np.nan)[keys[outcome].codes]
-    missing = np.isnan(codes)
-    if not (missing | np.isin(codes, (-1.0, 0.0, 1.0))).all():
+    codes = keys[outcome].codes
+    values = np.append(keys[outcome].values.astype(np.float64), np.nan)
+    missing = np.isnan(values)
+    answers = values[np.bincount(codes % len(values), minlength=len(values)) > 0]
+    if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
         raise ValueError(
             f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "
             f"preferred) or missing: recode the other values."
         )
-    if not ties and (codes == 0).any():
+    if not ties and (answers == 0).any():
         raise ValueError(
             f"column {outcome!r} must hold no 0, because ties=False declares that there are no "
             f"ties: use ties=True if the questionnaire allows them, or recode a 0/1 column x as "
             f"2 * x - 1 if 0 means that the second item was preferred."
         )
-    return (~missing).astype(np.int64), np.where(missing, 0.0, codes).astype(np.int64)
+    signs = np.where(np.isin(values, (-1.0, 1.0)), values, 0.0).astype(np.int64)
+    return (~missing).astype(np.int64)[codes], signs[codes]
 
 
 def _check_distinct(person: IntArray, pair: IntArray, size: IntArray, remedy: str) -> None:

@@ -214,7 +214,7 @@ class Key:
         kind = object if self.values.dtype == object else None
         place = pd.Index(labels, dtype=kind).get_indexer(pd.Index(self.values, dtype=kind))
         # a missing entry, code -1, reads the sentinel put last
-        return np.append(place, -1)[self.codes].astype(np.int64)
+        return np.append(place, -1)[self.codes].astype(np.int64, copy=False)
 
 
 def rows_where(view: Frame, column: str, value: object) -> object:
@@ -465,8 +465,8 @@ def _key_of_texts(texts: Any) -> Key:
 
     coded = pa.types.is_dictionary(texts.type)
     # in one piece, as the dictionaries of many would have to be brought together
-    whole = texts.unify_dictionaries() if coded else texts.cast("large_string")
-    whole = whole.combine_chunks() if coded else whole.combine_chunks().dictionary_encode()
+    encoded = texts if coded else texts.dictionary_encode()
+    whole = encoded.unify_dictionaries().combine_chunks()
     values = whole.dictionary.to_numpy(zero_copy_only=False)
     codes = whole.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     if not coded:
