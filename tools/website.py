@@ -51,6 +51,10 @@ BELOW = {
     "speed": r"benchmarks.*",
 }
 
+# Tutorials in the order in which a reader needs them; others come after these.
+READ = ("university", "immigration", "covariates", "uniformity", "groups", "consensus")
+READ += ("rankings_worths", "planning", "leaderboard", "local")
+
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
 FENCED = re.compile(r"(^`{5}.*?^`{5}$|^`{3}.*?^`{3}$)", flags=re.S | re.M)
 CAPTION = re.compile(r"^(?:figure = .*|\))  # (.+)", flags=re.M)
@@ -292,6 +296,7 @@ def assemble(folder, made=None):
     texts = {name: relinked(text, name, pages) for name, text in texts.items()}
     for index, below in BELOW.items():
         names = sorted(name for name in pages if re.fullmatch(below, name) and name != index)
+        names.sort(key=lambda name: (*READ, Path(name).name).index(Path(name).name))
         texts[index] += listing(names, pages) + toctree([f"/{name}" for name in names])
     for caption, names in groups(pages).items():
         texts["index"] += toctree(names, caption)

@@ -93,6 +93,19 @@ by_sex = pr.ClosenessTest.from_formula(f"{items} ~ sex", sexes, respondent="resp
 print(by_sex.fit(epsilon=2.0, rng=rng).summary())
 
 # %% [markdown]
+# ## As last year?
+#
+# Against shares that are known beforehand, those of last year or of a census, one sample is tested by `IdentityTest`. Say that last year 400 students named the university they liked best, with the shares below. As these are an estimate themselves, `null_nobs=` says from how many answers.
+
+# %%
+last_year = pd.Series([0.45, 0.25, 0.05, 0.08, 0.12, 0.05], index=cems.items)
+best = data[list(cems.items)].idxmin(axis=1)
+as_before = pr.IdentityTest(best, last_year, null_nobs=400)
+print(as_before.fit(epsilon=1.0, rng=rng).summary())
+
+# %% [markdown]
+# Without `null_nobs=` the shares are taken as exact, as they are where a theory or a census gives them. Of rankings, the distribution is a `pr.Mallows` model, or a table of probabilities.
+#
 # ## For publication: secure noise
 #
 # Without `rng=` noise and re-labellings come from a cryptographically secure source. The numbers below differ each time this page is made, and each time they cost another epsilon.
