@@ -36,12 +36,12 @@ def test_public_classes_have_examples():
 def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
     shutil.copytree(ROOT / "data", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
-    for page in ("README.md", "docs/index.md", "docs/scale.md"):
+    for page in ("README.md", "docs/index.md", "docs/scale.md", "docs/weights.md"):
         blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
         assert blocks
         names: dict[str, object] = {}
         for block in blocks:
-            # blocks of the last page build on each other
+            # blocks of one page build on each other
             exec(compile(block, page, "exec"), names if page == "docs/scale.md" else {})
     shown = capsys.readouterr().out
     assert "Private Bradley-Terry Results" in shown
