@@ -36,7 +36,13 @@ def test_public_classes_have_examples():
 def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
     shutil.copytree(ROOT / "data", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
-    for page in ("README.md", "docs/index.md", "docs/scale.md", "docs/weights.md"):
+    for page in (
+        "README.md",
+        "docs/index.md",
+        "docs/scale.md",
+        "docs/weights.md",
+        "docs/coming-from.md",
+    ):
         blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
         assert blocks
         names: dict[str, object] = {}
