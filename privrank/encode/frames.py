@@ -465,8 +465,8 @@ def _key_of_texts(texts: Any) -> Key:
 
     coded = pa.types.is_dictionary(texts.type)
     # in one piece, as the dictionaries of many would have to be brought together
-    encoded = texts if coded else texts.dictionary_encode()
-    whole = encoded.unify_dictionaries().combine_chunks()
+    whole = texts.unify_dictionaries() if coded else texts.cast("large_string")
+    whole = whole.combine_chunks() if coded else whole.combine_chunks().dictionary_encode()
     values = whole.dictionary.to_numpy(zero_copy_only=False)
     codes = whole.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     if not coded:
