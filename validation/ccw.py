@@ -54,7 +54,10 @@ class Tally:
         self.net = gained - np.bincount(second, outcome, minlength=items)
         met, count = np.unique(first * items + second, return_counts=True)
         self.pairs = PairCounts(met // items, met % items, count, "observed")
-        self.wins = 0.5 * (self.pairs.degrees(items) + self.net)
+        self.wins = 0.5 * (
+            np.bincount(first, minlength=items) + np.bincount(second, minlength=items)
+        )
+        self.wins += 0.5 * self.net
 
 
 def estimate(

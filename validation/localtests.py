@@ -162,7 +162,8 @@ def worths_found(rng: np.random.Generator, cell: Worths) -> dict[str, Any]:
     won = design.pairs.count / (1.0 + np.exp(-away))
     rates = np.bincount(design.pairs.first, won, len(worths))
     rates += np.bincount(design.pairs.second, design.pairs.count - won, len(worths))
-    rates /= design.pairs.degrees(len(worths))
+    met = np.concatenate((design.pairs.first, design.pairs.second))
+    rates /= np.bincount(met, np.tile(design.pairs.count, 2), len(worths))
     limits, ranks = top.conf_int(), fit.rank_conf_int()
     place = np.argsort(np.argsort(-worths)) + 1
     level = tally_of(cell, rng, 0.0 * worths)
