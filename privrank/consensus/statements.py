@@ -227,8 +227,8 @@ class RandomReports:
     freedom as reports concern the items, less one; for ranks at the level of the step-down
     (:func:`privrank.hypotheses.ranksets.rank_sets`). The t distribution is that of normal sums with
     a sample variance. Scores are sums over reports, so these intervals are approximate for few of
-    them, and `validation/local_intervals.py` measures them. A variance may be estimated for any number of reports, the whole covariance would need
-    more of them than items.
+    them, and `validation/local_intervals.py` measures them. A variance may be estimated for any
+    number of reports, the whole covariance would need more of them than items.
     """
 
     scores: FloatArray
