@@ -94,8 +94,10 @@ class Budget(Ledger):
             header[:0] = [("Data:", str(self.label)), ("Ledger:", self.path.name)]
             heads = ("date (UTC)", "spent by", "released")
             labels = [(s.date or "", s.by, s.released or "") for s in lines]
-        amounts = [(f"{s.epsilon:g}", f"{s.delta:g}") for s in lines]
-        ends = [(f"{first:g}", f"{second:g}") for first, second in (account.spent, account.left)]
+        amounts: list[tuple[str, ...]] = [(f"{s.epsilon:g}", f"{s.delta:g}") for s in lines]
+        ends: list[tuple[str, ...]] = [
+            (f"{first:g}", f"{second:g}") for first, second in (account.spent, account.left)
+        ]
         columns: tuple[str, ...] = ("epsilon", "delta")
         if split:
             # of each line only what counts in its account, beside what it states
