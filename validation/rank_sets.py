@@ -117,7 +117,7 @@ def row(cell: Cell, found: list[tuple[bool, float, float]]) -> dict[str, str]:
 
 
 def main() -> None:
-    settings = asked(__doc__ or "", 300)
+    settings = asked(__doc__ or "", 150)
     table("rank_sets", "Sets of ranks", COMMAND, CELLS, run, row, settings, 7700)
 
 
