@@ -23,6 +23,7 @@ STUDIES = (
     "ccw_experiments",
     "ccw_surveys",
     "selection",
+    "rank_sets",
     "noise_distributions",
     "plans",
     "hypotheses",

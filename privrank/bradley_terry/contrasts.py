@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
+from scipy.spatial.distance import squareform
 from scipy.special import ndtr, ndtri
 
 from privrank.bradley_terry.dependence import degrees_of_freedom
@@ -25,6 +26,7 @@ from privrank.bradley_terry.inference import (
 )
 from privrank.bradley_terry.inversion import intervals, pvalues
 from privrank.hypotheses.nulls import monte_carlo_pvalue
+from privrank.hypotheses.ranksets import rank_sets
 from privrank.release.names import LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
@@ -123,26 +125,6 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     )
     ratio = np.divide(sampling, independent, np.ones_like(sampling), where=independent > 0)
     return float(np.fmax.reduce(ratio, axis=None))
-
-
-def rank_sets(worths: FloatArray, half_widths: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the lowest and highest rank of each item when wider gaps than these are certain.
-
-    Given worths, shape (m,), and half widths of all differences, shape (m, m): 1 plus the number of
-    items surely better, and m minus the number surely worse.
-    """
-    better = (worths[None, :] - worths[:, None]) > half_widths
-    low = 1 + better.sum(axis=1)
-    high = len(worths) - better.sum(axis=0)
-    return low.astype(np.int64), high.astype(np.int64)
-
-
-def tested_rank_sets(worths: FloatArray, apart: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
-    """Return rank sets given which differences are certain, by pair of items."""
-    first, second = np.triu_indices(len(worths), 1)
-    half_widths = np.full((len(worths),) * 2, np.inf)
-    half_widths[first, second] = half_widths[second, first] = np.where(apart, 0.0, np.inf)
-    return rank_sets(worths, half_widths)
 
 
 def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
@@ -322,10 +304,9 @@ class Worths:
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
         """Return the lowest and highest rank of each item, for all at once.
 
-        By tests of all differences that are identified, which hold together by Bonferroni's bound:
-        it needs no more of the dependence between contrasts than each one's variance. Ranks are
-        those in the item's part.
+        By step-down tests of all differences that are identified, which need no more of the
+        dependence between contrasts than each one's variance. Ranks are those in the item's part.
         """
-        apart = self.pvalues <= alpha / max(int(self.together.sum()), 1)
-        low, high = tested_rank_sets(self.values, apart)
-        return low, high - (len(self.values) - 1 - self.inference.equations.together.sum(axis=1))
+        pvalues = squareform(self.pvalues)
+        together = self.inference.equations.together
+        return rank_sets(self.values, together, lambda left: pvalues <= 2.0 * alpha / left)

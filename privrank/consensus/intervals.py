@@ -166,17 +166,18 @@ def rank_threshold(
     alpha: float,
     target: Target,
     pairs: bool,
+    stated: int = 0,
 ) -> float:
     """Return the difference of two estimated mean ranks from which on their order is certain.
 
     Given the distribution of the noise in the pair counts, or (not `pairs`) in the Borda totals,
-    and the size of its step.
+    and the size of its step. Of so many pairs the order is `stated`: only the other may be wrong.
 
     Notes
     -----
-    **Statistic, sample.** The noise in the difference of any two Borda scores is beyond the
-    threshold with a probability of at most alpha divided by the number of pairs (Bonferroni). A
-    normal error of half a step stands for the steps of the noise.
+    **Statistic, sample.** The noise in the difference of any two Borda scores is above the
+    threshold with a probability of at most alpha divided by the number of orders of two items that
+    may be wrong (Bonferroni). A normal error of half a step stands for the steps of the noise.
 
     **Statistic, population.** Let X be the difference of the ranks of two items in the (mean)
     ranking of one unit, and v its variance. With a normal sampling error the pair is stated wrongly
@@ -193,6 +194,11 @@ def rank_threshold(
     slopes between the d^2 fall, they are replaced by the largest before, which gives a larger
     function that is convex.
 
+    **Stated pairs.** A pair whose order is stated has half an h, for the other sign alone. All
+    above holds with these weights. Which places in s the stated pairs have is not known, so half an
+    h is taken off at the smallest distances, where it is least. This is no multiple of the sum, as
+    it is for the sample: the pairs that are left may be those of the largest v.
+
     It holds for ties, split opinions and lists of a few items alike. That the mean over n units is
     normal is its only approximation. In the worst case it is a mean of fair coins, whose tails are
     lighter than normal ones but for their steps, so t is lowered by half of one in h.
@@ -206,6 +212,8 @@ def rank_threshold(
     every = np.arange(1, items)
     count = np.bincount(np.searchsorted(apart, every), items - every)
     squares = apart**2
+    # both orders of a pair count half each, of a stated one the other alone
+    count = count - 0.5 * np.clip(stated - (np.cumsum(count) - count), 0, count)
 
     def allowed(t: float) -> bool:
         if target == "sample":

@@ -98,10 +98,11 @@ class NoisyVotes:
         half, largest = self.step * score_half_width(self.noise, m, alpha, pairs) / n, m - 1.0
         return score_interval(self.scores, half, largest, n, alpha, target)
 
-    def certain_gaps(self, alpha: float, target: Target) -> FloatArray:
-        """Return the differences of scores from which on an order is certain, for all pairs."""
+    def certain_gaps(self, alpha: float, target: Target, left: int) -> FloatArray:
+        """Return from where on differences of scores are certain, if `left` orders may be wrong."""
         m, pairs = len(self.scores), self.fractions is not None
-        gap = rank_threshold(self.noise, self.step, m, self.units, alpha, target, pairs)
+        stated = m * (m - 1) - left
+        gap = rank_threshold(self.noise, self.step, m, self.units, alpha, target, pairs, stated)
         return np.full((m, m), gap)
 
 
@@ -223,11 +224,11 @@ class RandomReports:
     the respondents are part of what varies.
 
     **Statistic.** Scores, and differences of two, have Student's t intervals, by as many degrees of
-    freedom as reports concern the items, less one; all differences together at Bonferroni's level.
-    The t distribution is that of normal sums with a sample variance. Scores are sums over reports,
-    so these intervals are approximate for few of them, and `validation/local_intervals.py` measures
-    them. A variance may be estimated for any number of reports, the whole covariance would need
-    more of them than items.
+    freedom as reports concern the items, less one; for ranks at the level of the step-down
+    (:func:`privrank.hypotheses.ranksets.rank_sets`). The t distribution is that of normal sums with
+    a sample variance. Scores are sums over reports, so these intervals are approximate for few of
+    them, and `validation/local_intervals.py` measures them. A variance may be estimated for any
+    number of reports, the whole covariance would need more of them than items.
     """
 
     scores: FloatArray
@@ -268,11 +269,11 @@ class RandomReports:
         low, high = (np.clip(self.scores + side * half, 0.0, largest) for side in (-1.0, 1.0))
         return low, high
 
-    def certain_gaps(self, alpha: float, target: Target) -> FloatArray:
-        """Return the differences of scores from which on an order is certain, for all pairs."""
-        m, own = len(self.scores), np.diag(self.covariance)
+    def certain_gaps(self, alpha: float, target: Target, left: int) -> FloatArray:
+        """Return from where on differences of scores are certain, if `left` orders may be wrong."""
+        own = np.diag(self.covariance)
         variance = np.maximum(own[:, None] + own - 2.0 * self.covariance, 0.0)
-        quantiles = self._quantiles(alpha / (m * (m - 1) // 2))
+        quantiles = self._quantiles(2.0 * alpha / left)
         np.fill_diagonal(quantiles, 0.0)
         return np.asarray(quantiles * np.sqrt(variance))
 

@@ -101,12 +101,21 @@ def _exact(value: float) -> Fraction | float:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Of which survey an account is: what it may spend, and per which unit."""
+    """Of which survey an account is: what it may spend, `pure` of it without delta; per which unit.
+
+    With `pure` None all fits add up in one account.
+    """
 
     label: str | None
     epsilon: float
     delta: float
     unit: Unit
+    pure: float | None = None
+
+    @property
+    def rest(self) -> float:
+        """What `pure` leaves of epsilon."""
+        return float(_exact(self.epsilon) - _exact(self.pure or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,28 @@ class Account:
     ledger's choice. Admitting a fit whenever either account has room would let the results decide
     by which of the two the ledger stops. Where both can stop it their deltas would add up. That is
     not proved here, so fits are admitted by basic composition.
+
+    **Privacy, two accounts.** With `pure` a the two parts of epsilon are fixed before the first
+    fit. Fits without delta add their epsilons to at most a. The others have a known rho, and add
+    them to at most r, where r-zero-concentrated privacy is (epsilon - a, delta)-private by
+    :func:`privrank.privacy.gaussian.zcdp_epsilon`; deltas of their own count 0. Together all fits
+    are (epsilon, delta)-private, however each is chosen from the releases before.
+
+    Under P, the data, let Z_k be the privacy loss of fit k against a neighbour Q, given the
+    releases before. Whether it has a delta, and its epsilon_k or rho_k, are functions of these. The
+    Z_k without delta add up to at most a. Let L be the sum of the others. For every order x > 1 the
+    product of exp((x - 1) Z_k - x (x - 1) rho_k) over fits with a delta, so far, is a
+    supermartingale: a factor has a conditional mean of at most 1, which is what rho_k says. As the
+    rho_k never add up to more than r, E exp((x - 1) L) <= exp(x (x - 1) r) at the end, and this is
+    all that the proof at `zcdp_epsilon` takes. So E max(0, 1 - exp(epsilon - a - L)) <= delta. The
+    whole loss is at most a + L, so this bounds the delta of all releases at epsilon.
+
+    What holds is the cap. What was spent when somebody stops is no guarantee of its own, as to stop
+    there may depend on the releases.
+
+    References
+    ----------
+    Whitehouse, Ramdas, Rogers and Wu (2023), https://proceedings.mlr.press/v202/whitehouse23a.html.
     """
 
     survey: Survey
@@ -136,24 +167,61 @@ class Account:
         epsilon = sum((_exact(line.epsilon) for line in lines), Fraction(0))
         return epsilon, sum((_exact(line.delta) for line in lines), Fraction(0))
 
+    def _sums(self, lines: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
+        """Return the two numbers that are limited; a rho that is not known is infinite."""
+        if self.survey.pure is None:
+            return self._total(lines)
+        rhos = (math.inf if line.rho is None else line.rho for line in lines if line.delta > 0)
+        pure = self._total(tuple(line for line in lines if line.delta == 0))[0]
+        return pure, sum(map(_exact, rhos), Fraction(0))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The most of epsilon and delta; with two accounts of pure epsilon and of rho."""
+        survey = self.survey
+        if survey.pure is None:
+            return survey.epsilon, survey.delta
+        from privrank.privacy.gaussian import zcdp_rho
+
+        return survey.pure, zcdp_rho(survey.rest, survey.delta)
+
     def covers(self, *more: Spending) -> bool:
         """Return whether the total covers what was spent, and `more`."""
-        epsilon, delta = self._total((*self.spendings, *more))
-        return epsilon <= _exact(self.survey.epsilon) and delta <= _exact(self.survey.delta)
+        sums = self._sums((*self.spendings, *more))
+        return all(s <= _exact(limit) for s, limit in zip(sums, self.limits, strict=True))
 
     @property
     def spent(self) -> tuple[float, float]:
-        """Epsilon and delta spent."""
-        epsilon, delta = self._total(self.spendings)
-        return float(epsilon), float(delta)
+        """Epsilon and delta spent; with two accounts pure epsilon and rho."""
+        first, second = self._sums(self.spendings)
+        return float(first), float(second)
 
     @property
     def left(self) -> tuple[float, float]:
-        """Epsilon and delta left."""
-        epsilon, delta = self._total(self.spendings)
-        total = self.survey.epsilon
-        left = math.inf if math.isinf(total) else float(_exact(total) - epsilon)
-        return left, float(_exact(self.survey.delta) - delta)
+        """Epsilon and delta left; with two accounts pure epsilon and rho."""
+        first, second = (
+            math.inf if math.isinf(limit) else float(_exact(limit) - s)
+            for s, limit in zip(self._sums(self.spendings), self.limits, strict=True)
+        )
+        return first, second
+
+    def shortage(self, line: Spending) -> str:
+        """Say what a line asks for that is not covered, and what is left of it."""
+        left, limits = self.left, self.limits
+        if self.survey.pure is None:
+            return (
+                f"epsilon {line.epsilon:g}, delta {line.delta:g} but the budget has epsilon "
+                f"{left[0]:g}, delta {left[1]:g} left of {limits[0]:g}, {limits[1]:g}"
+            )
+        if line.delta == 0:
+            return (
+                f"epsilon {line.epsilon:g} without delta but the budget has {left[0]:g} left of "
+                f"{limits[0]:g} for such fits"
+            )
+        return (
+            f"rho {line.rho:g} but the budget has {left[1]:g} left of {limits[1]:g} for fits with "
+            f"a delta"
+        )
 
     @property
     def composed(self) -> tuple[float, float]:
@@ -165,10 +233,11 @@ class Account:
         """
         from privrank.privacy.gaussian import zcdp_epsilon
 
+        first, second = map(float, self._total(self.spendings))
         rho = math.fsum(line.rho for line in self.spendings if line.rho is not None)
         others = self._total(tuple(line for line in self.spendings if line.rho is None))
         room = float(_exact(self.survey.delta) - others[1])
         if room <= 0:
-            return self.spent
+            return first, second
         together = float(others[0]) + zcdp_epsilon(rho, room)
-        return (together, self.survey.delta) if together < self.spent[0] else self.spent
+        return (together, self.survey.delta) if together < first else (first, second)

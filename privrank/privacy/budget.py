@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -14,9 +15,11 @@ from typing import Any, NoReturn
 from weakref import finalize
 
 from privrank.privacy.accounting import Account, Spending, Survey, Unit
-from privrank.util.checks import check_choice, check_delta, check_epsilon
+from privrank.util.checks import check_choice, check_delta, check_epsilon, check_number
 
 FORMAT = "privrank ledger 3"
+SPLIT = f"{FORMAT}, pure fits apart"
+"""What the file of a ledger begins with: with `pure` an earlier version would add it up wrongly."""
 
 PATIENCE = 60.0
 """Seconds to wait for another process, which needs milliseconds."""
@@ -45,9 +48,10 @@ _TABLES = (
     f"CREATE TRIGGER stays BEFORE UPDATE ON ledger {_ONLY_GROWS}",
     f"CREATE TRIGGER kept BEFORE DELETE ON ledger {_ONLY_GROWS}",
 )
-_FACTS = "format, label, epsilon, delta, unit"
+_PURE = """ALTER TABLE survey ADD COLUMN
+    pure REAL CHECK (typeof(pure) = 'real' AND pure >= 0 AND pure <= epsilon)"""
 _LINE = '"by", epsilon, delta, rho, released, date'
-"""Columns of the tables, in the order of the fields of a Survey and of a Spending."""
+"""Columns of the tables are in the order of the fields of a Survey and of a Spending."""
 
 _open = RLock()
 """Held by the one thread of this process that has a transaction.
@@ -81,6 +85,25 @@ def _connection(place: str) -> sqlite3.Connection:
     )
 
 
+def _checked_part(pure: object) -> float:
+    rule = "finite and not negative, what fits without delta may spend of epsilon"
+    return check_number("pure", pure, rule, lambda part: 0 <= part < math.inf) + 0.0
+
+
+def _check_split(survey: Survey) -> None:
+    """Refuse a `pure` part of epsilon that is none, or whose rest nobody could spend."""
+    if survey.rest < 0:
+        raise ValueError(
+            f"pure={survey.pure:g} is more than epsilon={survey.epsilon:g}, of which it is a part: "
+            f"give at most {survey.epsilon:g}."
+        )
+    if survey.pure is not None and survey.delta == 0:
+        raise ValueError(
+            "pure= leaves the rest of epsilon to fits with a delta, which need that of the budget: "
+            "give delta=, 1e-6 say, or leave pure= out."
+        )
+
+
 class Ledger:
     """A ledger of the privacy budget of one data set, in a table of SQLite.
 
@@ -88,7 +111,8 @@ class Ledger:
 
     Notes
     -----
-    **Privacy.** Fits are admitted by basic composition (:mod:`privrank.privacy.accounting`). A
+    **Privacy.** Fits are admitted by basic composition, with `pure` by two accounts that were fixed
+    when the ledger was made (:class:`privrank.privacy.accounting.Account`). A
     reservation is made before the data are read, and it stands when the fit fails afterwards. There
     is one ledger: its table, in memory or in a file, lets one reservation at a time read all
     spendings, and add its own if the total covers it. A budget cannot be copied or pickled.
@@ -135,6 +159,7 @@ class Ledger:
         *,
         epsilon: float | None = None,
         delta: float | None = None,
+        pure: float | None = None,
         unit: Unit | None = None,
         label: str | None = None,
     ) -> None:
@@ -144,6 +169,7 @@ class Ledger:
             "label": label,
             "epsilon": None if epsilon is None else check_epsilon(epsilon),
             "delta": None if delta is None else check_delta(delta),
+            "pure": None if pure is None else _checked_part(pure),
             "unit": None if unit is None else check_choice("unit", unit, Unit),
         }
         given: dict[str, Any] = {key: value for key, value in stated.items() if value is not None}
@@ -168,7 +194,9 @@ class Ledger:
             raise FileNotFoundError(f"{what}: give epsilon=, the total, to make one.")
         if epsilon is not None and self._is_new():
             stem = None if self._path is None else Path(self._path).stem
-            self._make(Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given))
+            survey = Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given)
+            _check_split(survey)
+            self._make(survey)
         self._survey = self._read_all().survey
         for key, value in given.items():
             if (entry := getattr(self._survey, key)) != value:
@@ -186,6 +214,11 @@ class Ledger:
     def delta(self) -> float:
         """Total delta."""
         return self._survey.delta
+
+    @property
+    def pure(self) -> float | None:
+        """What fits without delta may spend of epsilon; None if all fits add up in one account."""
+        return self._survey.pure
 
     @property
     def unit(self) -> Unit:
@@ -209,7 +242,7 @@ class Ledger:
 
     @property
     def spent(self) -> tuple[float, float]:
-        """Epsilon and delta spent so far."""
+        """Epsilon and delta spent so far; with `pure` epsilon of fits without delta, and rho."""
         return self._read_all().spent
 
     @property
@@ -229,7 +262,7 @@ class Ledger:
 
     @property
     def left(self) -> tuple[float, float]:
-        """Epsilon and delta left."""
+        """Epsilon and delta left; with `pure` epsilon for fits without delta, and rho."""
         return self._read_all().left
 
     def reserve(
@@ -256,7 +289,8 @@ class Ledger:
         max_rows : int, default 1
             Rows per respondent, for the conversion in the message.
         rho : float or None
-            Its zero-concentrated privacy, for `composed`; None takes epsilon^2 / 2 if `delta` is 0.
+            Its zero-concentrated privacy, for `composed` and the second account of a ledger with
+            `pure`; None takes epsilon^2 / 2 if `delta` is 0.
         released : str or None
             What it releases.
 
@@ -265,8 +299,9 @@ class Ledger:
         BudgetExceeded
             If less than `epsilon` or `delta` is left.
         ValueError, TypeError, OSError, RuntimeError
-            If `unit` is another one, a number is out of its range, a file is not as it was left or
-            cannot be written, or a ledger in memory is another process's.
+            If `unit` is another one, a number is out of its range, rho is not known where a ledger
+            with `pure` needs it, a file is not as it was left or cannot be written, or a ledger in
+            memory is another process's.
         """
         if check_choice("unit", unit, Unit) != self.unit:
             rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
@@ -285,26 +320,30 @@ class Ledger:
                 f"budget protects one {self.unit} but this fit protects one {unit}: {remedy}."
             )
         line = Spending.checked(by, epsilon, delta, rho, released)
+        if self.pure is not None and line.rho is None:
+            raise ValueError(
+                f"the rho of {by} at delta {line.delta:g} is not known, and a budget with pure= "
+                f"adds the rho of fits with a delta: fit without delta, which it adds by epsilon."
+            )
         if self.path is not None:
             line = replace(line, date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"))
         # nobody else reads or writes between the sum and the new line
         with self._held() as (account, add):
             if not account.covers(line):
-                left_epsilon, left_delta = account.left
                 raise BudgetExceeded(
-                    f"{by} asks for epsilon {line.epsilon:g}, delta {line.delta:g} but the budget "
-                    f"has epsilon {left_epsilon:g}, delta {left_delta:g} left of "
-                    f"{self.epsilon:g}, {self.delta:g}: nothing was read or drawn."
+                    f"{by} asks for {account.shortage(line)}: nothing was read or drawn."
                 )
             add(line)
 
     def __repr__(self) -> str:
         """Show total and what is left."""
         place = "" if self.path is None else f"{self.path.name!r}, "
-        left = self.left
+        left, pure, rho = self.left, "", ""
+        if self.pure is not None:
+            pure, rho = f"pure={self.pure:g}, ", "rho "
         return (
-            f"Budget({place}epsilon={self.epsilon:g}, delta={self.delta:g}, "
-            f"unit={self.unit!r}; left {left[0]:g}, {left[1]:g})"
+            f"Budget({place}epsilon={self.epsilon:g}, delta={self.delta:g}, {pure}"
+            f"unit={self.unit!r}; left {left[0]:g}, {rho}{left[1]:g})"
         )
 
     def _refuse_copy(self, *_: object) -> NoReturn:
@@ -327,10 +366,12 @@ class Ledger:
         """Write the tables, unless another process was faster."""
         with self._transaction("made") as connection:
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
-                for statement in _TABLES:
+                *facts, pure = astuple(survey)
+                whole = (FORMAT, *facts) if pure is None else (SPLIT, *facts, pure)
+                for statement in _TABLES if pure is None else (*_TABLES, _PURE):
                     connection.execute(statement)
-                facts = (FORMAT, *astuple(survey))
-                connection.execute("INSERT INTO survey VALUES (?, ?, ?, ?, ?)", facts)
+                places = ", ".join("?" * len(whole))
+                connection.execute(f"INSERT INTO survey VALUES ({places})", whole)
                 connection.execute("COMMIT")
 
     def _read_all(self) -> Account:
@@ -354,9 +395,9 @@ class Ledger:
 
     def _read(self, connection: sqlite3.Connection) -> Account:
         """Return what the tables hold, or refuse it."""
-        surveys = connection.execute(f"SELECT {_FACTS} FROM survey").fetchall()
+        surveys = connection.execute("SELECT * FROM survey").fetchall()
         lines = connection.execute(f"SELECT {_LINE} FROM ledger ORDER BY number").fetchall()
-        if [row[0] for row in surveys] != [FORMAT]:
+        if [(row[0], len(row)) for row in surveys] not in ([(FORMAT, 5)], [(SPLIT, 6)]):
             raise self._stranger()
         whole = connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
         if not whole or self._size() % connection.execute("PRAGMA page_size").fetchone()[0]:

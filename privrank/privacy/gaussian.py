@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -235,3 +236,19 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     middle = 0.5 * (math.log(max(-math.log(delta), 1.0)) - math.log(rho))
     best = min(bound(middle + step) for step in np.linspace(-4.0, 4.0, 4001).tolist())
     return max(best, 0.0) * (1.0 + 1e-12)
+
+
+@lru_cache(maxsize=64)
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """Return a rho, close to the largest, of zero-concentrated (epsilon, delta)-privacy.
+
+    Notes
+    -----
+    **Privacy.** The bound of :func:`zcdp_epsilon` at an order, solved for rho. It holds at every
+    order, so it does not matter how well the grid finds the best.
+    """
+    log_order = np.linspace(-40.0, 40.0, 80_001)
+    above, log_whole = np.exp(log_order), np.logaddexp(0.0, log_order)
+    spread = -(math.log(delta) + log_whole) / above
+    best = float(np.max((epsilon - spread - log_order + log_whole) / (1.0 + above)))
+    return max(best, 0.0) * (1.0 - 1e-12)

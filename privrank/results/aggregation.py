@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.contrasts import rank_sets
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
+from privrank.hypotheses.ranksets import rank_sets
 from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -146,8 +146,9 @@ class AggregationResult(Result):
 
         The rank of an item is that of its Borda score, its mean rank, in the population or, for
         ``target="sample"``, among the units of this survey. Its interval is 1 plus the number of
-        items surely before it, to m minus the number surely after it. All intervals hold at once,
-        for any distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`). In
+        items surely before it, to m minus the number surely after it, by step-down tests
+        (:func:`privrank.hypotheses.ranksets.rank_sets`). All intervals hold at once, for any
+        distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`). In
         the local model this is approximate, by Student's t of sums over reports
         (:class:`privrank.consensus.statements.RandomReports`), and of pairs that nobody was asked
         about it assumes that their fractions follow from the others.
@@ -164,9 +165,13 @@ class AggregationResult(Result):
         """
         level = self._level(alpha)
         stated, m = self._scores(), len(self.items)
-        # equal scores may differ by the rounding of a sum
-        gaps = stated.certain_gaps(level, self.target) + m * 2.0**-40
-        low, high = rank_sets(stated.scores, gaps)
+        gaps = np.abs(stated.scores[:, None] - stated.scores)
+
+        def certain(left: int) -> NDArray[np.bool_]:
+            # equal scores may differ by the rounding of a sum
+            return gaps > stated.certain_gaps(level, self.target, left) + m * 2.0**-40
+
+        low, high = rank_sets(stated.scores, ~np.eye(m, dtype=bool), certain)
         return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
     def _scores(self) -> Statements:

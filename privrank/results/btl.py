@@ -281,8 +281,8 @@ class BTLResult(Result):
     def rank_conf_int(self, alpha: float | None = None, *, at: At = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks, columns ``lower`` and ``upper``.
 
-        1 plus the number of items surely better, to m minus the number surely worse, by
-        simultaneous bands for all differences of two worths.
+        1 plus the number of items surely better, to m minus the number surely worse, by step-down
+        tests of all differences of two worths (:func:`privrank.hypotheses.ranksets.rank_sets`).
         """
         low, high = self._at(at).rank_sets(self._level(alpha))
         frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))

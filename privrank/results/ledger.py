@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+from privrank.privacy.accounting import Account
 from privrank.privacy.budget import Ledger
 from privrank.results.tables import Table
 
@@ -24,13 +25,19 @@ class Budget(Ledger):
         Total privacy budget, positive (``numpy.inf`` sets no limit). Needed unless the file exists.
     delta : float, default 0.0
         Total failure probability, in [0, 1).
+    pure : float, optional
+        What fits without delta may spend of epsilon. With it there are two accounts, fixed when the
+        ledger is made. Fits without delta add their epsilons to at most `pure`. Fits with a delta,
+        those with Gaussian noise, add their zero-concentrated privacy rho to at most what is worth
+        the rest of epsilon at the ledger's delta; their own deltas do not count. Many Gaussian fits
+        cost less so. By default all epsilons add up, and all deltas.
     unit : {"row", "respondent"}, default "row"
         What the budget protects. A fit at another unit is refused: epsilon per row counts
         `max_rows` times for a respondent.
     label : str, optional
         Name of the data set, for a ledger on disk; the default is the name of the file. A file that
-        was made with another label, unit, epsilon or delta is refused; what is left out is taken
-        from the file.
+        was made with another label, unit, epsilon, delta or `pure` is refused; what is left out is
+        taken from the file.
 
     Raises
     ------
@@ -52,6 +59,11 @@ class Budget(Ledger):
     >>> budget.left
     (1.0, 0.0)
 
+    Half of the total for fits without delta, half for fits with Gaussian noise:
+
+    >>> pr.Budget(epsilon=2.0, delta=1e-6, pure=1.0)
+    Budget(epsilon=2, delta=1e-06, pure=1, unit='row'; left 1, rho 0.024356)
+
     On disk, here in a temporary folder:
 
     >>> from pathlib import Path
@@ -67,14 +79,7 @@ class Budget(Ledger):
     def summary(self) -> Table:
         """Return the ledger as a table (text, ``as_html()``, ``as_latex()``)."""
         account = self._read_all()
-        lines = account.spendings
-        notes = ["Basic composition: epsilons and deltas add up."]
-        if (composed := account.composed) != account.spent:
-            notes.append(
-                f"If their sizes were fixed in advance, these fits together are private at epsilon "
-                f"{composed[0]:.4g}, delta {composed[1]:g} (zero-concentrated composition); what "
-                f"is left goes by basic composition."
-            )
+        lines, split = account.spendings, self.pure is not None
         header = [
             ("Protects:", f"one {self.unit}"),
             ("Neighbours:", f"replace one {self.unit}"),
@@ -89,19 +94,51 @@ class Budget(Ledger):
             header[:0] = [("Data:", str(self.label)), ("Ledger:", self.path.name)]
             heads = ("date (UTC)", "spent by", "released")
             labels = [(s.date or "", s.by, s.released or "") for s in lines]
+        amounts: list[tuple[str, ...]] = [(f"{s.epsilon:g}", f"{s.delta:g}") for s in lines]
+        ends: list[tuple[str, ...]] = [
+            (f"{first:g}", f"{second:g}") for first, second in (account.spent, account.left)
+        ]
+        columns: tuple[str, ...] = ("epsilon", "delta")
+        if split:
+            # of each line only what counts in its account, beside what it states
+            columns += ("of pure", "of rho")
+            counted = [("", f"{s.rho:g}") if s.delta else (f"{s.epsilon:g}", "") for s in lines]
+            amounts = [(*a, *b) for a, b in zip(amounts, counted, strict=True)]
+            ends = [("", "", *end) for end in ends]
         blank = ("",) * (len(heads) - 1)
         labels += [("spent", *blank), ("left", *blank)]
-        amounts = [*((s.epsilon, s.delta) for s in lines), account.spent, account.left]
+        rows = zip(labels, [*amounts, *ends], strict=True)
         return Table(
             title="Privacy budget",
             header=tuple(header),
-            columns=(*heads, "epsilon", "delta"),
-            rows=tuple(
-                (*label, f"{epsilon:g}", f"{delta:g}")
-                for label, (epsilon, delta) in zip(labels, amounts, strict=True)
-            ),
-            notes=tuple(notes),
+            columns=(*heads, *columns),
+            rows=tuple((*label, *amount) for label, amount in rows),
+            notes=tuple(_split_notes(account) if split else _notes(account)),
         )
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
+
+
+def _notes(account: Account) -> list[str]:
+    """Return how one account adds up."""
+    notes = ["Basic composition: epsilons and deltas add up."]
+    if (composed := account.composed) != account.spent:
+        notes.append(
+            f"If their sizes were fixed in advance, these fits together are private at epsilon "
+            f"{composed[0]:.4g}, delta {composed[1]:g} (zero-concentrated composition); what "
+            f"is left goes by basic composition."
+        )
+    return notes
+
+
+def _split_notes(account: Account) -> list[str]:
+    """Return how two accounts add up."""
+    survey, (pure, rho) = account.survey, account.limits
+    return [
+        f"Fits without delta add their epsilons to at most {pure:g}. Fits with a delta add their "
+        f"rho (zero-concentrated privacy) to at most {rho:g}, worth epsilon {survey.rest:g} at "
+        f"delta {survey.delta:g}; deltas of their own do not count.",
+        f"All fits together are private at epsilon {survey.epsilon:g}, delta {survey.delta:g}, "
+        f"however each was chosen; what is spent so far is no guarantee of its own.",
+    ]

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 import pandas as pd
 from scipy.linalg import helmert
+from scipy.spatial.distance import squareform
 
 from privrank import __version__
-from privrank.bradley_terry.contrasts import tested_rank_sets
 from privrank.consensus.statements import NoisyVotes
+from privrank.hypotheses.ranksets import rank_sets
 from privrank.release.archived import archive
 from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
@@ -274,14 +275,15 @@ class PooledResult:
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks by worth, ``lower`` and ``upper``.
 
-        1 plus the number of items surely better, to m minus the number surely worse, by tests of
-        all differences at Bonferroni's level.
+        1 plus the number of items surely better, to m minus the number surely worse, by step-down
+        tests of all differences (:func:`privrank.hypotheses.ranksets.rank_sets`).
         """
         if not self._worths:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
-        pvalues = self.pairwise()["pvalue"].to_numpy()
-        apart = pvalues <= self._level(alpha) / len(pvalues)
-        low, high = tested_rank_sets(np.asarray(self.params), apart)
+        level, every = self._level(alpha), ~np.eye(len(self.items), dtype=bool)
+        pvalues = squareform(self.pairwise()["pvalue"].to_numpy())
+        params = np.asarray(self.params)
+        low, high = rank_sets(params, every, lambda left: pvalues <= 2.0 * level / left)
         return pd.DataFrame({"lower": low, "upper": high}, index=self.params.index)
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:

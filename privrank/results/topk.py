@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.contrasts import rank_sets
 from privrank.bradley_terry.dependence import degrees_of_freedom
 from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.hypotheses.ranksets import rank_sets
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import NET
 from privrank.results import guarantee, plots, tables
@@ -266,21 +266,20 @@ class TopKResult(Result):
         return ranks if self._known().all() else ranks.where(self._known())
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return simultaneous confidence sets of the ranks (Bonferroni over all pairs).
+        """Return simultaneous confidence sets of the ranks, by step-down tests of all differences.
+
+        See :func:`privrank.hypotheses.ranksets.rank_sets`.
 
         Returns
         -------
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
         """
-        # each of m (m - 1) / 2 differences at Bonferroni's level
-        level, m = self._level(alpha), int(self._known().sum())
-        certain = self._all_gap_pvalues() <= level / max(m * (m - 1) / 2, 1)
-        low, high = rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
-        # the sets counted items that are not identified, which have no rank
-        high -= len(self.items) - m
+        level, known, pvalues = self._level(alpha), self._known(), self._all_gap_pvalues()
+        pairs = np.outer(known, known) & ~np.eye(len(known), dtype=bool)
+        low, high = rank_sets(self.win_rate, pairs, lambda left: pvalues <= 2.0 * level / left)
         frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
-        return frame if self._known().all() else frame.where(pd.Series(self._known(), frame.index))
+        return frame if known.all() else frame.where(pd.Series(known, frame.index))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of win rates as a data frame, one row per item, best first."""

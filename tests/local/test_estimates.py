@@ -307,7 +307,7 @@ def test_intervals_are_by_students_t():
     half = t.ppf(0.975, 8) * 0.02**0.5
     # one report has no error that could be estimated, and no score is below 0 or above 2
     np.testing.assert_allclose([low, high], [[0, 0, 1.9 - half], [2, 0, 2]])
-    gaps = stated.certain_gaps(0.05, "population")
+    gaps = stated.certain_gaps(0.05, "population", 6)
     np.testing.assert_allclose(gaps[0, 1:], t.ppf(1 - 0.025 / 3, 3) * 0.06**0.5)
     assert np.isfinite(gaps).all() and (gaps == gaps.T).all()
 
