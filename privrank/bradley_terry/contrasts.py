@@ -148,8 +148,8 @@ def tested_rank_sets(worths: FloatArray, apart: NDArray[np.bool_]) -> tuple[IntA
 def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     """Test that all worths are equal, given the map from coefficients to worths, shape (m, p).
 
-    With covariates by the Wald test at the fit, and so where the release does not identify all
-    differences: it tests those that it does. Else:
+    With covariates or a tie parameter by the Wald test at the fit, and so where the release does
+    not identify all differences: it tests those that it does. Else:
 
     **Statistic.** score' V^+ score with V the covariance of the noisy scores when all worths are
     equal: the score form of the Wald test. The dependence of a respondent's answers is that seen at
@@ -160,7 +160,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     only, in which two halves of the items are apart, by as much as D allows for a pair of them.
     """
     equations, release = inference.equations, inference.release
-    if equations.covariates is not None or equations.known is not None:
+    if equations.covariates is not None or equations.known is not None or equations.tied:
         return wald(inference, equations.within(table), "homogeneity")
     m, zero = equations.items, np.zeros(equations.items)
     df = m - 1
