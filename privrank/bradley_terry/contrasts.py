@@ -212,7 +212,7 @@ def _quadratic(
 def term_tests(inference: Inference) -> dict[str, HomogeneityResult]:
     """Test each term of the formula, given all the others."""
     facts, p = inference.equations, len(inference.fitted.coefficients)
-    parts = [("Intercept", 0, p)]
+    parts = [("Intercept", 0, facts.items)]
     if (covariates := facts.covariates) is not None:
         size = facts.basis.shape[1]
         parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]

@@ -56,10 +56,11 @@ def independent_scores(
     function, t = function or equations.fitted, equations.linear.predict(b)
     if DEPENDENCE in release.plan.parts:
         far = FARTHEST * function.spread
-        clipped = (
-            np.clip(part, -far, far) for part in (worths_and_ties(t) if function.ties else (t,))
-        )
-        t = edges_of(*clipped) if function.ties else next(clipped)
+        if function.ties:
+            apart, tie = worths_and_ties(t)
+            t = edges_of(np.clip(apart, -far, far), np.clip(tie, -far, far))
+        else:
+            t = np.clip(t, -far, far)
     return equations.linear.information(equations.spread(t, function))
 
 

@@ -63,8 +63,9 @@ class Estimate:
 
     def worths_ridge(self, design: Design) -> Ridge:
         """Return the ridge of worths, one number where there are no covariates."""
-        plain = isinstance(self.ridge, np.ndarray) and design.covariates is None
-        return float(self.ridge[0, 0]) if plain else self.ridge
+        if isinstance(self.ridge, np.ndarray) and design.covariates is None:
+            return float(self.ridge[0, 0])
+        return self.ridge
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,8 +275,8 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
         noise = equations.item_variance + m * equations.mean_edge_variance
         # spread over all pairs, as the information is
         noise += max(2.0 * float(equations.response.sum()) / (m - 1), 0.0)
-        ridge = default_ridge(nominal_information(m, total, fitted), noise, fitted)
-        return _of_worths(equations, ridge)
+        information_per_contrast = nominal_information(m, total, fitted)
+        return _of_worths(equations, default_ridge(information_per_contrast, noise, fitted))
     z, gram = equations.covariates.matrix, equations.weights.T @ equations.weights
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))

@@ -202,8 +202,8 @@ def noise_by_place(equations: ScoreEquations, b: FloatArray, draws: int) -> Floa
         ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
         edges = np.lexsort(ends[::-1])
         moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
-        linear: LinearPredictor = ItemContrasts(moved, m)
-        linear = WithTies(linear) if equations.tied else linear
+        contrasts = ItemContrasts(moved, m)
+        linear: LinearPredictor = WithTies(contrasts) if equations.tied else contrasts
         halves, normal = _public_pairs(equations.edge_distribution, m, len(edges), draws)
         # what noise of counts does to the scores of a pair, and that of its two cells
         mean = equations.function.mean(linear.predict(np.append(worths[order], b[m:])))

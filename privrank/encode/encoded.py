@@ -79,7 +79,7 @@ class Part:
     @property
     def tied(self) -> IntArray:
         """Ties of each entry."""
-        return self.count * (self.sign == 0)
+        return np.asarray(self.count * (self.sign == 0))
 
     @property
     def net(self) -> IntArray:

@@ -131,8 +131,8 @@ def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice], number: 
     answers, counts, ties = (
         csr_array((x, place), shape=shape) for x in (part.net, part.count, part.tied)
     )
-    both = (answers, answers), (answers, counts), (counts, counts)
-    both += (ties, answers), (ties, counts), (ties, ties)
+    both = [(answers, answers), (answers, counts), (counts, counts)]
+    both += [(ties, answers), (ties, counts), (ties, ties)]
     products = [
         np.concatenate([_product(a[:, run], b[:, run]).ravel() for run in runs])
         for a, b in both[:number]

@@ -221,7 +221,7 @@ def _noise(
     if name == names.NET:
         return net_noise(sensitivity, distribution, epsilon, delta, ties=design.davidson)
     if name == names.WINS:
-        return cell_noise(sensitivity, distribution, epsilon, delta, ties=design.ties)
+        return cell_noise(sensitivity, distribution, epsilon, delta, ties=bool(design.ties))
     if name == names.PAIR_COUNTS:
         return count_noise(sensitivity, epsilon)
     moments = sensitivity.second_moments_l1

@@ -418,7 +418,7 @@ def predicted_error(request: Request, plan: Choice, total: float | None = None) 
 
 def _cell_variance(request: Request, plan: Choice) -> float:
     """Return the variance of the noise of a cell of the win matrix, in wins."""
-    ties, share = request.design.ties, _main_share(request, plan)
+    ties, share = bool(request.design.ties), _main_share(request, plan)
     cells = cell_noise(request.design.sensitivity, plan.noise, share, request.delta, ties=ties)
     step = (0.5 if ties else 1.0) / cells.fineness
     return float(step**2 * cells.distribution.variance)

@@ -124,7 +124,7 @@ def verify(
         _check_survey(survey, source)
         _check_guarantee(plan, source)
         tied = isinstance(survey, Design) and survey.davidson
-        _require(tied == (names.TIES in values), "a number of ties where these have a parameter")
+        _require(not tied or names.TIES in values, "a number of ties where these have a parameter")
         for name, drawn in values.items():
             part = plan.parts[name]
             _check_part(name, part, plan, survey, source)
@@ -283,7 +283,7 @@ def _check_part(
         _require(form in ("worst", "pairs"), "a known form of dependence")
     _require(getattr(noise, "items", len(survey.items)) == len(survey.items), "noise of all items")
     if isinstance(survey, Design):
-        again = _is_calibrated(name, part, noise, survey, plan.delta)
+        again = _is_calibrated(name, part, noise, survey, plan)
         _require(again, "noise of the scale that sensitivity and epsilon ask for")
     if isinstance(noise, DiscreteGaussian):
         _check_gaussian(noise, part, plan)
@@ -312,7 +312,7 @@ def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
     return part.sensitivity * (m * (m - 1) // 2 if every else 1)
 
 
-def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, delta: float) -> bool:
+def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, plan: Plan) -> bool:
     """Whether a part of comparisons has the noise that calibration gives it; True of other parts.
 
     The sensitivity is worked out from the public facts here, not taken from the archive.
@@ -320,10 +320,10 @@ def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, delt
     unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(noise), "")
     numeric = design.covariates is not None and design.covariates.bounds
     if name == names.NET and not numeric:
-        ties = design.davidson
-        again: Any = net_noise(unit, distribution, part.epsilon, delta, ties=ties)
+        ties = names.TIES in plan.parts
+        again: Any = net_noise(unit, distribution, part.epsilon, plan.delta, ties=ties)
     elif name == names.WINS:
-        again = cell_noise(unit, distribution, part.epsilon, delta, ties=design.ties)
+        again = cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
     elif name == names.PAIR_COUNTS:
         again = count_noise(unit, part.epsilon)
     else:

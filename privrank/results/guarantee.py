@@ -123,7 +123,8 @@ def _mechanism(release: Release) -> str:
         return f"{release.mechanism}, randomised response"
     part = _counts(release)
     name = "Laplace" if part is None else distribution_name(part.distribution)
-    return f"{release.mechanism}, {name}"
+    ties = " and ties" if names.TIES in release.parts else ""
+    return f"{release.mechanism}{ties}, {name}"
 
 
 def _counts(release: Release) -> Part | None:

@@ -62,7 +62,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(release)]
         notes += counts + _group_notes(release)
     header = [
-        ("Model:", f"{link.model} ({link.name})"),
+        ("Model:", f"{link.model}{', Davidson' * design.davidson} ({link.name})"),
         second,
         *guarantee.comparison_header(release, result.design_effect, details),
         ("Penalty:", penalty + (", bias-corrected" if result.corrected else "")),

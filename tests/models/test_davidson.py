@@ -262,6 +262,8 @@ def test_other_models_refuse_a_tie_parameter():
         "item1 + item2 + outcome ~ 1", table, ties="davidson", design="public", **named
     ).fit(np.inf, penalty=0)
     assert result.tie_parameter["estimate"] == pytest.approx(-1.317180, abs=1e-6)
+    with pytest.raises(ValueError, match="ties=True"):
+        pr.pool([fitted(), fitted("row")], survey="same")
     with pytest.raises(ValueError, match="logit"):
         pr.PrivateBTL.from_release(result.release, link="probit")
 
