@@ -102,7 +102,7 @@ class PrivateTopK:
         design: DesignKind = "private",
         pair_counts: object = None,
     ) -> None:
-        checks.check_flag("ties", ties)
+        _check_ties(ties)
         if isinstance(comparisons, Encoded):
             self._encoded = comparisons
         else:
@@ -139,7 +139,7 @@ class PrivateTopK:
         PrivateTopK
         """
         encoded = formula_columns(formula, data, arguments)
-        checks.check_flag("ties", encoded.design.ties)
+        _check_ties(encoded.design.ties)
         if encoded.design.covariates is not None:
             raise ValueError(
                 "formula must have '~ 1' on its right: the selection has no covariates, so select "
@@ -243,6 +243,16 @@ class PrivateTopK:
 
 def _check_k(k: object, items: int) -> int:
     return checks.check_count("k", k, high=items - 1)
+
+
+def _check_ties(ties: object) -> None:
+    """Refuse a tie parameter, and what is no declaration."""
+    if isinstance(ties, str) and ties == "davidson":
+        raise ValueError(
+            "ties='davidson' is for PrivateBTL, and a selection has no tie parameter: use "
+            "ties=True, which counts a tie as half a win to each."
+        )
+    checks.check_flag("ties", ties)
 
 
 def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) -> TopKResult:

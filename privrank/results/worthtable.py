@@ -97,7 +97,7 @@ def _tie_rows(result: BTLResult, frame: pd.DataFrame) -> tuple[tuple[str, ...], 
     """Return the row of a tie parameter, if there is one, below those of the worths."""
     if not result.release.design.davidson:
         return ()
-    shown = [name for name in frame if not name.startswith("rank")]
+    shown = [str(name) for name in frame if not str(name).startswith("rank")]
     values = result.tie_parameter.rename({"estimate": shown[0]})
     (row,) = tables.fit_rows(values.to_frame(TIE_ROW).T.reindex(columns=shown))
     return ((*row, ""),)

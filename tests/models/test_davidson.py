@@ -214,6 +214,7 @@ def test_net_wins_are_read_as_such_by_a_selection():
     release = fitted().release
     top = pr.PrivateTopK.from_release(release, 2)
     assert set(top.items[i] for i in np.argsort(-top.win_rate)[:2]) == {"London", "Paris"}
+    assert pr.from_json(top.to_json()).win_rate.tolist() == top.win_rate.tolist()
 
 
 def test_half_wins_have_no_tie_parameter():
@@ -247,8 +248,10 @@ def test_what_has_no_proof_is_refused(options, fit, message):
 def test_other_models_refuse_a_tie_parameter():
     survey, rows = SURVEYS["university"]
     named = {"items": survey.items, "respondent": "respondent", "max_rows": rows}
-    with pytest.raises(TypeError, match="ties must be"):
+    with pytest.raises(ValueError, match="a selection has no tie parameter: use ties=True"):
         pr.PrivateTopK(survey.comparisons, 2, ties="davidson", **named)
+    with pytest.raises(TypeError, match="ties must be True or False"):
+        pr.power.BTLPower(items=4, ties="davidson")
     table = survey.comparisons.merge(survey.students, on="respondent")
     with pytest.raises(ValueError, match="without covariates"):
         pr.PrivateBTL.from_formula(
