@@ -150,7 +150,7 @@ def row(cell: Cell, runs: list[tuple[np.ndarray, bool, bool, float, float]]) -> 
         "floor": f"{least:.3f}",
         "lambda": f"{np.mean([one[1] for one in runs]):.3f}",
         "lambda one-sided": f"{np.mean([one[2] for one in runs]):.2f}",
-        "lambda std err": f"{np.mean([one[3] for one in runs]):.3f}",
+        "median std err of lambda": f"{np.median([one[3] for one in runs]):.3f}",
         "RMSE of contrasts": f"{np.sqrt(np.mean([one[4] ** 2 for one in runs])):.3f}",
     }
 
