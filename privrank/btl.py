@@ -23,7 +23,7 @@ from privrank.plans.comparisons import Method, Noise, Request, plan_fit
 from privrank.release.kept import kept
 from privrank.release.names import WORTHS
 from privrank.release.release import Release, check_release
-from privrank.release.survey import DesignKind, Excess, size_of
+from privrank.release.survey import Design, DesignKind, Excess, size_of
 from privrank.results.btl import BTLResult
 from privrank.results.ledger import Budget
 from privrank.results.worthtable import fit_warnings
@@ -34,7 +34,9 @@ class PrivateBTL:
     """Bradley-Terry model of paired comparisons under differential privacy.
 
     P(item1 preferred to item2) = F(worth1 - worth2), with F(t) = 1 / (1 + exp(-t)) unless another
-    `link` is chosen. A tie counts as half a win to each, a missing answer not at all.
+    `link` is chosen. A tie counts as half a win to each, or has a parameter of its own: with
+    ``ties="davidson"`` win, tie and loss are as e^(d/2) : e^lambda : e^(-d/2), d the difference of
+    worths. A missing answer does not count at all.
 
     This holds if respondents are independent of each other (else respondent= names their class),
     who answers does not depend on the answer, and pairs follow the worths. With item covariates,
@@ -75,9 +77,13 @@ class PrivateBTL:
     distinct_pairs : bool, default True
         Promise that a respondent compares each pair at most once; a bound that the draw keeps under
         ``excess="sample"``.
-    ties : bool, default False
+    ties : bool or "davidson", default False
         Recode a 0/1 column x first, as 2 * x - 1: with True each 0 is read as a tie, as the summary
-        says. Whether the questionnaire allows ties: declared, never inferred from the answers.
+        says. Whether the questionnaire allows ties: declared, never inferred from the answers. True
+        counts a tie as half a win to each, so that worths say who would be preferred, ties divided.
+        ``"davidson"`` gives ties a parameter: worths say who is preferred by those who decide, and
+        the result says how probable a tie is (``tie_parameter``). It takes the logit, no
+        covariates, at most 200 items, and no selection by :class:`privrank.PrivateTopK`.
     design : {"private", "public"}, default "private"
         ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
         is public; not so with lists that leave items out, which are refused. ``"private"``: it is
@@ -110,7 +116,8 @@ class PrivateBTL:
 
     References
     ----------
-    Bradley and Terry (1952), https://doi.org/10.2307/2334029. Cai, Chakraborty and Wang (2023),
+    Bradley and Terry (1952), https://doi.org/10.2307/2334029. Davidson (1970),
+    https://doi.org/10.1080/01621459.1970.10481082. Cai, Chakraborty and Wang (2023),
     Algorithms 1 and 2, with their constants corrected.
 
     Examples
@@ -123,6 +130,12 @@ class PrivateBTL:
     >>> result = model.fit(epsilon=np.inf, penalty=0)
     >>> print(result.params.round(3).loc["London"])
     0.938
+
+    >>> ties = pr.PrivateBTL(cems.comparisons, items=cems.items, respondent="respondent",
+    ...                      max_rows=15, ties="davidson", design="public")
+    >>> result = ties.fit(epsilon=np.inf, penalty=0)
+    >>> print(result.params.round(3).loc["London"], result.tie_parameter.round(3).loc["estimate"])
+    1.071 -1.317
     """
 
     __slots__ = ("_encoded", "_link")
@@ -140,7 +153,7 @@ class PrivateBTL:
         max_rows: int = 1,
         excess: Excess = "refuse",
         distinct_pairs: bool = True,
-        ties: bool = False,
+        ties: bool | Literal["davidson"] = False,
         design: DesignKind = "private",
         pair_counts: object = None,
         link: str | Link = "logit",
@@ -262,7 +275,8 @@ class PrivateBTL:
             wherever respondents differ.
         shares : mapping of str to float, optional
             Shares of epsilon for ``"output"`` and ``"order_effect"`` (by default .01 and .15), for
-            ``"dependence"`` (.05 to .3), and for ``"pair_counts"`` and ``"group_answers"`` (those
+            ``"dependence"`` (.05 to .3), for ``"ties"`` (.15, or nothing where net wins pay for
+            them), and for ``"pair_counts"`` and ``"group_answers"`` (those
             that predict the least error from public numbers).
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
@@ -292,8 +306,8 @@ class PrivateBTL:
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, Method)
         checks.check_choice("noise", noise, Noise)
-        check_solver(solver, self._link)
         design = self._encoded.design
+        check_solver(solver, self._link, design)
         # from public numbers: what to release, its noise and its shares
         ridge, link = checks.check_penalty(penalty), self._link
         request = Request(design, epsilon, delta, method, ridge, dependence, shares, noise, link)
@@ -369,9 +383,14 @@ class PrivateBTL:
         return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
 
-def check_solver(solver: object, link: Link) -> None:
+def check_solver(solver: object, link: Link, design: Design) -> None:
     """Refuse an unknown solver, and cvxpy for a loss that it cannot state."""
     checks.check_choice("solver", solver, Solver)
+    if solver == "cvxpy" and design.davidson:
+        raise ValueError(
+            "solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs' for "
+            "ties='davidson'."
+        )
     if solver == "cvxpy" and link != LOGIT:
         raise ValueError(
             f"solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs' for "
@@ -386,6 +405,11 @@ def with_link(release: Release, link: Link) -> Release:
         raise ValueError(
             f"link must stay {release.link.name!r} for a release of objective perturbation, whose "
             f"worths were fitted under it: fit again, or release counts with method='counts'."
+        )
+    if release.design.davidson and link != LOGIT:
+        raise ValueError(
+            "link must be left out for a release with ties='davidson', which is a model of the "
+            "logit: fit again with ties=True to read half wins under another link."
         )
     return replace(release, link=link)
 
@@ -405,7 +429,7 @@ def infer(
     """
     # scores and their information, then worths that solve them; covariances come when asked for
     requested = checks.check_penalty(penalty)
-    check_solver(solver, release.link)
+    check_solver(solver, release.link, release.design)
     equations = score_equations(release)
     fitted = estimate(equations, release, requested, solver=solver)
     messages = fit_warnings(release, equations, fitted)

@@ -137,6 +137,12 @@ def _check_kinds(results: Sequence[Any]) -> None:
         )
     if len({isinstance(result, BTLResult) for result in results}) > 1:
         raise TypeError("results must be of one kind: pool worths and consensus rankings apart.")
+    surveys = [result.release.survey for result in results]
+    if any(isinstance(survey, Design) and survey.davidson for survey in surveys):
+        raise ValueError(
+            "results must not have ties='davidson', as tie parameters are not pooled: fit with "
+            "ties=True, which counts a tie as half a win to each."
+        )
     if any(result.release.source == "none" for result in results):
         raise ValueError(
             "results must be private, and one has epsilon=inf: fit it with a finite epsilon."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -101,6 +102,7 @@ class PrivateTopK:
         design: DesignKind = "private",
         pair_counts: object = None,
     ) -> None:
+        _check_ties(ties)
         if isinstance(comparisons, Encoded):
             self._encoded = comparisons
         else:
@@ -137,6 +139,7 @@ class PrivateTopK:
         PrivateTopK
         """
         encoded = formula_columns(formula, data, arguments)
+        _check_ties(encoded.design.ties)
         if encoded.design.covariates is not None:
             raise ValueError(
                 "formula must have '~ 1' on its right: the selection has no covariates, so select "
@@ -242,6 +245,16 @@ def _check_k(k: object, items: int) -> int:
     return checks.check_count("k", k, high=items - 1)
 
 
+def _check_ties(ties: object) -> None:
+    """Refuse a tie parameter, and what is no declaration."""
+    if isinstance(ties, str) and ties == "davidson":
+        raise ValueError(
+            "ties='davidson' is for PrivateBTL, and a selection has no tie parameter: use "
+            "ties=True, which counts a tie as half a win to each."
+        )
+    checks.check_flag("ties", ties)
+
+
 def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) -> TopKResult:
     """Compute the selection from a release: post-processing, nothing is spent.
 
@@ -257,6 +270,8 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
         raise ValueError(
             "release must be of a model without covariates: fit one with '~ 1' on the right."
         )
+    if release.design.davidson:  # net wins are the same, whatever ties count
+        release = replace(release, survey=replace(release.design, ties=True))
     k, alpha = _check_k(k, len(release.survey.items)), checks.check_alpha(alpha)
     facts = score_equations(release)
     if warn:

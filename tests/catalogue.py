@@ -68,6 +68,7 @@ COUNTED = {"counts": "times", "distinct_pairs": False}
 SAMPLED = {"excess": "sample", "max_rows": 3}
 REPEATS = {"distinct_pairs": False}
 TIED = {"ties": True}
+DAVIDSON = {"ties": "davidson"}
 PUBLIC = {"design": "public"}
 RELEASED = {"pair_counts": "release"}
 DECLARED = {"pair_counts": dict.fromkeys(PAIRS, 7)}
@@ -116,8 +117,26 @@ def bradley_terry():
         *fits("BTL of public rows", btl, all_public, ROW | PUBLIC | TIED, [{}, *COUNTS, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [{}, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [GAUSSIAN]),
+        *with_tie_parameter(tied, tied_people, public_people),
         *links(people, public_people),
         *winners(),
+    ]
+
+
+def with_tie_parameter(rows, people, public_people):
+    """PrivateBTL with a parameter for ties."""
+    btl, effects = pr.PrivateBTL, {"dependence": "none"}
+    return [
+        *fits("BTL of rows, tie parameter", btl, rows, ROW | DAVIDSON, [{}]),
+        *fits("BTL of people, tie parameter", btl, people, PERSON | DAVIDSON, [{}, *COUNTS]),
+        *fits("BTL of drawn rows, tie parameter", btl, people, PERSON | SAMPLED | DAVIDSON, [{}]),
+        *fits(
+            "BTL of public people, tie parameter",
+            btl,
+            public_people,
+            PERSON | PUBLIC | DAVIDSON,
+            [{}, effects],
+        ),
     ]
 
 

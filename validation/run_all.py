@@ -11,6 +11,7 @@ STUDIES = (
     "interval_coverage",
     "links",
     "covariates",
+    "davidson",
     "dependence",
     "ranking_worths",
     "pooling",

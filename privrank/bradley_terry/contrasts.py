@@ -130,8 +130,8 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
 def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     """Test that all worths are equal, given the map from coefficients to worths, shape (m, p).
 
-    With covariates by the Wald test at the fit, and so where the release does not identify all
-    differences: it tests those that it does. Else:
+    With covariates or a tie parameter by the Wald test at the fit, and so where the release does
+    not identify all differences: it tests those that it does. Else:
 
     **Statistic.** score' V^+ score with V the covariance of the noisy scores when all worths are
     equal: the score form of the Wald test. The dependence of a respondent's answers is that seen at
@@ -142,7 +142,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     only, in which two halves of the items are apart, by as much as D allows for a pair of them.
     """
     equations, release = inference.equations, inference.release
-    if equations.covariates is not None or equations.known is not None:
+    if equations.covariates is not None or equations.known is not None or equations.tied:
         return wald(inference, equations.within(table), "homogeneity")
     m, zero = equations.items, np.zeros(equations.items)
     df = m - 1
@@ -194,7 +194,7 @@ def _quadratic(
 def term_tests(inference: Inference) -> dict[str, HomogeneityResult]:
     """Test each term of the formula, given all the others."""
     facts, p = inference.equations, len(inference.fitted.coefficients)
-    parts = [("Intercept", 0, p)]
+    parts = [("Intercept", 0, facts.items)]
     if (covariates := facts.covariates) is not None:
         size = facts.basis.shape[1]
         parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]

@@ -16,9 +16,23 @@ import numpy as np
 
 from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.linear import blocks, display, groups_at, item_basis, worth_map
-from privrank.bradley_terry.losses import ScoreFunction
+from privrank.bradley_terry.losses import (
+    ScoreFunction,
+    answer_probabilities,
+    edges_of,
+    worths_and_ties,
+)
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS, NET, RESIDUAL
+from privrank.release.names import (
+    CEILING,
+    DEPENDENCE,
+    LARGEST,
+    MOMENTS,
+    NET,
+    RESIDUAL,
+    TIE_FLOOR,
+    TIE_MOMENTS,
+)
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray
@@ -42,7 +56,11 @@ def independent_scores(
     function, t = function or equations.fitted, equations.linear.predict(b)
     if DEPENDENCE in release.plan.parts:
         far = FARTHEST * function.spread
-        t = np.clip(t, -far, far)
+        if function.ties:
+            apart, tie = worths_and_ties(t)
+            t = edges_of(np.clip(apart, -far, far), np.clip(tie, -far, far))
+        else:
+            t = np.clip(t, -far, far)
     return equations.linear.information(equations.spread(t, function))
 
 
@@ -147,6 +165,8 @@ def cluster_moments(
     A respondent's score is the sum of half their net wins less expected, times the function's
     weights; the moments come in blocks of edges that one respondent can have answered.
     """
+    if equations.tied:
+        return _tie_moments(equations, release, b)
     t = equations.linear.predict(b)
     mean = 2.0 * function.link.excess(t)
     matrix, half = equations.linear.matrix(), 0.5 * function.weight(t)
@@ -169,6 +189,43 @@ def cluster_moments(
     return total * (n / max(n - 1, 1))
 
 
+def _tie_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
+    """Return the same where ties have a parameter: scores are half net wins, and ties."""
+    edges, n = len(equations.pairs.first), release.design.nobs
+    yy, yn, nn, ty, tn, tt = (
+        release.parts[name].values.reshape(edges, edges).astype(float)
+        for name in (*MOMENTS, *TIE_MOMENTS)
+    )
+    won, tied, lost = answer_probabilities(*worths_and_ties(equations.linear.predict(b)))
+    mean = np.concatenate((0.5 * (won - lost), tied))
+    # z = (y / 2, t) by pair, less n mean
+    zz = np.block([[0.25 * yy, 0.5 * ty.T], [0.5 * ty, tt]])
+    cross = np.tile(np.vstack((0.5 * yn, tn)), 2) * mean
+    meat = zz - cross - cross.T + np.tile(nn, (2, 2)) * np.outer(mean, mean)
+    items = equations.linear.matrix()[:edges, :-1]
+    rows = np.block([[items, np.zeros((edges, 1))], [np.zeros_like(items), np.ones((edges, 1))]])
+    return np.asarray(rows.T @ meat @ rows * (n / max(n - 1, 1)))
+
+
+def with_tie_floor(
+    equations: ScoreEquations, release: Release, b: FloatArray, scores: FloatArray
+) -> FloatArray:
+    """Return scores of so much variance that lambda has what was released of its own.
+
+    Given their covariance with the largest design effect D. That of lambda was compared by a larger
+    variance than that of independent answers, f times (:func:`privrank.mechanisms.tallies.
+    round_directions`), so that its design effect is only known to be at most f D; and, as of all
+    sums, no more than the answers of a respondent. Added is the part of the covariance that goes
+    with lambda: contrasts of worths, which hardly do, stay nearly as they are.
+    """
+    effect, most = released_effect(release), release.design.sensitivity.effective_rows
+    more = max(min(effect * release.found[TIE_FLOOR], most) / effect, 1.0) - 1.0
+    direction = equations.linear.inverse(equations.information(b))[-1]
+    along = scores @ direction
+    inside = float(direction @ along)
+    return np.asarray(scores + more / max(inside, 1e-300) * np.outer(along, along))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Directions:
     """The contrasts whose design effects are compared, as weights of a respondent's net wins.
@@ -177,7 +234,8 @@ class Directions:
     ----------
     weights : ndarray, shape (contrasts, kinds, m + 1)
         Weights of the net wins of the items, and of the items named first, by combination of
-        covariate values.
+        covariate values. Where ties have a parameter the last weights are of the number of ties,
+        and the last contrast is that parameter.
     independent : ndarray, shape (contrasts,)
         Variance of the weighted sum if all answers were independent.
     explained : ndarray, shape (contrasts,)
@@ -215,11 +273,18 @@ def contrast_directions(
     if facts is None:
         every = np.vstack((np.eye(m), pairs))
         # exactly zero where nothing is identified: directions are brought to one length
-        centred, known = equations.within(every), equations.together
+        more = ((0, 0), (0, int(equations.tied)))
+        centred, known = equations.within(np.pad(every, more)), equations.together
         met = np.maximum(equations.degrees, 1.0)
         rates = np.vstack((np.eye(m)[known.any(axis=1)], pairs[known[first, second]])) / met
-        scores = np.vstack((product(centred, response), equations.linear.centred(rates)))
-        weights = np.concatenate((scores, np.zeros((len(scores), 1))), axis=1)[:, None, :]
+        scores = np.vstack(
+            (product(centred, response), equations.linear.centred(np.pad(rates, more)))
+        )
+        if equations.tied:
+            scores = np.vstack((scores, response[-1]))
+        # a score is half a net win, or a tie
+        last = 2.0 * scores[:, m:] if equations.tied else np.zeros((len(scores), 1))
+        weights = np.concatenate((scores[:, :m], last), axis=1)[:, None, :]
     else:
         rows = [display(design)]
         groups = worth_map(design, groups_at(facts, None, every=True))
@@ -231,17 +296,25 @@ def contrast_directions(
         scores = equations.within(np.vstack(rows)) @ response
         weights = _by_kind(design, equations, scores)
     # nets are the scores of the matching loss, whichever the fit has
-    information = independent_scores(equations, release, b, ScoreFunction(release.link))
+    function = ScoreFunction(release.link, ties=equations.tied)
+    information = independent_scores(equations, release, b, function)
     independent = 4.0 * quadratic(scores, information)
     explained = _explained(equations, release, b, scores, weights)
     units = _most_units(equations, design, errors=0.0)
     return Directions(weights, independent, explained, units, 1.0 if few else 2.0)
 
 
-def expected_answers(release: Release, worths: FloatArray) -> FloatArray:
-    """Return the expected outcome, wins less losses, of each item against each other."""
+def expected_answers(release: Release, b: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """Return the expected outcome, wins less losses, of each item against each other.
+
+    And how probable a tie is, where ties have a parameter.
+    """
+    worths = b[: len(release.design.items)]
     apart = worths[:, None] - worths
-    return np.asarray(2.0 * ScoreFunction(release.link).mean(apart))
+    if release.design.davidson:
+        won, tied, lost = answer_probabilities(apart, float(b[-1]))
+        return won - lost, tied
+    return np.asarray(2.0 * ScoreFunction(release.link).mean(apart)), None
 
 
 def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from privrank.bradley_terry.dependence import (
     floored_moments,
     independent_scores,
     released_effect,
+    with_tie_floor,
 )
 from privrank.bradley_terry.fit import Solver, fit_ridge
 from privrank.bradley_terry.linear import Ridge, bordered, times
@@ -22,6 +23,7 @@ from privrank.bradley_terry.losses import LOGISTIC_SCORE, ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
+from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, own
 from privrank.util.solvers import carried, pseudo_inverse
 
@@ -58,6 +60,12 @@ class Estimate:
         for name in ("first", "coefficients", "ridge"):
             if isinstance(value := getattr(self, name), np.ndarray):
                 object.__setattr__(self, name, own(value, np.float64))
+
+    def worths_ridge(self, design: Design) -> Ridge:
+        """Return the ridge of worths, one number where there are no covariates."""
+        if isinstance(self.ridge, np.ndarray) and design.covariates is None:
+            return float(self.ridge[0, 0])
+        return self.ridge
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +185,7 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
         hessian = equations.information(fitted.first) + times(fitted.ridge, identity)
         noise = noise + equations.output_variance * (hessian @ hessian)
     sampling = independent = carried(moved, scores - added)
-    if LARGEST in release.found:
+    if LARGEST in release.found and not equations.tied:
         independent = sampling / released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
         independent = carried(moved, independent_scores(equations, release, b) - added)
@@ -203,6 +211,11 @@ def score_covariance(
     linear, count = equations.linear, equations.pairs.count
     if MOMENTS[0] in release.parts:
         return cluster_moments(equations, release, b, function or equations.fitted)
+    if equations.random_pairs and equations.tied and DEPENDENCE not in release.parts:
+        mean, independent = equations.pair_means(b), independent_scores(equations, release, b)
+        shared = count @ mean
+        second = independent + mean.T @ (count[:, None] * mean)
+        return np.asarray(second - np.outer(shared, shared) / equations.total)
     if equations.random_pairs and DEPENDENCE not in release.parts:
         mean = linear.scores_by_pattern(count * equations.function.mean(linear.predict(b)))
         pattern = equations.pairs.first // equations.items
@@ -213,7 +226,8 @@ def score_covariance(
     if DEPENDENCE not in release.parts:
         return independent
     if LARGEST in release.found:
-        return np.asarray(released_effect(release) * independent)
+        scores = np.asarray(released_effect(release) * independent)
+        return with_tie_floor(equations, release, b, scores) if equations.tied else scores
     return floored_moments(equations, release, b, independent)
 
 
@@ -247,7 +261,7 @@ def prior_ridge(equations: ScoreEquations) -> Ridge:
     With them, worths of standard deviation 1 in every cell.
     """
     if equations.covariates is None:
-        return 1.0
+        return _of_worths(equations, 1.0)
     return _by_column(equations, _cell_prior(equations), 1.0 / equations.function.spread**2)
 
 
@@ -261,7 +275,8 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
         noise = equations.item_variance + m * equations.mean_edge_variance
         # spread over all pairs, as the information is
         noise += max(2.0 * float(equations.response.sum()) / (m - 1), 0.0)
-        return default_ridge(nominal_information(m, total, fitted), noise, fitted)
+        information_per_contrast = nominal_information(m, total, fitted)
+        return _of_worths(equations, default_ridge(information_per_contrast, noise, fitted))
     z, gram = equations.covariates.matrix, equations.weights.T @ equations.weights
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
@@ -269,6 +284,11 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
     ridge = prior + equations.item_variance * gram @ pseudo_inverse(information) @ prior
     alone = 1.0 + equations.order_variance / (fitted.mean_curvature * total)
     return _by_column(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
+
+
+def _of_worths(equations: ScoreEquations, ridge: float) -> Ridge:
+    """Return the ridge of worths without covariates; a tie parameter has none."""
+    return bordered(ridge * np.eye(equations.items), 0.0) if equations.tied else ridge
 
 
 def _cell_prior(equations: ScoreEquations) -> FloatArray:

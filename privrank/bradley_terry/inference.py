@@ -24,7 +24,13 @@ import numpy as np
 from privrank.bradley_terry.dependence import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
-from privrank.bradley_terry.linear import ItemContrasts, identified, item_basis
+from privrank.bradley_terry.linear import (
+    ItemContrasts,
+    LinearPredictor,
+    WithTies,
+    identified,
+    item_basis,
+)
 from privrank.bradley_terry.score import ScoreEquations, pair_counts, score_equations
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import simulated
@@ -114,8 +120,7 @@ class Inference:
         draws = self.draws if facts.items <= MOST_DRAWN_ITEMS else FEW_DRAWS
         normal = self.errors.sampling + self.errors.scatter
         if facts.covariates is None and facts.items > MOST_SIMULATED_ITEMS:
-            pairs = facts.linear.information(facts.edge_variance(b))
-            normal = normal + carried(response, pairs)
+            normal = normal + carried(response, facts.pair_noise(b))
         out = self.errors_of(normal).draws(draws, rank, label)
         generator = public_generator(label + ", noise", len(out), draws)
         if self.release.source != "none":
@@ -177,31 +182,37 @@ def _draw_noise(
     return np.asarray(noise)
 
 
-def noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -> FloatArray:
+def noise_by_place(equations: ScoreEquations, b: FloatArray, draws: int) -> FloatArray:
     """Return public draws of the noise of the scores for the items in the order of their worths.
 
     So it is the same whatever the order they are listed in. What the noise of pairs does to many
-    items is left out, as it is taken as normal.
+    items is left out, as it is taken as normal. The noise of a number of ties is the last column.
     """
-    m, place = len(worths), np.empty(len(worths), dtype=np.int64)
+    m, worths = equations.items, b[: equations.items]
+    place = np.empty(m, dtype=np.int64)
     order = np.argsort(worths, kind="stable")
     place[order] = np.arange(m)
     pairs = equations.pairs
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
+    if equations.tied:
+        noise = np.column_stack((noise, public_noise(equations.tie_distribution, 1, draws)))
     of_pairs = equations.edge_distribution.scale > 0 or equations.count_variance > 0
     if of_pairs and m <= MOST_SIMULATED_ITEMS:
         # pairs of places, in the order that a list in the order of worths would have
         ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
         edges = np.lexsort(ends[::-1])
         moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
-        linear = ItemContrasts(moved, m)
+        contrasts = ItemContrasts(moved, m)
+        linear: LinearPredictor = WithTies(contrasts) if equations.tied else contrasts
         halves, normal = _public_pairs(equations.edge_distribution, m, len(edges), draws)
         # what noise of counts does to the scores of a pair, and that of its two cells
-        mean = equations.function.mean(linear.predict(worths[order]))
+        mean = equations.function.mean(linear.predict(np.append(worths[order], b[m:])))
+        # the edges of a pair with ties share the error of its count
+        normal = np.tile(normal, len(mean) // len(edges))
         by_edge = normal * (math.sqrt(equations.count_variance) * mean)
         by_edge += equations.edge_step * halves
         noise = noise + (linear.matrix().T @ by_edge.T).T
-    return np.asarray(noise[:, place])
+    return np.asarray(noise[:, np.append(place, np.arange(m, len(b)))])
 
 
 @lru_cache(maxsize=4)

@@ -161,7 +161,7 @@ class _ScoreTests:
         facts, b = self.inference.equations, self.inference.fitted.coefficients
         count, edges = facts.released_count, facts.linear.predict(b)
         if facts.covariates is None:
-            possible = attainable(facts.score, facts.pairs, facts.function)
+            possible = attainable(facts.score[: facts.items], facts.pairs, facts.function)
         else:
             # a necessary condition, in the direction in which such scores drive the fit
             most = facts.function.most * float(count @ np.abs(edges))
@@ -177,7 +177,7 @@ class _ScoreTests:
         variance of what noise of pair counts does to them is larger than there.
         """
         facts, b = self.inference.equations, self.inference.fitted.coefficients
-        linear, count = facts.linear, facts.pairs.count
+        linear, count = facts.linear, facts.count
         moved = b + self._directions[0][rows] * (t - self.value[rows])[:, None]
         edges = linear.predict(moved)
         information = linear.information(count * facts.function.curvature(edges))
@@ -206,7 +206,7 @@ class _ScoreTests:
         """Return the degrees of freedom of the variances of independent answers along weights."""
         facts = self.inference.equations
         spread = facts.spread(facts.linear.predict(self.inference.fitted.coefficients))
-        share = spread / np.maximum(facts.pairs.count, 1e-300)
+        share = spread / np.maximum(facts.count, 1e-300)
         fourth = facts.linear.predict(weights) ** 4 @ (spread * (1.0 - 6.0 * share))
         rare = np.maximum(fourth, 0.0) / np.maximum(variance, 1e-300) ** 2
         lost = np.minimum(0.5 * rare, 1.0 / _LEAST_DF)

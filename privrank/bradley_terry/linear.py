@@ -8,6 +8,9 @@ Here z_s is the row of the model matrix, x_i the row of item i in the item basis
 by which item was named first. Then b are the rows of B one after the other and delta
 (:class:`Columns`).
 
+Where ties have a parameter lambda it is the last coefficient, and each edge becomes three
+(:class:`WithTies`).
+
 Fits of covariates work on a basis of contrasts between items. Tables show centred worths, and
 differences of centred worths, one per item and column of the model matrix (:func:`display`), or
 worths at given covariates (:func:`worth_map`). Without covariates the coefficients are the worths.
@@ -24,7 +27,7 @@ from scipy.linalg import helmert
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from privrank.bradley_terry.losses import EdgeLoss
+from privrank.bradley_terry.losses import EdgeLoss, edges_of
 from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.survey import Covariates, Design, PairCounts
@@ -258,14 +261,96 @@ class Columns:
         return np.asarray(whole + np.diag(np.diag(self.information(weights) + whole)))
 
 
-LinearPredictor = ItemContrasts | Columns
+@dataclass(frozen=True, slots=True, eq=False)
+class WithTies:
+    """The linear predictor of worths and a tie parameter: three edges for each pair.
+
+    These are t, t / 2 - lambda and t / 2 + lambda for the difference t of worths, all first ones
+    before all second ones (:mod:`privrank.bradley_terry.losses`).
+
+    Parameters
+    ----------
+    worths : ItemContrasts
+        The linear predictor of worths.
+    """
+
+    worths: ItemContrasts
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return self.worths.size + 1
+
+    def predict(self, b: FloatArray) -> FloatArray:
+        """Return the predictor of each edge, E b, for each row of coefficients."""
+        return edges_of(self.worths.predict(b[..., :-1]), b[..., -1:])
+
+    def scores(self, edges: FloatArray) -> FloatArray:
+        """Return E' edges."""
+        decided, won, lost = np.split(edges, 3)
+        return np.append(self.worths.scores(decided + 0.5 * (won + lost)), (lost - won).sum())
+
+    def scores_by_pattern(self, edges: FloatArray) -> FloatArray:
+        """Return the scores of the one pattern that there is, shape (1, p)."""
+        return self.scores(edges)[None, :]
+
+    def information(self, weights: FloatArray) -> FloatArray:
+        """Return E' diag(weights) E, for each row of weights."""
+        decided, won, lost = np.split(weights, 3, axis=-1)
+        out = np.empty((*weights.shape[:-1], self.size, self.size))
+        out[..., :-1, :-1] = self.worths.information(decided + 0.25 * (won + lost))
+        out[..., -1, :-1] = out[..., :-1, -1] = (0.5 * (lost - won)) @ self.worths.matrix()
+        out[..., -1, -1] = (won + lost).sum(axis=-1)
+        return out
+
+    @property
+    def identity(self) -> FloatArray:
+        """The identity on worths that sum to zero, and lambda."""
+        return bordered(self.worths.identity, 1.0)
+
+    def inverse(self, matrix: FloatArray) -> FloatArray:
+        """Return the pseudo-inverse of a matrix whose null space are constant worths."""
+        return self.identity @ inverse(self._filled(matrix)) @ self.identity
+
+    def _filled(self, matrix: FloatArray) -> FloatArray:
+        """Return a matrix with the mean of its diagonal put in where worths are constant."""
+        rest = np.eye(self.size) - self.identity
+        return np.asarray(matrix + np.trace(matrix) / self.size * rest)
+
+    def centred(self, b: FloatArray) -> FloatArray:
+        """Return the coefficients with worths of sum zero, for each row."""
+        return np.concatenate((self.worths.centred(b[..., :-1]), b[..., -1:]), axis=-1)
+
+    def matrix(self) -> FloatArray:
+        """Return E."""
+        return self.predict(np.eye(self.size)).T
+
+    def rounding(self, target: FloatArray, loss: EdgeLoss, ridge: Ridge) -> Bound:
+        """Bound the l2 error of a gradient, as :meth:`Columns.rounding` does."""
+        columns = Columns(self.matrix(), np.zeros(len(loss.size), dtype=np.int64), 1)
+        return columns.rounding(target, loss, ridge)
+
+    def newton_step(
+        self, gradient: FloatArray, weights: FloatArray, ridge: Ridge, accuracy: float
+    ) -> FloatArray:
+        """Solve (E' diag(weights) E + ridge) step = gradient for worths that sum to zero."""
+        hessian = self.information(weights) + times(ridge, np.eye(self.size))
+        return self.centred(solve(self._filled(hessian), gradient))
+
+    def steeper(self, ridge: Ridge, weights: FloatArray) -> Ridge:
+        """Return a ridge under which a step that had no answer has one."""
+        return np.asarray(times(ridge, np.eye(self.size)) + float(weights.max()) * self.identity)
+
+
+LinearPredictor = ItemContrasts | Columns | WithTies
 
 
 def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
     """Return the linear predictor of a design; with covariates by pattern and pair."""
     covariates, m = design.covariates, len(design.items)
     if covariates is None:
-        return ItemContrasts(pairs, m)
+        worths = ItemContrasts(pairs, m)
+        return WithTies(worths) if design.davidson else worths
     pattern = pairs.first // m
     columns = predictor_matrix(
         covariates,
@@ -291,7 +376,7 @@ def identified(design: Design, member: IntArray | None) -> FloatArray | None:
     # the centring of each part by itself
     inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
     if covariates is None:
-        return inside
+        return bordered(inside, 1.0) if design.davidson else inside
     basis = item_basis(covariates, m)
     values, vectors = spectrum(basis.T @ inside @ basis)
     # contrasts that compare items of one part, among those that the basis has
@@ -373,11 +458,17 @@ def bordered(block: FloatArray, corner: float) -> FloatArray:
     return wider
 
 
+def of_worths(design: Design) -> FloatArray:
+    """Return the map from coefficients without covariates to the worths, shape (m, p)."""
+    m = len(design.items)
+    return np.eye(m, m + design.davidson)
+
+
 def display(design: Design) -> FloatArray:
     """Return the map from fitted to shown coefficients, shape (shown, p)."""
     covariates, m = design.covariates, len(design.items)
     if covariates is None:
-        return np.eye(m)
+        return of_worths(design)
     lengths = np.linalg.norm(covariates.item_matrix, axis=0)
     block = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, m)
     table = np.asarray(np.kron(np.eye(len(covariates.columns)), block))
@@ -442,7 +533,7 @@ def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
     """
     covariates, m = design.covariates, len(design.items)
     if covariates is None:
-        return np.eye(m)
+        return of_worths(design)
     table = np.asarray(np.kron(_rows_at(covariates, groups), item_basis(covariates, m)))
     return np.column_stack((table, np.zeros(len(table)))) if covariates.ordered else table
 
@@ -456,7 +547,7 @@ def pair_predictors(
     """
     covariates, m, n = design.covariates, len(design.items), len(first)
     if covariates is None:
-        items = np.eye(m)  # pair counts sort their pairs, and rows stay as they are
+        items = of_worths(design)  # pair counts sort their pairs, and rows stay as they are
         return items[first] - items[second]
     rows = rows_at(covariates, columns, n)
     return predictor_matrix(covariates, rows, first, second, m, np.ones(n, dtype=np.int64))

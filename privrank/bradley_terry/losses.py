@@ -7,6 +7,13 @@ Per comparison with outcome y (1, a tie 1/2, or 0) and difference of worths t:
   minimiser is consistent, with sandwich H^-1 J H^-1, H and J the Laplacians of F' and F (1 - F).
 - **log-loss** -y log F(t) - (1 - y) log F(-t), slope k(t) (F - y) with k = F' / (F (1 - F)): that
   of maximum likelihood, with information i = F'^2 / (F (1 - F)). It needs the wins of every pair.
+
+**Ties** (Davidson 1970, https://doi.org/10.1080/01621459.1970.10481082). The answers win, tie and
+loss are as e^(d/2) : e^lambda : e^(-d/2), d the difference of worths, and the loss is the log-loss,
+for which net wins and the number of ties are sufficient. Its information is the sum over each two
+answers of the product of their probabilities and the square of the difference of their exponents.
+So each pair of items has three edges, at t = d (win or loss), d/2 - lambda (win or tie) and
+d/2 + lambda (tie or loss), whose curvatures are these products.
 """
 
 from __future__ import annotations
@@ -46,13 +53,21 @@ class ScoreFunction:
         The link.
     likelihood : bool
         Whether scores are those of the log-loss, not of the matching loss.
+    ties : bool
+        Whether ties have a parameter: t are then those of the three edges of each pair, and so is
+        what is returned.
     """
 
     link: Link
     likelihood: bool = False
+    ties: bool = False
 
     def mean(self, t: FloatArray) -> FloatArray:
         """Return the mean score at t."""
+        if self.ties:
+            won, tied, lost = answer_probabilities(*worths_and_ties(t))
+            # half net wins from the first edge, ties from the difference of the others
+            return np.concatenate((0.5 * (won - lost), -0.5 * tied, 0.5 * tied), axis=-1)
         return _information(self.link).first(t) if self.likelihood else self.link.excess(t)
 
     def square(self, t: FloatArray) -> FloatArray:
@@ -60,17 +75,25 @@ class ScoreFunction:
         return np.asarray(self.mean(t) ** 2)
 
     def integral(self, t: FloatArray) -> FloatArray:
-        """Return the integral of `mean` from 0."""
+        """Return the integral of `mean` from 0; of a pair with ties, a third by edge."""
+        if self.ties:
+            d, tie = worths_and_ties(t)
+            whole = np.logaddexp(np.logaddexp(0.5 * d, -0.5 * d), tie)
+            return np.concatenate((whole, whole, whole), axis=-1) / 3.0
         return _information(self.link).second(t) if self.likelihood else self.link.integral(t)
 
     def curvature(self, t: FloatArray) -> FloatArray:
         """Return the slope of `mean`."""
+        if self.ties:
+            won, tied, lost = answer_probabilities(*worths_and_ties(t))
+            return np.concatenate((won * lost, won * tied, tied * lost), axis=-1)
         density = self.link.density(t)
         return np.asarray(density * self.weight(t)) if self.likelihood else density
 
     def variance(self, t: FloatArray) -> FloatArray:
         """Return the variance of the score of an untied answer."""
-        return self.curvature(t) if self.likelihood else self.link.exact.variance(t)
+        own = self.likelihood or self.ties
+        return self.curvature(t) if own else self.link.exact.variance(t)
 
     def weight(self, t: FloatArray) -> FloatArray:
         """Return what half a net win counts in the score: 1, or F' / (F (1 - F))."""
@@ -109,6 +132,29 @@ class ScoreFunction:
 
 
 LOGISTIC_SCORE = ScoreFunction(LOGIT)
+
+
+def worths_and_ties(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the differences of worths and lambda, by pair, from the t of its three edges."""
+    pairs = t.shape[-1] // 3
+    return t[..., :pairs], 0.5 * (t[..., 2 * pairs :] - t[..., pairs : 2 * pairs])
+
+
+def edges_of(difference: FloatArray, tie: FloatArray) -> FloatArray:
+    """Return the t of the three edges of each pair: the inverse of :func:`worths_and_ties`."""
+    half = 0.5 * difference
+    return np.concatenate((difference, half - tie, half + tie), axis=-1)
+
+
+def answer_probabilities(
+    difference: FloatArray, tie: FloatArray | float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the probabilities of win, tie and loss, given the difference of worths and lambda."""
+    half = 0.5 * difference
+    top = np.maximum(np.abs(half), tie)  # so that no exponential overflows
+    won, tied, lost = np.exp(half - top), np.exp(tie - top), np.exp(-half - top)
+    total = won + tied + lost
+    return won / total, tied / total, lost / total
 
 
 @cache
@@ -167,7 +213,7 @@ class EdgeLoss:
             lambda t: np.asarray(count * score.mean(t)),
             lambda t: np.asarray(count * score.curvature(t)),
             np.asarray(most * count, dtype=np.float64),
-            exact.accuracy,
+            exact.accuracy + 8.0 * score.ties,
             exact.far,
         )
 

@@ -7,6 +7,12 @@ score of column k is weights_k' statistic, on the item basis, halved. Noise foll
 Under a log-loss that is no matching loss the scores are another function of the worths
 (:class:`privrank.bradley_terry.losses.ScoreFunction`).
 
+Where ties have a parameter lambda, the last coefficient, its score equation is ``sum n_ij P(tie) =
+ties``, the number of ties T, released with noise. Noise can bring T where there is no fit. It is
+cut off at 1/2 and at N - max(|net|_1, 1) / 2, of N comparisons: as many are decided as the net wins
+show. That is always done, and never is another model fitted instead, which would estimate something
+else whenever the noise says so.
+
 Items that the release does not connect (:func:`privrank.release.survey.parts_of`) are not compared
 in any statement, but their counts are part of the fit. Too few to show how two items compare, they
 still move the scores of both.
@@ -23,6 +29,7 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import (
     LinearPredictor,
+    WithTies,
     bordered,
     identified,
     item_basis,
@@ -78,6 +85,8 @@ class ScoreEquations:
         difference of a pair's two cells enters its two scores with opposite signs.
     order_distribution, order_step : DiscreteLaplace, float
         Noise of the score of an order effect.
+    tie_distribution : DiscreteLaplace
+        Noise of the number of ties, the score of a tie parameter.
     surplus : ndarray
         By how much the comparisons of each edge are larger than released; 0 if they are not.
     count_variance : float
@@ -114,6 +123,7 @@ class ScoreEquations:
     edge_step: float = 1.0
     order_distribution: DiscreteLaplace = _NO_NOISE
     order_step: float = 1.0
+    tie_distribution: DiscreteLaplace = _NO_NOISE
     surplus: FloatArray = field(default_factory=lambda: np.zeros(()))
     count_variance: float = 0.0
     group_answers: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -147,13 +157,27 @@ class ScoreEquations:
     def loss(self) -> EdgeLoss:
         """The loss that the fit minimises, less `target`."""
         if self.answers is None:
-            return EdgeLoss.matching(self.function, self.pairs.count)
+            return EdgeLoss.matching(self.function, self.count)
         return EdgeLoss.likelihood(self.function.link, *self.answers)
 
     @property
     def target(self) -> FloatArray:
         """Right-hand side of the score equations of the fit."""
         return self.score if self.answers is None else np.zeros(self.linear.size)
+
+    @property
+    def tied(self) -> bool:
+        """Whether the last coefficient is a tie parameter."""
+        return self.function.ties
+
+    def _by_edge(self, values: FloatArray) -> FloatArray:
+        """Return numbers by pair, or one for all, for the edges of the linear predictor."""
+        return np.tile(values + np.zeros(len(self.pairs.count)), 3) if self.tied else values
+
+    @property
+    def count(self) -> FloatArray:
+        """Comparisons of each edge used in the fit."""
+        return self._by_edge(np.asarray(self.pairs.count))
 
     @property
     def weights(self) -> FloatArray:
@@ -203,7 +227,7 @@ class ScoreEquations:
         With responses at least what E(y^2) >= |E(y)| leaves.
         """
         function = function or self.function
-        exact = np.asarray(self.pairs.count * function.variance(t))
+        exact = np.asarray(self.count * function.variance(t))
         if not len(self.response):
             return exact
         mean = np.abs(function.mean(t))
@@ -224,11 +248,25 @@ class ScoreEquations:
         noise = np.asarray(np.kron(self.item_variance * gram, items))
         if self.ordered:
             noise = bordered(noise, self.order_variance)
+        if self.tied:
+            noise = bordered(noise, self.tie_distribution.variance)
         if self.covariates is None and (
             self.edge_distribution.scale > 0 or self.count_variance > 0
         ):
-            noise = noise + self.linear.information(self.edge_variance(b))
+            noise = noise + self.pair_noise(b)
         return noise
+
+    def pair_noise(self, b: FloatArray) -> FloatArray:
+        """Return the covariance of what the noise of pairs puts into the scores, shape (p, p)."""
+        if not self.tied:
+            return self.linear.information(self.edge_variance(b))
+        mean = self.pair_means(b)
+        return np.asarray(self.count_variance * (mean.T @ mean))
+
+    def pair_means(self, b: FloatArray) -> FloatArray:
+        """Return the mean scores of one comparison of each pair with ties, shape (pairs, p)."""
+        by_edge = self.function.mean(self.linear.predict(b))[:, None] * self.linear.matrix()
+        return np.asarray(by_edge.reshape(3, -1, len(b)).sum(axis=0))
 
     @property
     def noisy(self) -> bool:
@@ -241,7 +279,7 @@ class ScoreEquations:
     def released_count(self) -> FloatArray:
         """Comparisons of each edge as they were released, also where noise put them below 0."""
         # a fit needs counts that are not negative: `surplus` is what that added
-        return np.asarray(self.pairs.count - self.surplus)
+        return self._by_edge(np.asarray(self.pairs.count - self.surplus))
 
     @property
     def components(self) -> list[IntArray]:
@@ -283,12 +321,13 @@ class ScoreEquations:
     @property
     def total(self) -> float:
         """Comparisons in all, as released; where noise has left fewer than one, one."""
-        return max(float(self.released_count.sum()), 1.0)
+        return max(float((self.pairs.count - self.surplus).sum()), 1.0)
 
     @property
     def degrees(self) -> FloatArray:
         """Comparisons each item takes part in, as released; without covariates."""
-        return np.asarray(abs(self.linear.matrix()).T @ self.released_count)
+        contrasts = self.linear.worths if isinstance(self.linear, WithTies) else self.linear
+        return np.asarray(abs(contrasts.matrix()).T @ (self.pairs.count - self.surplus))
 
     @property
     def group_shares(self) -> FloatArray:
@@ -328,6 +367,8 @@ class ScoreEquations:
         spread over the cells by their shares.
         """
         by_edge = along * self.function.mean(predictors)
+        if self.tied:
+            by_edge = by_edge.reshape(len(along), 3, -1).sum(axis=1)
         if self.grouped:
             by_cell = by_edge.reshape(len(along), len(self.group_shares), -1)
             by_edge = np.einsum("rcp,c->rp", by_cell, self.group_shares)
@@ -340,17 +381,18 @@ class ScoreEquations:
 
     def surplus_score(self, b: FloatArray) -> FloatArray:
         """Return the expected scores of the comparisons that are too many, at coefficients b."""
-        return self.linear.scores(self.surplus * self.function.mean(self.linear.predict(b)))
+        surplus = self._by_edge(self.surplus)
+        return self.linear.scores(surplus * self.function.mean(self.linear.predict(b)))
 
     def surplus_information(self, b: FloatArray) -> FloatArray:
         """Return the slope of :meth:`surplus_score` by the coefficients."""
         curvature = self.function.curvature(self.linear.predict(b))
-        return self.linear.information(self.surplus * curvature)
+        return self.linear.information(self._by_edge(self.surplus) * curvature)
 
     def information(self, b: FloatArray) -> FloatArray:
         """Return the slope of the mean scores by the coefficients, shape (p, p)."""
         curvature = self.fitted.curvature(self.linear.predict(b))
-        return self.linear.information(self.pairs.count * curvature)
+        return self.linear.information(self.count * curvature)
 
 
 def _unbiased(design: Design, noisy: FloatArray, variance: float) -> dict[str, Any]:
@@ -459,7 +501,8 @@ def _equations(
     known = identified(design, counts.get("member"))
     if known is None:  # covariates of items can identify what pair counts do not connect
         counts = counts | {"member": None}
-    facts = {"function": ScoreFunction(release.link), "covariates": design.covariates} | more
+    function = ScoreFunction(release.link, ties=design.davidson)
+    facts = {"function": function, "covariates": design.covariates} | more
     m = len(design.items)
     return ScoreEquations(m, linear.centred(score), linear=linear, known=known, **counts, **facts)
 
@@ -505,6 +548,11 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
         named = release.parts[names.ORDER_EFFECT]
         order = {"order_distribution": named.laplace, "order_step": 0.5 * named.step}
         score = np.append(score, order["order_step"] * named.values[0])
+    if release.design.davidson:
+        tied, most = release.parts[names.TIES], max(np.abs(score).sum(), 0.5)
+        total = float((pairs.count - counts.get("surplus", 0.0)).sum())
+        score = np.append(score, max(min(float(tied.values[0]), total - most), 0.5))
+        order = {"tie_distribution": tied.laplace}
     return _equations(
         release,
         counts,

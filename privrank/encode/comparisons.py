@@ -29,12 +29,13 @@ from privrank.encode.encoded import (
     sum_by,
     units_of,
 )
-from privrank.plans.choice import check_excess, declared_pairs
+from privrank.plans.choice import check_excess, check_ties, declared_pairs
 from privrank.release.survey import (
     Covariates,
     Design,
     DesignKind,
     PairCounts,
+    Ties,
     check_connected,
     scaled_position,
 )
@@ -162,7 +163,7 @@ def encode_comparisons(
     sampled = check_excess(excess, columns.respondent, kind) == "sample"
     bound = check_count("max_rows", max_rows)
     distinct = check_flag("distinct_pairs", distinct_pairs)
-    tied = check_flag("ties", ties)
+    tied = check_ties(ties, plain=predictor is None and not columns.decided)
     # what names and types of columns decide comes first: no cell is read for it
     covariates = () if predictor is None else predictor.columns
     frame, view = open_comparisons(frame, columns, covariates)
@@ -200,7 +201,7 @@ def encode_comparisons(
     if sampled and columns.counts is not None and not distinct:
         _check_room(facts.nobs, bound)
     counts = (NONE, NONE) if sampled else (counted.comparisons, counted.net)
-    return Encoded(facts, (first, second, *counts), parts, counted.units, sampled)
+    return Encoded(facts, (first, second, *counts), parts, counted.units, sampled, counted.ties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,7 @@ class Rules:
     labels: tuple[Any, ...]
     max_rows: int
     distinct_pairs: bool
-    ties: bool
+    ties: Ties
     kind: DesignKind
     sampled: bool
     predictor: Predictor | None
@@ -227,13 +228,14 @@ class Counted:
     """What a frame, or whole respondents of it, count: numbers of units, and counts by pair.
 
     Pairs have the numbers of :class:`privrank.encode.encoded.Part`; `units` are by pattern of the
-    covariates that `described` describes.
+    covariates that `described` describes; `ties` is one number.
     """
 
     nobs: int
     codes: IntArray
     comparisons: IntArray
     net: IntArray
+    ties: IntArray
     units: IntArray | None
     described: Covariates | None
 
@@ -264,8 +266,8 @@ def _added(*pieces: Counted) -> Counted:
     )
     by_pattern = [piece.units for piece in pieces if piece.units is not None]
     units = np.sum(by_pattern, axis=0) if by_pattern else None
-    nobs = sum(piece.nobs for piece in pieces)
-    return Counted(nobs, codes, comparisons, net, units, pieces[-1].described)
+    nobs, ties = sum(piece.nobs for piece in pieces), sum(piece.ties for piece in pieces)
+    return Counted(nobs, codes, comparisons, net, np.asarray(ties), units, pieces[-1].described)
 
 
 def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
@@ -294,7 +296,8 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
         held = _part(owner, codes, place, read)
     numbers = read.comparisons, read.net
     comparisons, net = (sum_by(place, column, len(codes)) for column in numbers)
-    return Counted(nobs, codes, comparisons, net, counted, described), held
+    ties = (read.comparisons - np.abs(read.net)).sum(keepdims=True)
+    return Counted(nobs, codes, comparisons, net, ties, counted, described), held
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -316,7 +319,7 @@ def _read(
     labels: tuple[Any, ...],
     covariates: tuple[str, ...],
     *,
-    ties: bool,
+    ties: Ties,
 ) -> _Rows:
     """Count the rows that are alike, items in the order of `labels` within each pair."""
     named = (columns.respondent, columns.item1, columns.item2, columns.outcome, *covariates)
@@ -382,7 +385,7 @@ def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
 
 
 def _outcomes(
-    keys: Mapping[str, frames.Key], outcome: str | None, size: int, ties: bool
+    keys: Mapping[str, frames.Key], outcome: str | None, size: int, ties: Ties
 ) -> tuple[IntArray, IntArray]:
     """Return, per group of rows, whether it was answered and the sign of the answer."""
     if outcome is None:

@@ -18,7 +18,7 @@ copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -75,6 +75,11 @@ class Part:
     def count(self) -> IntArray:
         """Answers of each entry."""
         return self.size.astype(np.int64)
+
+    @property
+    def tied(self) -> IntArray:
+        """Ties of each entry."""
+        return np.asarray(self.count * (self.sign == 0))
 
     @property
     def net(self) -> IntArray:
@@ -151,6 +156,8 @@ class Encoded:
     _loose : bool
         Whether respondents may have any number of rows still, from which a fit draws
         (:func:`privrank.mechanisms.tallies.bounded`); until then there are no counts.
+    _ties : ndarray of int64, shape (1,)
+        Ties in all.
     """
 
     design: Design
@@ -158,6 +165,7 @@ class Encoded:
     _parts: Parts | None = None
     _units: IntArray | None = None
     _loose: bool = False
+    _ties: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
     def __repr__(self) -> str:
         """Show the shape only."""

@@ -108,7 +108,8 @@ def _drawn(
     values: dict[str, IntArray] = {}
     if names.WORTHS in plan.parts:
         values[names.WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
-    for name in sorted(plan.parts.keys() - {names.WORTHS, names.DEPENDENCE, *names.MOMENTS}):
+    later = {names.WORTHS, names.DEPENDENCE, *names.MOMENTS, *names.TIE_MOMENTS}
+    for name in sorted(plan.parts.keys() - later):
         if name == names.WINS and exact:
             values[name] = wins_met(encoded).ravel()
             continue
@@ -123,8 +124,8 @@ def _drawn(
         with kept(first_stage(first), reader):
             return _with_dependence(encoded, first, rng)
 
-    later = then if names.DEPENDENCE in plan.parts else None
-    return Drawn(values, draw_permutation(items, rng), then=later)
+    second = then if names.DEPENDENCE in plan.parts else None
+    return Drawn(values, draw_permutation(items, rng), then=second)
 
 
 def first_stage(release: Release) -> Release:
@@ -166,8 +167,8 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
         equations = score_equations(release)
         fitted = estimate(equations, release)
         b = fitted.coefficients
-        answers = expected_answers(release, b) if varied else None
-        expected = round_expected(release.design, answers)
+        answers, ties = expected_answers(release, b) if varied else (None, None)
+        expected = round_expected(release.design, answers, ties)
     if pairs and varied:
         exact = pair_moments(encoded, expected)
         findings[names.RESIDUAL] = expected.farthest / expected.steps
@@ -177,6 +178,8 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
         exact = np.array([largest_design_effect(encoded, contrasts, expected)])
         findings[names.LARGEST] = float(directions.others * contrasts.most)
         findings[names.CEILING] = float(directions.others * contrasts.ceiling)
+        if release.design.davidson:
+            findings[names.TIE_FLOOR] = float(contrasts.tie_floor)
     values = {**release.values, names.DEPENDENCE: draw(part, exact, rng)}
     return replace(release, values=values, found=findings)
 

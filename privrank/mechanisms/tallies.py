@@ -32,7 +32,15 @@ from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.encode.frames import distinct_codes
 from privrank.plans.choice import FINE, STEPS
 from privrank.privacy.draws import Words, draw_key, draw_rows
-from privrank.release.names import GROUP_ANSWERS, MOMENTS, NET, ORDER_EFFECT, PAIR_COUNTS
+from privrank.release.names import (
+    GROUP_ANSWERS,
+    MOMENTS,
+    NET,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    TIE_MOMENTS,
+    TIES,
+)
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import Rng
@@ -82,6 +90,8 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
     m = len(design.items)
     if name == NET:
         return net_wins(encoded)
+    if name == TIES:
+        return encoded._ties
     (first, second, count, net), facts = encoded._pairs, design.covariates
     if name in (ORDER_EFFECT, GROUP_ANSWERS):
         assert facts is not None  # both are parts of models with covariates
@@ -107,20 +117,25 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
     """
     runs = blocks(encoded.design, met(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
-    sums = answers_of(encoded).total(partial(_second_moments, codes=codes, runs=runs))
-    return dict(zip(MOMENTS, sums, strict=True))
+    named = (*MOMENTS, *TIE_MOMENTS) if encoded.design.davidson else MOMENTS
+    moments = partial(_second_moments, codes=codes, runs=runs, number=len(named))
+    return dict(zip(named, answers_of(encoded).total(moments), strict=True))
 
 
-def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice]) -> IntArray:
+def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice], number: int) -> IntArray:
     """Return those of one part, given the pairs met and which of them belong together."""
     from scipy.sparse import csr_array
 
     place = part.person, np.searchsorted(codes, part.pair)
     shape = len(part.name), len(codes)
-    answers, counts = (csr_array((x, place), shape=shape) for x in (part.net, part.count))
+    answers, counts, ties = (
+        csr_array((x, place), shape=shape) for x in (part.net, part.count, part.tied)
+    )
+    both = [(answers, answers), (answers, counts), (counts, counts)]
+    both += [(ties, answers), (ties, counts), (ties, ties)]
     products = [
         np.concatenate([_product(a[:, run], b[:, run]).ravel() for run in runs])
-        for a, b in zip((answers, answers, counts), (answers, counts, counts), strict=True)
+        for a, b in both[:number]
     ]
     return np.stack(products)
 
@@ -185,7 +200,8 @@ def bounded(encoded: Encoded, rng: Rng) -> Encoded:
     )
     parts, codes = answers_of(encoded).then(bound), _codes(encoded)
     count, net = parts.total(partial(_counted, codes=codes))
-    return Encoded(design, (pairs[0], pairs[1], count, net), parts, encoded._units)
+    ties = parts.total(lambda part: part.tied.sum(keepdims=True))
+    return Encoded(design, (pairs[0], pairs[1], count, net), parts, encoded._units, _ties=ties)
 
 
 def _bounded(part: Part, most: int, distinct: bool, key: Words) -> Part:
@@ -238,10 +254,13 @@ class Expected:
         Expected outcome of each item against each other, in steps; zero if nothing is taken off.
     steps : int
         Steps in a decided answer.
+    ties : ndarray of int64, shape (m, m), or None
+        Expected ties of each two items, in steps, where ties have a parameter.
     """
 
     answers: IntArray
     steps: int = 1
+    ties: IntArray | None = None
 
     @property
     def farthest(self) -> int:
@@ -249,17 +268,21 @@ class Expected:
         return self.steps + int(np.abs(self.answers).max())
 
 
-def round_expected(design: Design, expected: FloatArray | None) -> Expected:
-    """Bring expected answers to whole numbers, as fine as exact sums of squares allow.
+def round_expected(
+    design: Design, expected: FloatArray | None, ties: FloatArray | None = None
+) -> Expected:
+    """Bring expected answers, and ties, to whole numbers, as fine as exact sums of squares allow.
 
     None where nothing is to be taken off.
     """
     m = len(design.items)
+    none = np.zeros((m, m), dtype=np.int64)
     if expected is None or not np.isfinite(expected).all():
-        return Expected(np.zeros((m, m), dtype=np.int64))
+        return Expected(none, ties=none if design.davidson else None)
     room = 2.0**23 / (np.sqrt(design.nobs) * design.sensitivity.effective_rows)
     steps = 2 ** int(np.clip(np.log2(room), 0, _FINEST - 3))
-    return Expected(np.rint(steps * expected).astype(np.int64), steps)
+    tied = None if ties is None else np.rint(steps * ties).astype(np.int64)
+    return Expected(np.rint(steps * expected).astype(np.int64), steps, tied)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -281,6 +304,9 @@ class Contrasts:
     ceiling : float
         Largest design effect that answers of respondents with these covariates can have: of sums of
         r answers never more than r (Cauchy and Schwarz), whichever pairs they compare.
+    tie_floor : float
+        Over the variance of independent answers, the one that the design effect of a tie parameter
+        is of; 1 without ties.
     """
 
     weights: IntArray
@@ -289,6 +315,7 @@ class Contrasts:
     centre: list[int]
     most: float
     ceiling: float
+    tie_floor: float = 1.0
 
 
 def round_directions(design: Design, directions: Directions, expected: Expected) -> Contrasts:
@@ -297,6 +324,10 @@ def round_directions(design: Design, directions: Directions, expected: Expected)
     One respondent answers at most `rows` pairs, and an answer adds its contrast's difference of the
     two items, either way, times how far it can be from what is expected of it. That is no more than
     the `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
+
+    Where ties have a parameter and are rare, that one's sum can reach much farther, beside what
+    independent answers make of it, than that of any contrast of worths. As it would drown these in
+    noise, it is compared by a larger variance: so large that it reaches no farther than they do.
     """
     # as fine as sums of squares over all respondents keep to 60 bits
     rows = design.sensitivity.effective_rows
@@ -318,7 +349,11 @@ def round_directions(design: Design, directions: Directions, expected: Expected)
     squares = [int(far) ** 2 for far in farthest]
     independent = np.where(usable, directions.independent, 0.0)
     units = np.maximum(factor**2 * independent / design.nobs, 1e-12)
-    units = np.maximum(units, [1e-6 * square for square in squares])
+    units, floor = np.maximum(units, [1e-6 * square for square in squares]), 1.0
+    if expected.ties is not None and len(squares) > 1:
+        others = max(square / unit for square, unit in zip(squares[:-1], units[:-1], strict=True))
+        floor = max(squares[-1] / max(others, 1e-6) / units[-1], 1.0)
+        units[-1] *= floor
     # the largest sum of squares over respondents of these kinds
     together = (reached.astype(float) ** 2 @ directions.units) / design.nobs
     ceiling = min(float((together / units).max()), float(rows))
@@ -329,11 +364,13 @@ def round_directions(design: Design, directions: Directions, expected: Expected)
     ]
     centre = [round(number) for number in factor**2 * np.where(usable, directions.explained, 0.0)]
     most, ceiling = (most, min(most, ceiling)) if usable else (np.nan, np.nan)
-    return Contrasts(whole, farthest, scale, centre, most, ceiling)
+    return Contrasts(whole, farthest, scale, centre, most, ceiling, floor)
 
 
 def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray:
     """Return how far a respondent's answers can reach by contrast and kind, or a bound."""
+    if expected.ties is not None:
+        return _farthest_with_ties(design, weights, expected, expected.ties)
     items, named = weights[:, :, :-1], np.abs(weights[:, :, -1])
     m, rows = items.shape[2], design.sensitivity.effective_rows
     widest = expected.farthest * (items.max(axis=2) - items.min(axis=2) + named)
@@ -355,6 +392,34 @@ def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray
         largest = np.sort(apart, axis=2)[:, :, len(first) - min(rows, len(first)) :]
         out[start : start + block] = largest.sum(axis=2)
     return np.asarray(out + rows * expected.farthest * named)
+
+
+def _farthest_with_ties(
+    design: Design, weights: IntArray, expected: Expected, ties: IntArray
+) -> IntArray:
+    """Return how far answers of which some are ties can reach, by contrast and kind.
+
+    **Privacy.** An answer to the pair (i, j) adds, in steps s, either s (a_i - a_j) or its
+    negative, or s a_T if it is a tie, less the e (a_i - a_j) + p a_T that is expected of it. So it
+    adds no more than the largest of these three in absolute value, which is
+    max(|a_i - a_j|, |a_T|) where nothing is taken off. A respondent adds at most the `rows` largest
+    of these, or `rows` times the largest where pairs may repeat.
+    """
+    first, second = np.triu_indices(len(ties), 1)
+    rows, out = design.sensitivity.effective_rows, np.zeros(weights.shape[:2], dtype=np.int64)
+    mean, tied, steps = expected.answers[first, second], ties[first, second], expected.steps
+    block = max(1, _BLOCK // (3 * len(first) * weights.shape[1]))
+    for start in range(0, len(weights), block):
+        here = weights[start : start + block]
+        apart, tie = here[:, :, first] - here[:, :, second], here[:, :, -1:]
+        taken = mean * apart + tied * tie
+        reach = np.maximum(steps * np.abs(apart) + np.abs(taken), np.abs(steps * tie - taken))
+        if design.distinct_pairs:
+            reach = np.sort(reach, axis=2)[:, :, len(first) - min(rows, len(first)) :]
+            out[start : start + block] = reach.sum(axis=2)
+        else:
+            out[start : start + block] = rows * reach.max(axis=2)
+    return out
 
 
 def largest_design_effect(encoded: Encoded, contrasts: Contrasts, expected: Expected) -> int:
@@ -411,8 +476,8 @@ def _moments(encoded: Encoded, expected: Expected | None) -> IntArray:
     """Return the sums over respondents of net times net, shape (kinds, m + 1, m + 1); sensitive.
 
     In steps of what is expected of answers, which is taken off; net wins themselves if None. The
-    last entry of a respondent's net is wins minus losses of the items named first, where that
-    matters.
+    last entry of a respondent's net is wins minus losses of the items named first, or ties, where
+    these matter.
     """
     design = encoded.design
     moments = partial(_moments_of, m=len(design.items), facts=design.covariates, expected=expected)
@@ -432,6 +497,8 @@ def _moments_of(
         net = expected.steps * net - expected.answers[first, second] * part.count
     kind = np.zeros(len(pattern), dtype=np.int64) if facts is None else facts.kinds[pattern]
     named = [] if facts is None else [facts.first[pattern] * net]
+    if expected is not None and expected.ties is not None:
+        named = [expected.steps * part.tied - expected.ties[first, second] * part.count]
     kinds = 1 if facts is None else int(facts.kinds.max()) + 1
     out = np.zeros((kinds, m + 1, m + 1), dtype=np.int64)
     # nets of the respondents of one kind after another, and their products

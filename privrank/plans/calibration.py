@@ -16,7 +16,14 @@ from privrank.bradley_terry.losses import loss_bounds
 from privrank.distributions.links import UNIT_ROUNDOFF, Link
 from privrank.plans.choice import FINE, LEAST_RIDGE, OUTPUT, STEPS, Choice
 from privrank.privacy.accounting import pure_epsilon, split
-from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
+from privrank.privacy.netnoise import (
+    CountNoise,
+    NetNoise,
+    cell_noise,
+    count_noise,
+    net_noise,
+    tie_noise,
+)
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds, UnitSensitivity, objective_loss
 from privrank.release import names
@@ -150,17 +157,19 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     the win matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
     :func:`privrank.privacy.netnoise.cell_noise`. The worths of objective perturbation are covered
     by :func:`privrank.mechanisms.objective.draw_worths`. The ledger gets the zero-concentrated
-    privacy of all parts too: a^2 / 2 of each pure one at a.
+    privacy of all parts too: a^2 / 2 of each pure one at a. A number of ties shares its noise with
+    the net wins (:func:`privrank.privacy.netnoise.tie_noise`): both are one pure part.
     """
     if math.isinf(epsilon) and design.kind == "private":
         design = replace(design, pairs=None)  # this run takes the counts that were met
     main = names.WORTHS if choice.mechanism == "objective perturbation" else choice.mechanism
     whole = epsilon if choice.noise == "gaussian" else pure_epsilon(epsilon, delta)
     epsilons = split(whole, dict(choice.shares), main)
+    ties = epsilons.pop(names.TIES, 0.0)
     rho = sum(0.5 * share**2 for name, share in epsilons.items() if name != main)
     parts: dict[str, PartPlan] = {}
     settings: dict[str, Setting] = {}
-    spent = 0.5 * epsilons[main] ** 2
+    spent = 0.5 * (epsilons[main] + ties) ** 2
     for name in sorted(epsilons.keys() - {names.WORTHS, OUTPUT}):
         noise = _noise(design, name, choice, epsilons[name], delta)
         step = _step(design, name, exact=math.isinf(epsilon)) / noise.fineness
@@ -169,12 +178,18 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
         )
         if name == main and noise.rho is not None:
             spent = noise.rho
+        if name == names.NET and design.davidson:
+            assert isinstance(noise, NetNoise)
+            tied = tie_noise(design.sensitivity, noise, epsilons[name], ties)
+            spends = ties if math.isfinite(epsilon) else math.inf
+            parts[names.TIES] = PartPlan(tied.distribution, tied.sensitivity, spends)
     _check_range(design, parts)
     if main == names.WORTHS:
         objective = perturbation(design, choice.gamma, epsilons, choice.link)
         parts[names.WORTHS], settings = objective.part, objective.settings
     if choice.form == "cluster" and math.isinf(epsilon):
-        parts |= {name: PartPlan(QUIET, 0, math.inf) for name in names.MOMENTS}
+        moments = names.MOMENTS + names.TIE_MOMENTS * design.davidson
+        parts |= {name: PartPlan(QUIET, 0, math.inf) for name in moments}
     if names.DEPENDENCE in parts:
         settings[names.DEPENDENCE] = choice.form
         if choice.form == "worst":
@@ -204,9 +219,9 @@ def _noise(
         steps = sensitivity.net_l1 * int(np.abs(design.covariates.basis).sum(axis=1).max())
         return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
     if name == names.NET:
-        return net_noise(sensitivity, distribution, epsilon, delta)
+        return net_noise(sensitivity, distribution, epsilon, delta, ties=design.davidson)
     if name == names.WINS:
-        return cell_noise(sensitivity, distribution, epsilon, delta, ties=design.ties)
+        return cell_noise(sensitivity, distribution, epsilon, delta, ties=bool(design.ties))
     if name == names.PAIR_COUNTS:
         return count_noise(sensitivity, epsilon)
     moments = sensitivity.second_moments_l1

@@ -19,11 +19,11 @@ from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise
 from privrank.privacy.sensitivity import UnitSensitivity
-from privrank.release.names import GROUP_ANSWERS, ORDER_EFFECT, PAIR_COUNTS
+from privrank.release.names import GROUP_ANSWERS, ORDER_EFFECT, PAIR_COUNTS, TIES
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism
-from privrank.release.survey import Design, DesignKind, Excess, PairCounts
-from privrank.util.checks import as_numbers, check_choice
+from privrank.release.survey import Design, DesignKind, Excess, PairCounts, Ties
+from privrank.util.checks import as_numbers, check_choice, check_flag
 
 Dependence = Literal["auto", "worst", "pairs", "none", "cluster"]
 
@@ -110,7 +110,8 @@ def choose_form(
     form, share : str, float, optional
         What the caller asked for.
     nets : bool
-        Whether scores are net wins, as they are but for the log-losses of objective perturbation.
+        Whether scores are net wins alone, as they are but for the log-losses of objective
+        perturbation and for a tie parameter.
 
     Notes
     -----
@@ -130,8 +131,8 @@ def choose_form(
     alone = design.covariates is not None or not nets
     if alone and form == "pairs":
         raise ValueError(
-            "dependence='pairs' is for net wins and models without covariates: use "
-            "dependence='worst' or leave it at 'auto'."
+            "dependence='pairs' is for net wins and models without covariates or a tie parameter: "
+            "use dependence='worst' or leave it at 'auto'."
         )
     forms: tuple[Form, ...] = ("worst",) if alone else tuple(SHARES)
     candidates = [
@@ -196,6 +197,7 @@ LEAST_RIDGE = 1 / 200
 DEFAULT_SHARES = {
     OUTPUT: 0.01,
     ORDER_EFFECT: 0.15,
+    TIES: 0.15,
 }
 """Default shares of epsilon for the side releases of a fit."""
 
@@ -222,7 +224,7 @@ class Choice:
         The main release.
     shares : mapping of str to float
         Shares of epsilon of the side releases that are wanted: ``"dependence"``,
-        ``"pair_counts"``, ``"output"``, ``"group_answers"``, ``"order_effect"``.
+        ``"pair_counts"``, ``"output"``, ``"group_answers"``, ``"order_effect"``, ``"ties"``.
     gamma : float
         Ridge of objective perturbation.
     form : {"worst", "pairs", "none", "cluster"}
@@ -252,21 +254,27 @@ def deviation(noise: NetNoise, items: int) -> float:
 
 
 def noise_choices(
-    sensitivity: UnitSensitivity, epsilon: float, delta: float, share: float = 1.0
+    sensitivity: UnitSensitivity,
+    epsilon: float,
+    delta: float,
+    share: float = 1.0,
+    *,
+    ties: bool = False,
 ) -> tuple[NetNoise, ...]:
     """Return the noise of every distribution that applies, the least harmful first.
 
-    Given the guarantee of a fit and the share of epsilon that goes to the net wins.
+    Given the guarantee of a fit, the share of epsilon that goes to the net wins, and whether the
+    number of ties is released with them.
     """
     noises = []
     for name in get_args(NoiseName):
         if sensitivity.items > MOST_ITEMS.get(name, sensitivity.items) or (
-            name == "gaussian" and delta == 0
+            name == "gaussian" and (ties or delta == 0)
         ):
             continue
         whole = epsilon if name == "gaussian" else pure_epsilon(epsilon, delta)
         try:
-            noises.append(net_noise(sensitivity, name, share * whole, delta))
+            noises.append(net_noise(sensitivity, name, share * whole, delta, ties=ties))
         except ValueError:
             # an epsilon so small that this distribution would not fit its integers
             if name == "laplace":
@@ -289,6 +297,25 @@ def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Ex
             "the answers were known."
         )
     return chosen
+
+
+def check_ties(ties: object, *, plain: bool) -> Ties:
+    """Return what ties are declared to be; refuse a tie parameter unless the model is plain.
+
+    That is without covariates, and with outcomes that can be ties.
+    """
+    if not isinstance(ties, str):
+        return check_flag("ties", ties)
+    if ties != "davidson":
+        raise ValueError(
+            f"ties must be True or False, or 'davidson' for a tie parameter, got {ties!r}."
+        )
+    if not plain:
+        raise ValueError(
+            "ties='davidson' is for formulas 'item1 + item2 + outcome ~ 1', without covariates: "
+            "use ties=True, or leave the covariates out."
+        )
+    return "davidson"
 
 
 def declared_pairs(

@@ -27,9 +27,16 @@ from privrank.plans.choice import (
     noise_choices,
 )
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.netnoise import NoiseName, cell_noise, count_noise, net_noise
+from privrank.privacy.netnoise import NoiseName, cell_noise, count_noise, net_noise, ties_left
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.names import DEPENDENCE, GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
+from privrank.release.names import (
+    DEPENDENCE,
+    GROUP_ANSWERS,
+    NET,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    TIES,
+)
 from privrank.release.release import Mechanism
 from privrank.release.survey import Design
 from privrank.util.checks import is_number
@@ -39,6 +46,9 @@ Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedro
 
 MOST_ITEMS_WIN_MATRIX = 20
 """Items up to which noise on all cells of the win matrix is considered; beyond it never helps."""
+
+MOST_ITEMS_WITH_TIES = 200
+"""Items up to which a tie parameter is fitted: its matrices are dense."""
 
 FINE_EPSILON = 0.125
 """Epsilon at which noise on whole numbers is close to its continuous limit."""
@@ -120,7 +130,7 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
     if form not in ("none", "cluster"):
         taken = sum(chosen.values()) + sum(others.values())
         share = float(given[DEPENDENCE]) if DEPENDENCE in given else None
-        nets = OUTPUT not in wanted
+        nets = OUTPUT not in wanted and not design.davidson
         guarantee = request.epsilon, request.delta
         form, part = choose_form(design, *guarantee, taken, form, share, nets=nets)
         chosen = {DEPENDENCE: part, **chosen}
@@ -178,12 +188,18 @@ def noises_left(
             "noise='gaussian' needs a delta above 0: pass delta=, well below 1 / nobs, or use "
             "noise='auto'."
         )
+    if request.design.davidson and noise == "gaussian":
+        raise ValueError(
+            "noise='gaussian' has no proof for net wins and ties together: use noise='auto' or "
+            "ties=True, which counts a tie as half a win to each."
+        )
     if mechanism == "win matrix":
         both: tuple[NoiseName, ...] = ("laplace", "gaussian") if request.delta else ("laplace",)
         return tuple(name for name in both if noise in ("auto", name))
     sensitivity, share = request.design.sensitivity, 1.0 - sum(shares.values())
     if noise == "auto":
-        choices = noise_choices(sensitivity, request.epsilon, request.delta, share)
+        guarantee, ties = (request.epsilon, request.delta), request.design.davidson
+        choices = noise_choices(sensitivity, *guarantee, share, ties=ties)
         return tuple(choice.name for choice in choices)
     # refuses what this noise cannot do, in its own sentence
     net_noise(sensitivity, noise, share * request.epsilon, request.delta)
@@ -211,6 +227,8 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
     likelihood of other links than the logit takes more than these: only the non-private run has it.
     """
     design, method = request.design, request.method
+    if design.davidson:
+        return _with_ties(request)
     plain, plans = design.covariates is None, []
     if method == "objective" and not plain:
         raise ValueError(
@@ -230,6 +248,36 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
             plans.append(plan)
     if len({plan.mechanism for plan in plans}) > 1:  # else they are in order
         plans.sort(key=lambda plan: predicted_error(request, plan))
+    return tuple(plans)
+
+
+def _with_ties(request: Request) -> tuple[Choice, ...]:
+    """Return the plans of a model with a tie parameter: net wins, and the number of ties.
+
+    This has a share of epsilon where a unit can have more ties than the noise of its net wins pays
+    for (:func:`privrank.privacy.netnoise.tie_noise`).
+    """
+    if request.method == "objective":
+        raise ValueError(
+            "method='objective' perturbs the loss of answers without ties: use method='counts' or "
+            "leave it at 'auto', or ties=True, which counts a tie as half a win to each."
+        )
+    if request.link != LOGIT:
+        raise ValueError(
+            f"ties='davidson' is a model of the logit, and link={request.link.name!r} was given: "
+            f"leave link= out, or use ties=True, which counts a tie as half a win to each."
+        )
+    if len(request.design.items) > MOST_ITEMS_WITH_TIES:
+        raise ValueError(
+            f"ties='davidson' is fitted for at most {MOST_ITEMS_WITH_TIES} items, got "
+            f"{len(request.design.items)}: use ties=True, which counts a tie as half a win to "
+            f"each, or fewer items."
+        )
+    sensitivity, plans = request.design.sensitivity, _of_counts(request, "net wins")
+    for place, plan in enumerate(plans):
+        if not ties_left(sensitivity, plan.noise):
+            shares = {name: share for name, share in plan.shares.items() if name != TIES}
+            plans[place] = replace(plan, shares=shares)
     return tuple(plans)
 
 
@@ -267,7 +315,9 @@ def _side_releases(request: Request) -> tuple[str, ...]:
     design, facts = request.design, request.design.covariates
     ordered = facts is not None and facts.ordered
     grouped = design.kind == "private" and facts is not None and facts.cells > 1
-    return (PAIR_COUNTS,) * request.counted + (GROUP_ANSWERS,) * grouped + (ORDER_EFFECT,) * ordered
+    tied = design.davidson and request.private and ties_left(design.sensitivity, "permutohedron")
+    sides = (PAIR_COUNTS,) * request.counted + (GROUP_ANSWERS,) * grouped
+    return sides + (ORDER_EFFECT,) * ordered + (TIES,) * bool(tied)
 
 
 def _main_share(request: Request, plan: Choice) -> float:
@@ -368,7 +418,7 @@ def predicted_error(request: Request, plan: Choice, total: float | None = None) 
 
 def _cell_variance(request: Request, plan: Choice) -> float:
     """Return the variance of the noise of a cell of the win matrix, in wins."""
-    ties, share = request.design.ties, _main_share(request, plan)
+    ties, share = bool(request.design.ties), _main_share(request, plan)
     cells = cell_noise(request.design.sensitivity, plan.noise, share, request.delta, ties=ties)
     step = (0.5 if ties else 1.0) / cells.fineness
     return float(step**2 * cells.distribution.variance)

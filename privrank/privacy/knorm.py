@@ -231,17 +231,21 @@ class PermutohedronNoise:
         object.__setattr__(self, "radius", radius)
 
     @classmethod
-    def calibrate(cls, items: int, epsilon: float, steps: int | Fraction = 1) -> PermutohedronNoise:
+    def calibrate(
+        cls, items: int, epsilon: float, steps: int | Fraction = 1, least: int = 1
+    ) -> PermutohedronNoise:
         """Return the distribution whose loss is at most `epsilon` when one unit is replaced.
 
         The unit moves the totals by `steps` times a point of K: one ranking by one. The fineness
-        is the least multiple of the steps' denominator by a power of two that makes the rate at
-        most 1 / 16. Drawing a whole radius then adds less than 1 / (16 m) of its mean.
+        is the least multiple of the steps' denominator by a power of two that is at least `least`
+        and makes the rate at most 1 / 16. Drawing a whole radius then adds less than 1 / (16 m) of
+        its mean.
         """
         if math.isinf(epsilon):
             return cls(items, math.inf, 1)
         steps = Fraction(steps)
-        finer = 2 ** math.ceil(math.log2(max(16.0 * epsilon / steps.numerator, 1.0)))
+        most = max(16.0 * epsilon / steps.numerator, 1.0, least / steps.denominator)
+        finer = 2 ** math.ceil(math.log2(most))
         rate = step_rate(steps.numerator * finer, epsilon)
         return cls(items, rate, steps.denominator * finer)
 

@@ -6,6 +6,9 @@ distribution is calibrated for the differences between neighbours that `sensitiv
 bounds, on a lattice of 1 / fineness of a net win; `plans.choice` compares what the distributions
 cost.
 
+**Ties.** Where the number of ties T is released beside net wins, both share epsilon by
+:func:`tie_noise`.
+
 **Groups.** Where the nets of several groups of respondents are released, each with independent
 noise of one of these distributions, and a unit's answers lie in one group, the whole spends what
 one vector does. A unit that stays in its group changes one vector by at most the bound. One that
@@ -44,6 +47,9 @@ MOST_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "permutohedron": 50
 
 _LEAST_SCALE = 16.0
 """Scale in lattice steps above which noise is its continuous limit to some tenths of a percent."""
+
+_FINE_TIES = 8
+"""Steps of permutohedron noise for one answer about an item, where ties are released as well."""
 
 _MOST_PROPOSED = 2**16
 """Numbers proposed at a time."""
@@ -182,7 +188,12 @@ def _finer(scale: float) -> int:
 
 
 def net_noise(
-    sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float = 0.0
+    sensitivity: UnitSensitivity,
+    name: NoiseName,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    ties: bool = False,
 ) -> NetNoise:
     """Return the noise that protects one vector of net wins.
 
@@ -194,6 +205,8 @@ def net_noise(
         One of the distributions.
     epsilon, delta : float
         The guarantee; pure distributions take the epsilon alone.
+    ties : bool
+        Whether steps are to be as fine as the number of ties needs them (:func:`tie_noise`).
 
     Raises
     ------
@@ -208,14 +221,15 @@ def net_noise(
     fineness makes L times that half the whole number h. All are calibrated at 2 h. Gaussian noise:
     :func:`privrank.privacy.gaussian.integer_scale`.
     """
-    noise = _calibrated(sensitivity, name, epsilon, delta)
+    least = _FINE_TIES * (sensitivity.items - 1) if ties else 1
+    noise = _calibrated(sensitivity, name, epsilon, delta, least)
     if noise.sensitivity % 2:
         raise AssertionError(f"the steps of one unit's net are not whole: {noise!r}")
     return noise
 
 
 def _calibrated(
-    sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float
+    sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float, least: int
 ) -> NetNoise:
     m = sensitivity.items
     if m > MOST_ITEMS.get(name, m):
@@ -243,9 +257,66 @@ def _calibrated(
         return NetNoise(name, ZeroSumLaplace.calibrate(m, steps, epsilon), fine, steps)
     # one unit's net is half of the change, and has to be a whole number of steps
     single = sensitivity.net_permutohedra / 2
-    body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single)
+    body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single, least)
     steps = 2 * int(body.fineness * single)
     return NetNoise(name, replace(body, fineness=1), body.fineness, steps)
+
+
+def tie_noise(
+    sensitivity: UnitSensitivity, nets: NetNoise, net_epsilon: float, epsilon: float
+) -> CountNoise:
+    """Return the noise of the number of ties T that is released beside net wins.
+
+    Given the noise of these and their epsilon, to which T adds its own. The sensitivity is the ties
+    of a unit that the noise of its net wins does not pay for.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one unit, with at most k answers. A unit with t ties
+    has at most k - t decided ones, so what it moves T by it cannot move net wins by. Let H be the
+    steps of net wins that are calibrated to net_epsilon, each of which costs net_epsilon / H at
+    most, and let T have discrete Laplace noise of scale 1 / b. A replacement that moves net wins by
+    S steps and T by d costs at most S net_epsilon / H + b |d|. It is shown that S + f |d| is at
+    most H + f (k - q), so the whole costs at most net_epsilon + epsilon where
+    b <= f net_epsilon / H and b <= epsilon / (k - q). (A smaller f will do as well: S is at most H,
+    and where |d| is at most k - q nothing else is needed.)
+
+    Of two units let the first have more ties, t. Then d is largest, and so is the net of the other,
+    if that has none.
+
+    *Noise in l1*, L steps in a net win: q = c = `net_l1` / 4, f = 2 L, H = 4 c L. S is at most
+    L (2 c + 2 min(k - t, c)), and S + 2 L t rises with t up to k - c and is constant beyond. So the
+    l1 sensitivity of (net, w T) is 4 c + w (k - c) for 0 <= w <= 2; it is attained by c answers
+    across a cut that are reversed, beside k - c ties that were answers within its sides.
+
+    *Permutohedron noise*, whose steps are whole: S is the largest over sets A of items of
+    ceil(L |d(A)| / c_A), d(A) the sum of the change over A and c_A = |A| (m - |A|). Here
+    q = min(k, m - 1), or k if pairs repeat, f = floor(L / (m - 1)) and H = 2 L q / (m - 1), which
+    is whole. |d(A)| is at most min(k, c_A) + min(k - t, c_A), or 2 k - t if pairs repeat. Where
+    q = k, S is at most ceil(L (2 k - t) / (m - 1)), as c_A >= m - 1, and that is at most H - f t.
+    Else q = m - 1 and H = 2 L; let r = L - f (m - 1), and let s = min(k, c_A) - (t - max(k - c_A,
+    0)) answers be left to the first unit. Then S is at most L + ceil(L s / c_A) if k >= c_A, and if
+    not at most that, too. For s >= m - 1, f t <= f (k - m + 1) is all that is needed. Else
+    ceil(L s / c_A) <= ceil(L s / (m - 1)) <= f s + r, so that S <= 2 L - f (m - 1 - s), while
+    t <= k - s.
+    """
+    if math.isinf(net_epsilon):
+        return CountNoise(DiscreteLaplace(0.0), 0)
+    m = sensitivity.items
+    steps = nets.fineness // (m - 1) if nets.name == "permutohedron" else 2 * nets.fineness
+    scales = [DiscreteLaplace.calibrate(-(-nets.sensitivity // steps), net_epsilon)]
+    left = ties_left(sensitivity, nets.name)
+    if left:
+        scales.append(DiscreteLaplace.calibrate(left, epsilon))
+    return CountNoise(max(scales, key=lambda noise: noise.scale), left)
+
+
+def ties_left(sensitivity: UnitSensitivity, name: NoiseName) -> int:
+    """Return how many ties of a unit the noise of net wins does not pay for (:func:`tie_noise`)."""
+    paid = sensitivity.net_l1 // 4
+    if name == "permutohedron" and sensitivity.distinct:
+        paid = min(sensitivity.rows, sensitivity.items - 1)
+    return sensitivity.effective_rows - paid
 
 
 def cell_noise(

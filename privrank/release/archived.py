@@ -14,15 +14,21 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from hashlib import sha256
 from types import UnionType
-from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.gaussian import gaussian_delta
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace, cell_noise, count_noise, net_noise
+from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
+from privrank.privacy.netnoise import (
+    ZeroSumLaplace,
+    cell_noise,
+    count_noise,
+    net_noise,
+    tie_noise,
+)
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.release import names
 from privrank.release.plan import Noise, PartPlan, Plan
@@ -117,6 +123,8 @@ def verify(
     try:
         _check_survey(survey, source)
         _check_guarantee(plan, source)
+        tied = isinstance(survey, Design) and survey.davidson
+        _require(not tied or names.TIES in values, "a number of ties where these have a parameter")
         for name, drawn in values.items():
             part = plan.parts[name]
             _check_part(name, part, plan, survey, source)
@@ -163,7 +171,7 @@ def _is_of(value: Any, hint: Any) -> bool:
         return type(value) is hint and all(_is_of(getattr(value, n), hints[n]) for n in hints)
     if kind is Literal:
         return isinstance(value, str) and value in arguments
-    if kind is UnionType:
+    if kind in (UnionType, Union):
         return any(_is_of(value, option) for option in arguments)
     if kind is np.ndarray:
         return isinstance(value, np.ndarray) and bool(np.isfinite(value).all())
@@ -263,7 +271,11 @@ def _check_part(
         _require(silent, "noise in private releases only")
         _require(name not in _OWN_RANDOMNESS or part.sensitivity == 1, "one step of a decision")
         return
-    _require(not silent and epsilon > 0, "noise in every part of a private release")
+    _require(not silent, "noise in every part of a private release")
+    if name == names.TIES and isinstance(survey, Design):
+        _require(_fits_nets(part, noise, plan, survey), "ties beside their net wins")
+        return
+    _require(epsilon > 0, "noise in every part of a private release")
     if name in (names.PAIRS, names.SCORE):
         _require(_close(part.step * plan.number("steps"), 1.0), "pairs on their lattice")
     if name == names.DEPENDENCE:
@@ -271,7 +283,7 @@ def _check_part(
         _require(form in ("worst", "pairs"), "a known form of dependence")
     _require(getattr(noise, "items", len(survey.items)) == len(survey.items), "noise of all items")
     if isinstance(survey, Design):
-        again = _is_calibrated(name, part, noise, survey, plan.delta)
+        again = _is_calibrated(name, part, noise, survey, plan)
         _require(again, "noise of the scale that sensitivity and epsilon ask for")
     if isinstance(noise, DiscreteGaussian):
         _check_gaussian(noise, part, plan)
@@ -280,6 +292,15 @@ def _check_part(
     # the worths of a perturbed objective have noise of their own besides, at the rest of epsilon
     fits = 0 < spent < epsilon if name == names.WORTHS else _close(spent, epsilon)
     _require(fits, "noise of the scale that sensitivity and epsilon ask for")
+
+
+def _fits_nets(part: PartPlan, noise: Noise, plan: Plan, design: Design) -> bool:
+    """Whether a number of ties has the noise that goes with that of its net wins."""
+    unit, nets = design.sensitivity, plan.parts[names.NET]
+    of_nets = net_noise(unit, _DISTRIBUTIONS[type(nets.noise)], nets.epsilon, ties=True)
+    again = tie_noise(unit, of_nets, nets.epsilon, part.epsilon)
+    same = again.sensitivity == part.sensitivity
+    return same and _close(_loss_per_step(again.distribution), _loss_per_step(noise))
 
 
 def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
@@ -291,7 +312,7 @@ def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
     return part.sensitivity * (m * (m - 1) // 2 if every else 1)
 
 
-def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, delta: float) -> bool:
+def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, plan: Plan) -> bool:
     """Whether a part of comparisons has the noise that calibration gives it; True of other parts.
 
     The sensitivity is worked out from the public facts here, not taken from the archive.
@@ -299,9 +320,10 @@ def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, delt
     unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(noise), "")
     numeric = design.covariates is not None and design.covariates.bounds
     if name == names.NET and not numeric:
-        again: Any = net_noise(unit, distribution, part.epsilon, delta)
+        ties = names.TIES in plan.parts
+        again: Any = net_noise(unit, distribution, part.epsilon, plan.delta, ties=ties)
     elif name == names.WINS:
-        again = cell_noise(unit, distribution, part.epsilon, delta, ties=design.ties)
+        again = cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
     elif name == names.PAIR_COUNTS:
         again = count_noise(unit, part.epsilon)
     else:
@@ -313,7 +335,7 @@ def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, delt
 def _loss_per_step(noise: Noise) -> float:
     """Return the privacy loss of one lattice step; infinity where there is no noise."""
     if isinstance(noise, CubeNoise | PermutohedronNoise):
-        return noise.rate
+        return noise.rate + SLACK
     return 1.0 / noise.scale if noise.scale else math.inf
 
 
@@ -353,6 +375,7 @@ def _check_values(
         names.TOTALS: m,
         names.PVALUE: 1,
         names.DECISION: 1,
+        names.TIES: 1,
     }
     if source in ("none", "respondents") and isinstance(survey, Design) and survey.pairs:
         sizes[names.WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met

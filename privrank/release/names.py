@@ -9,6 +9,7 @@ DEPENDENCE, LARGEST = "dependence", "largest design effect"
 CEILING = "largest design effect of any answers"
 RESIDUAL = "largest residual"
 PAIR_COUNTS = "pair_counts"
+TIES, TIE_FLOOR = "ties", "floor of ties"
 DETAILS = "details"
 GROUP_ANSWERS, ORDER_EFFECT = "group_answers", "order_effect"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"
@@ -18,6 +19,7 @@ SCORES, COVARIANCE = "Borda scores", "covariance of Borda scores"
 CONCERNED = "reports about items"
 QUERIES = "queries"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
+TIE_MOMENTS = ("ties by answers", "ties by counts", "ties by ties")
 """Names of the parts of a release; the moments, and the count of impossible observations, exist in
 non-private runs only, and scores, their covariance and reports about items in the local model."""
 

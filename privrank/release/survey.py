@@ -39,6 +39,8 @@ from privrank.util.solvers import spectrum
 
 DesignKind = Literal["public", "private"]
 Excess = Literal["refuse", "sample"]
+
+Ties = bool | Literal["davidson"]
 Origin = Literal["observed", "declared", "equal", "released"]
 SampleKind = Literal["rankings", "choices"]
 
@@ -268,8 +270,8 @@ class Design:
         aggregations use their mean.
     distinct_pairs : bool
         Whether a respondent compares each pair at most once (declared).
-    ties : bool
-        Whether the questionnaire allows ties (declared).
+    ties : bool or "davidson"
+        Whether the questionnaire allows ties (declared), and whether they have a parameter.
     kind : {"public", "private"}
         Whether who compared which pairs is public.
     pairs : PairCounts or None
@@ -286,11 +288,16 @@ class Design:
     unit: Unit
     max_rows: int
     distinct_pairs: bool
-    ties: bool
+    ties: Ties
     kind: DesignKind
     pairs: PairCounts | None
     covariates: Covariates | None = None
     excess: Excess = "refuse"
+
+    @property
+    def davidson(self) -> bool:
+        """Whether ties have a parameter, and their number is released."""
+        return self.ties == "davidson"
 
     @property
     def adjacency(self) -> Adjacency:

@@ -22,9 +22,15 @@ from privrank.results import plots
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
-from privrank.results.pairs import pair_table, predictors_of, probability_name, quasi_table
+from privrank.results.pairs import (
+    answer_columns,
+    pair_table,
+    predictors_of,
+    probability_name,
+    quasi_table,
+)
 from privrank.results.tables import Table
-from privrank.results.worthtable import fit_table
+from privrank.results.worthtable import TIE_ROW, fit_table
 from privrank.util.arrays import FloatArray, own
 from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
@@ -138,8 +144,8 @@ class BTLResult(Result):
     @property
     def penalty(self) -> float | Literal["auto"]:
         """Ridge gamma of the worths; with covariates, where it is a matrix, as it was asked for."""
-        fitted = self.estimate
-        return self.requested if isinstance(fitted.ridge, np.ndarray) else fitted.ridge
+        ridge = self.estimate.worths_ridge(self.release.design)
+        return self.requested if isinstance(ridge, np.ndarray) else ridge
 
     @property
     def corrected(self) -> bool:
@@ -180,6 +186,24 @@ class BTLResult(Result):
         """Two-sided p-values for a worth equal to the average, or a coefficient of zero."""
         values = inversion.pvalues(self._inference(), self._display())
         return self._named(values, column_heads(self.release)[-1])
+
+    @property
+    def tie_parameter(self) -> pd.Series[float]:
+        """The tie parameter lambda of ``ties="davidson"``, with its errors and interval.
+
+        A series of ``estimate, std_err, sampling, privacy, lower`` and ``upper``. Two items of
+        equal worth tie with probability e^lambda / (2 + e^lambda).
+        """
+        if not self.release.design.davidson:
+            raise ValueError("tie_parameter is of fits with ties='davidson', and this is another.")
+        inference, errors = self._inference(), self._covariance()
+        row = np.eye(1, len(self.estimate.coefficients), len(self.estimate.coefficients) - 1)
+        parts = {"std_err": errors.total, "sampling": errors.sampling, "privacy": errors.privacy}
+        values = {"estimate": float(self.estimate.coefficients[-1])}
+        values |= {name: float(standard_errors(row, part)[0]) for name, part in parts.items()}
+        lower, upper = inversion.intervals(inference, row, self.alpha)
+        values |= {"lower": float(lower[0]), "upper": float(upper[0])}
+        return pd.Series(values, name="tie parameter")
 
     @property
     def design_effect(self) -> float:
@@ -306,9 +330,11 @@ class BTLResult(Result):
         DataFrame
             One row per pair with columns ``item1, item2, difference, std_err, probability, lower,
             upper, pvalue``; ``probability`` is that of item1 being preferred, ``lower`` and
-            ``upper`` its interval, ``pvalue`` tests equal worths. With ties the column is
+            ``upper`` its interval, ``pvalue`` tests equal worths. With ``ties=True`` the column is
             ``preferred_plus_half_ties`` instead: that probability plus half that of a tie, which is
-            larger; what share of a pair's answers are ties the model does not say.
+            larger; what share of a pair's answers are ties the model does not say. With
+            ``ties="davidson"`` it is ``preferred_if_decided``, the probability among answers that
+            are no ties, beside those of all answers: ``win``, ``tie`` and ``loss`` of item1.
         """
         table = pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
         return pd.DataFrame(table)
@@ -325,8 +351,9 @@ class BTLResult(Result):
         Returns
         -------
         DataFrame
-            ``probability`` that item1 is preferred, with ties ``preferred_plus_half_ties`` as in
-            :meth:`pairwise`; ``lower`` and ``upper``; indexed as `frame`.
+            ``probability`` that item1 is preferred; with ties ``preferred_plus_half_ties``, or
+            ``win``, ``tie``, ``loss`` and ``preferred_if_decided``, as in :meth:`pairwise`;
+            ``lower`` and ``upper``; indexed as `frame`.
 
         Raises
         ------
@@ -339,12 +366,13 @@ class BTLResult(Result):
         lower, upper = inversion.intervals(inference, shown, self._level(alpha))
         sides = {probability_name([self.release]): t, "lower": lower, "upper": upper}
         probabilities = {name: self.link.probability(side) for name, side in sides.items()}
-        return pd.DataFrame(probabilities, index=frame.index)
+        return pd.DataFrame(answer_columns(t, inference) | probabilities, index=frame.index)
 
     def probabilities(self, at: At = None) -> pd.DataFrame:
         """Return the matrix of win probabilities, row item over column item.
 
-        With ties each is the probability of being preferred plus half that of a tie.
+        With ties each is the probability of being preferred plus half that of a tie; where ties
+        have a parameter, that among answers that are no ties.
         """
         worths, names = self._values(at), list(self.items)
         difference = worths[:, None] - worths
@@ -469,7 +497,9 @@ class BTLResult(Result):
             self.ranks(at).sort_values().index
         )
         table = self.probabilities(at).loc[order, order]
-        named = {"label": "P(row) + P(tie) / 2"} if self.release.design.ties else {}
+        ties = self.release.design.ties
+        label = "P(row if decided)" if ties == "davidson" else "P(row) + P(tie) / 2"
+        named = {"label": label} if ties else {}
         return plots.pairwise(table, caption(self.release), **named, ax=ax)
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
@@ -481,4 +511,11 @@ class BTLResult(Result):
 
     def _estimates(self) -> dict[str, Any]:
         known = self.params.dropna()
-        return {"params": dict(known), "penalty": self.penalty}
+        tied = {"tie parameter": self.estimate.coefficients[-1]}
+        estimates = {"params": dict(known), "penalty": self.penalty}
+        return estimates | (tied if self.release.design.davidson else {})
+
+    def _lines(self) -> dict[str, Any]:
+        if not self.release.design.davidson:
+            return {}
+        return {TIE_ROW: float(self.estimate.coefficients[-1])}

@@ -33,6 +33,7 @@ _SIDE_RELEASES = (
     (names.PAIR_COUNTS, "pair counts"),
     (names.GROUP_ANSWERS, "answers of each group"),
     (names.ORDER_EFFECT, "order effect"),
+    (names.TIES, "number of ties"),
 )
 
 # What a statement may rest on, by a word for it, in the order in which they are said: summaries and
@@ -122,7 +123,8 @@ def _mechanism(release: Release) -> str:
         return f"{release.mechanism}, randomised response"
     part = _counts(release)
     name = "Laplace" if part is None else distribution_name(part.distribution)
-    return f"{release.mechanism}, {name}"
+    ties = " and ties" if names.TIES in release.parts else ""
+    return f"{release.mechanism}{ties}, {name}"
 
 
 def _counts(release: Release) -> Part | None:
@@ -159,7 +161,8 @@ def _choice_notes(release: Release) -> list[str]:
     m, total = len(release.design.items), math.fsum(p.epsilon for p in release.parts.values())
     share = part.epsilon / total
     # the distributions that a fit chooses from at these shares, and what they would have done
-    noises = noise_choices(release.design.sensitivity, release.epsilon, release.delta, share)
+    given = release.design.sensitivity, release.epsilon, release.delta, share
+    noises = noise_choices(*given, ties=release.design.davidson)
     others = {distribution_name(noise.distribution): deviation(noise, m) for noise in noises}
     name = distribution_name(part.distribution)
     own = others.pop(name, math.sqrt(part.noise_variance))
@@ -259,7 +262,7 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     shares = [
         f"{part.epsilon / release.epsilon:.0%} for the {label}"
         for name, label in _SIDE_RELEASES
-        if release.source != "none" and (part := release.parts.get(name)) is not None
+        if release.source != "none" and (part := release.parts.get(name)) and part.epsilon
     ]
     if shares:
         notes.append(f"Epsilon includes {' and '.join(shares)}.")

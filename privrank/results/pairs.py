@@ -10,7 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import Worths, quasi_variances
+from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import pair_predictors
+from privrank.bradley_terry.losses import answer_probabilities
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, IntArray
@@ -18,7 +20,9 @@ from privrank.util.checks import check_flag
 
 
 def probability_name(releases: Sequence[Release]) -> str:
-    """Return what the link's probability is called: a tie counts as half a preference."""
+    """Return what the link's probability is called: a tie counts as half a preference, or not."""
+    if all(release.design.davidson for release in releases):
+        return "preferred_if_decided"
     tied = any(release.design.ties for release in releases)
     return "preferred_plus_half_ties" if tied else "probability"
 
@@ -41,11 +45,20 @@ def pair_table(worths: Worths, alpha: float, *, simultaneous: bool) -> dict[str,
         "item2": names[second],
         "difference": difference,
         "std_err": np.where(together, worths.contrast_errors[first, second], np.nan),
+        **answer_columns(difference, worths.inference),
         probability_name([release]): link.probability(difference),
         "lower": link.probability(lower),
         "upper": link.probability(upper),
         "pvalue": np.minimum(count * worths.pvalues, 1.0),
     }
+
+
+def answer_columns(difference: FloatArray, inference: Inference) -> dict[str, FloatArray]:
+    """Return how probable each answer is where ties have a parameter, else nothing."""
+    if not inference.equations.tied:
+        return {}
+    answers = answer_probabilities(difference, float(inference.fitted.coefficients[-1]))
+    return dict(zip(("win", "tie", "loss"), answers, strict=True))
 
 
 def _positions(frame: Any, items: tuple[str, ...]) -> tuple[IntArray, IntArray]:

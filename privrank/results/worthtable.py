@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inversion import attainable
@@ -24,6 +25,8 @@ _ENDLESS = (
     "An interval that ends in inf has no bound on that side: with this much noise no worth there, "
     "however extreme, can be ruled out."
 )
+
+TIE_ROW = "tie (log nu)"
 
 # In the local model unanimous answers to a pair are at the limit at every epsilon.
 BEYOND = (
@@ -59,7 +62,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(release)]
         notes += counts + _group_notes(release)
     header = [
-        ("Model:", f"{link.model} ({link.name})"),
+        ("Model:", f"{link.model}{', Davidson' * design.davidson} ({link.name})"),
         second,
         *guarantee.comparison_header(release, result.design_effect, details),
         ("Penalty:", penalty + (", bias-corrected" if result.corrected else "")),
@@ -69,6 +72,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     linear = ["linear"] if _by_items(release) else []
     notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
     notes += [*guarantee.privacy_notes(release, details), *result.warnings]
+    notes += _tie_notes(result)
     estimated = frame[frame.columns[0]].notna()
     if not np.isfinite(frame["std_err"][estimated].to_numpy(dtype=np.float64)).all():
         notes.append(guarantee.UNCERTAIN)
@@ -81,9 +85,39 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         title=guarantee.title(f"{link.model} {kind}", release),
         header=tuple(header),
         columns=("", *heads, *tables.interval_heads(result.alpha), *ranks),
-        rows=tables.fit_rows(frame, [sizes[name] for name in frame.index] if ranks else None),
+        rows=(
+            *tables.fit_rows(frame, [sizes[name] for name in frame.index] if ranks else None),
+            *_tie_rows(result, frame),
+        ),
         notes=tuple(notes),
     )
+
+
+def _tie_rows(result: BTLResult, frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
+    """Return the row of a tie parameter, if there is one, below those of the worths."""
+    if not result.release.design.davidson:
+        return ()
+    shown = [str(name) for name in frame if not str(name).startswith("rank")]
+    values = result.tie_parameter.rename({"estimate": shown[0]})
+    (row,) = tables.fit_rows(values.to_frame(TIE_ROW).T.reindex(columns=shown))
+    return ((*row, ""),)
+
+
+def _tie_notes(result: BTLResult) -> list[str]:
+    """Return what a tie parameter says, and where noise leaves it open."""
+    if not result.release.design.davidson:
+        return []
+    ties = result.tie_parameter
+    probability = 1.0 / (1.0 + 2.0 * math.exp(-ties["estimate"]))
+    notes = [
+        f"Ties have a parameter (Davidson): win, tie and loss are as e^(d/2) : nu : e^(-d/2) for "
+        f"the difference d of worths, which is that of answers that decide. Two items of equal "
+        f"worth tie with probability {probability:.3f}."
+    ]
+    for end, whom in (("lower", "nobody"), ("upper", "everybody")):
+        if math.isinf(ties[end]):
+            notes.append(f"With this much noise it cannot be ruled out that {whom} ties.")
+    return notes
 
 
 def _by_items(release: Release) -> bool:
@@ -205,12 +239,13 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
             f"penalty='auto' was used."
         )
     noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
-    if noisy and not attainable(equations.score, equations.pairs, equations.function):
+    score = equations.score[: equations.items]
+    if noisy and not attainable(score, equations.pairs, equations.function):
         messages.append(BEYOND)
     if not fitted.converged:
         messages.append(guarantee.UNFINISHED)
     messages += guarantee.delta_notes(release) + _rough_notes(equations)
-    ridge = fitted.ridge
+    ridge = fitted.worths_ridge(release.design)
     # of worths the ridge is one number, and so is the information at equal worths and counts
     if not isinstance(ridge, np.ndarray):
         nominal = nominal_information(equations.items, equations.total, equations.fitted)

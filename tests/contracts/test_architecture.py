@@ -62,7 +62,7 @@ ONLY_IMPORTER = {
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
-COMPARISONS = {"_pairs", "_parts", "_units", "_loose"}
+COMPARISONS = {"_pairs", "_parts", "_units", "_loose", "_ties"}
 SAMPLES, GROUPS, PAIRED = {"_rows", "_people"}, {"_parts"}, {"_partners"}
 HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
 OPENED = {

@@ -215,7 +215,7 @@ def drawn_from(encoded, release, name):
     if name != DEPENDENCE:
         return exact(encoded, name)
     fitted = estimate(score_equations(release), release)
-    answers = expected_answers(release, fitted.coefficients)
+    answers, _ = expected_answers(release, fitted.coefficients)
     return pair_moments(encoded, round_expected(release.design, answers))
 
 

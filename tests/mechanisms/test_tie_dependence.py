@@ -1,0 +1,135 @@
+"""What one respondent who may tie can do to the released design effect, by enumeration."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privrank.bradley_terry.dependence import Directions
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
+from privrank.mechanisms.tallies import (
+    Expected,
+    largest_design_effect,
+    round_directions,
+    round_expected,
+)
+from privrank.plans.choice import STEPS
+from privrank.release.survey import Design
+
+
+def design(m, rows, n=5, distinct=True):
+    items = tuple("abcdefgh"[:m])
+    return Design(items, n, "respondent", rows, distinct, "davidson", "private", None)
+
+
+def expect(seed, m, steps=8):
+    """Expected answers and ties of m items, in whole numbers."""
+    rng = np.random.default_rng(seed)
+    ties = np.triu(rng.integers(0, steps + 1, (m, m)), 1)
+    above = np.triu(rng.integers(-steps, steps + 1, (m, m)), 1)
+    above = np.clip(above, ties - steps, steps - ties) * (ties >= 0)
+    above = np.triu(above, 1)
+    return Expected(above - above.T, steps, ties + ties.T)
+
+
+def reached(weights, m, answers, expected):
+    """The weighted sums of all sets of answers, by contrast."""
+    first, second = np.triu_indices(m, 1)
+    table = np.array(answers, dtype=float)
+    asked, s = ~np.isnan(table), expected.steps
+    net = np.where(asked, s * np.nan_to_num(table) - expected.answers[first, second], 0.0)
+    tied = np.where(asked, s * (table == 0) - expected.ties[first, second], 0.0)
+    apart = weights[:, first] - weights[:, second]
+    return net @ apart.T + np.outer(tied.sum(axis=1), weights[:, -1])
+
+
+def all_answers(m, rows):
+    pairs = m * (m - 1) // 2
+    every = product((1.0, 0.0, -1.0, np.nan), repeat=pairs)
+    return [one for one in every if np.isfinite(one).sum() <= rows]
+
+
+@pytest.mark.parametrize(("m", "rows"), [(3, 1), (3, 2), (3, 3), (4, 1), (4, 2), (4, 4), (4, 6)])
+def test_one_respondent_reaches_along_a_contrast_as_far_as_stated(m, rows):
+    answers, rng = all_answers(m, rows), np.random.default_rng(rows)
+    weights = rng.normal(size=(12, 1, m + 1))
+    weights[-1, 0, :m] = 0.0  # ties alone
+    facts = design(m, rows)
+    found = Directions(weights, np.ones(12), np.zeros(12), np.array([2.0]))
+    nothing = round_expected(facts, None)
+    stated = round_directions(facts, found, nothing)
+    most = np.abs(reached(stated.weights[:, 0], m, answers, nothing)).max(axis=0)
+    # answers along the contrast and ties may pull apart, as the bound takes each pair by itself
+    assert (most <= stated.farthest).all()
+    assert most[-1] == stated.farthest[-1]
+    small = np.abs(stated.weights[:, 0, -1]) <= np.abs(np.diff(stated.weights[:, 0, :2]))[:, 0] / 9
+    for seed in range(3):
+        expected = expect(seed, m)
+        stated = round_directions(facts, found, expected)
+        most = np.abs(reached(stated.weights[:, 0], m, answers, expected)).max(axis=0)
+        assert (most <= stated.farthest).all()
+    assert small.shape == (12,)
+
+
+def encode(units):
+    """A survey of three items from one list of answers, by pair, for each respondent."""
+    pairs = list(combinations("abc", 2))
+    frame = pd.DataFrame(
+        [
+            (who, *pair, answer)
+            for who, unit in enumerate(units)
+            for pair, answer in zip(pairs, unit, strict=True)
+        ],
+        columns=["who", "item1", "item2", "outcome"],
+    )
+    return encode_comparisons(
+        frame, ComparisonColumns("item1", "item2", "outcome", "who"), items=["a", "b", "c"],
+        max_rows=3, distinct_pairs=True, ties="davidson", design="private", pair_counts="equal",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("taken", ["nothing", "expected answers"])
+def test_the_worst_contrast_moves_by_its_sensitivity_at_most(taken, seed):
+    rng = np.random.default_rng(seed)
+    found = Directions(
+        rng.normal(size=(6, 1, 4)), rng.exponential(9.0, 6), rng.normal(size=6) * 9, np.array([9.0])
+    )
+    facts = design(3, 3, n=3)
+    expected = round_expected(facts, None) if taken == "nothing" else expect(seed, 3)
+    contrasts = round_directions(facts, found, expected)
+    moved = 0
+    for rest in ([(1, 1, 1), (1, 1, -1)], [(0, 0, 0), (0, 0, 0)]):
+        values = [
+            largest_design_effect(encode([*rest, unit]), contrasts, expected)
+            for unit in product((1, 0, -1), repeat=3)
+        ]
+        moved = max(moved, max(values) - min(values))
+    assert 0.1 * STEPS < moved <= STEPS
+
+
+def test_a_respondent_whose_ties_are_forgotten_would_reach_too_far():
+    # net wins that do not matter: what is left of the bound without ties is nothing
+    weights = np.zeros((1, 1, 4))
+    weights[0, 0, -1] = 1.0
+    facts = design(3, 3, n=3)
+    nothing = round_expected(facts, None)
+    found = Directions(weights, np.ones(1), np.zeros(1), np.array([3.0]))
+    contrasts = round_directions(facts, found, nothing)
+    values = [
+        largest_design_effect(encode([(1, 1, 1), (1, 1, 1), unit]), contrasts, nothing)
+        for unit in ((1, 1, 1), (0, 0, 0))
+    ]
+    assert values == [0, STEPS]
+
+
+def test_rare_ties_do_not_drown_the_worths_in_noise():
+    weights = np.concatenate((np.eye(3) - 1 / 3, np.zeros((3, 1))), axis=1)
+    weights = np.vstack((weights, [0, 0, 0, 1.0]))[:, None, :]
+    facts, nothing = design(3, 3, n=100), round_expected(design(3, 3), None)
+    found = Directions(weights, np.array([200.0] * 3 + [0.5]), np.zeros(4), np.array([100.0]))
+    every = round_directions(facts, found, nothing)
+    alone = Directions(weights[:3], found.independent[:3], found.explained[:3], found.units)
+    assert every.most == pytest.approx(round_directions(facts, alone, nothing).most, rel=0.01)
+    assert every.tie_floor > 10

@@ -1,0 +1,280 @@
+"""The model of ties: against psychotools, against its own scores, and where noise carries it."""
+
+import json
+import math
+from dataclasses import replace
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import approx_fprime, minimize
+
+import privrank as pr
+from privrank.bradley_terry.estimate import covariance
+from privrank.bradley_terry.inference import noise_by_place
+from privrank.bradley_terry.linear import ItemContrasts, WithTies
+from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, answer_probabilities
+from privrank.bradley_terry.score import score_equations
+from privrank.distributions.links import LOGIT
+from privrank.release.archived import archive
+from privrank.release.survey import PairCounts
+
+REFERENCE = json.loads(
+    (Path(__file__).parents[1] / "reference" / "davidson.json").read_text(encoding="utf-8")
+)
+SURVEYS = {
+    "university": (pr.datasets.load_university(), 15),
+    "immigration": (pr.datasets.load_immigration(), 6),
+}
+quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
+
+
+def model(name="university", *, unit="respondent", **options):
+    survey, rows = SURVEYS[name]
+    options = {"items": survey.items, "ties": "davidson", "design": "public"} | options
+    if unit == "respondent":
+        return pr.PrivateBTL(
+            survey.comparisons, respondent="respondent", **{"max_rows": rows} | options
+        )
+    return pr.PrivateBTL(survey.comparisons, respondent=None, **options)
+
+
+@cache
+def fitted(unit="respondent", design="public"):
+    return model(unit=unit, design=design).fit(1.0, rng=np.random.default_rng(5))
+
+
+def answered(name):
+    """Positions of the items of each answer, the answer, and the respondent."""
+    survey = SURVEYS[name][0]
+    rows = survey.comparisons.dropna(subset="outcome")
+    first, second = (pd.Index(survey.items).get_indexer(rows[c]) for c in ("item1", "item2"))
+    return first, second, rows["outcome"].to_numpy(), rows["respondent"].to_numpy()
+
+
+# --- without privacy ---
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+@pytest.mark.parametrize("design", ["public", "private"])
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+def test_maximum_likelihood_is_that_of_psychotools(name, design, solver):
+    expected = REFERENCE[name]
+    for unit in ("row", "respondent"):
+        result = model(name, unit=unit, design=design).fit(np.inf, penalty=0, solver=solver)
+        worths = pd.Series(expected["params"])
+        np.testing.assert_allclose(result.params, worths[list(result.params.index)], atol=1e-6)
+        assert result.tie_parameter["estimate"] == pytest.approx(expected["undecided"], abs=1e-6)
+
+
+def test_the_fit_maximises_its_likelihood():
+    first, second, answer, _ = answered("immigration")
+
+    def loss(b):
+        table = answer_probabilities(b[first] - b[second], b[-1])
+        chosen = np.choose((1 - answer).astype(int), table)
+        return -np.log(chosen).sum()
+
+    best = minimize(loss, np.zeros(5), tol=1e-12).x
+    best[:4] -= best[:4].mean()
+    result = model("immigration").fit(np.inf, penalty=0)
+    np.testing.assert_allclose(result.estimate.coefficients, best, atol=1e-4)
+
+
+def test_slopes_and_information_are_derivatives_of_the_loss():
+    rng = np.random.default_rng(2)
+    first, second = np.triu_indices(4, 1)
+    linear = WithTies(ItemContrasts(PairCounts(first, second, np.ones(6), "observed"), 4))
+    count, b = np.tile(rng.integers(1, 9, 6).astype(float), 3), rng.normal(size=5)
+    loss = EdgeLoss.matching(ScoreFunction(LOGIT, ties=True), count)
+
+    def slope(b):
+        return linear.scores(loss.slope(linear.predict(b)))
+
+    numeric = approx_fprime(b, lambda x: loss.value(linear.predict(x)), 1e-7)
+    np.testing.assert_allclose(slope(b), numeric, atol=1e-4)
+    information = linear.information(loss.curvature(linear.predict(b)))
+    np.testing.assert_allclose(information, approx_fprime(b, slope, 1e-7), atol=1e-4)
+    several = linear.information(np.stack([loss.curvature(linear.predict(b))] * 2))
+    np.testing.assert_allclose(several[1], information)
+    np.testing.assert_allclose(linear.matrix() @ b, linear.predict(b))
+
+
+def test_cluster_robust_errors_are_those_of_respondents_scores():
+    first, second, answer, who = answered("university")
+    result = model().fit(np.inf, penalty=0)
+    b, m = result.estimate.coefficients, 6
+    won, tied, lost = answer_probabilities(b[first] - b[second], b[-1])
+    scores = np.zeros((len(answer), m + 1))
+    half = 0.5 * (answer - (won - lost))
+    rows = np.arange(len(answer))
+    scores[rows, first], scores[rows, second] = half, -half
+    scores[:, -1] = (answer == 0) - tied
+    by_person = pd.DataFrame(scores).groupby(who).sum().to_numpy()
+    n = result.nobs
+    meat = by_person.T @ by_person * n / (n - 1)
+    equations = score_equations(result.release)
+    bread = np.linalg.pinv(equations.information(b), rcond=1e-10)
+    found = covariance(equations, result.release, result.estimate)
+    np.testing.assert_allclose(found.total, bread @ meat @ bread, rtol=1e-6, atol=1e-12)
+
+
+# --- what noise can do ---
+
+
+@quiet
+@pytest.mark.parametrize("ties", [-800, 0, 3, 4_000, 10**7])
+def test_the_number_of_ties_is_brought_to_where_there_is_a_fit(ties):
+    release = fitted().release
+    net = release.parts["net wins"]
+    total = release.design.pairs.total
+    moved = replace(release, values={**release.values, "ties": np.array([ties])})
+    result = pr.PrivateBTL.from_release(moved)
+    scores = net.step * net.values - np.mean(net.step * net.values)
+    most = total - np.abs(scores).sum() / 2
+    expected = min(max(ties, 0.5), most)
+    assert score_equations(moved).score[-1] == pytest.approx(expected)
+    # always a tie parameter, whatever the noise, and all of it finite
+    assert math.isfinite(result.tie_parameter["estimate"])
+    won, tied, _ = answer_probabilities(np.zeros(1), result.tie_parameter["estimate"])
+    assert (tied[0] < 0.01) == (ties < 10) and (tied[0] > 0.5) == (ties >= 4_000)
+    assert np.isfinite(result.bse).all() and won > 0
+    assert result.params.idxmax() == "London"
+
+
+@quiet
+def test_a_tie_parameter_that_noise_hides_has_an_open_interval():
+    release = fitted().release
+    moved = replace(release, values={**release.values, "ties": np.array([2])})
+    result = pr.PrivateBTL.from_release(moved)
+    assert result.tie_parameter["lower"] == -np.inf
+    assert "cannot be ruled out that nobody ties" in str(result.summary())
+
+
+@quiet
+def test_without_any_tie_or_decision_there_is_a_fit():
+    frame = pd.DataFrame([(a, b, 0) for a, b in combinations("abc", 2)] * 5)
+    frame.columns = ["item1", "item2", "outcome"]
+    for outcome in (0, 1):
+        table = frame.assign(outcome=outcome)
+        result = pr.PrivateBTL(
+            table, items=list("abc"), respondent=None, ties="davidson", design="public"
+        ).fit(np.inf)
+        assert np.isfinite(result.params).all()
+        assert math.isfinite(result.tie_parameter["estimate"])
+
+
+@quiet
+def test_noise_covariance_is_that_of_simulated_releases():
+    release = fitted(design="private").release
+    equations = score_equations(release)
+    b = pr.PrivateBTL.from_release(release).estimate.coefficients
+    drawn = noise_by_place(equations, b, 5_000)
+    stated = equations.linear.centred(equations.linear.centred(equations.noise_covariance(b)).T)
+    found = np.cov(equations.linear.centred(drawn).T)
+    scale = np.sqrt(np.diag(stated))
+    np.testing.assert_allclose(
+        found / np.outer(scale, scale), stated / np.outer(scale, scale), atol=0.1
+    )
+
+
+# --- results ---
+
+
+@quiet
+@pytest.mark.parametrize("design", ["public", "private"])
+@pytest.mark.parametrize("unit", ["row", "respondent"])
+def test_results_say_how_probable_each_answer_is(design, unit):
+    result = fitted(unit, design)
+    pairs = result.pairwise()
+    np.testing.assert_allclose(pairs[["win", "tie", "loss"]].sum(axis=1), 1.0)
+    decided = pairs["win"] / (pairs["win"] + pairs["loss"])
+    np.testing.assert_allclose(decided, pairs["preferred_if_decided"])
+    assert (pairs["lower"] <= decided).all() and (decided <= pairs["upper"]).all()
+    frame = pairs[["item1", "item2"]]
+    pd.testing.assert_frame_equal(
+        result.predict(frame)[["win", "tie", "loss"]], pairs[["win", "tie", "loss"]]
+    )
+    ties = result.tie_parameter
+    assert ties["lower"] < ties["estimate"] < ties["upper"]
+    assert ties["std_err"] == pytest.approx(math.hypot(ties["sampling"], ties["privacy"]))
+    (row,) = [row for row in result.summary().rows if row[0] == "tie (log nu)"]
+    assert row[1] == f"{ties['estimate']:.4f}" and len(row) == len(result.summary().columns)
+    again = pr.from_json(result.to_json())
+    pd.testing.assert_series_equal(again.tie_parameter, ties)
+    assert str(again.summary()) == str(result.summary())
+    assert "tie (log nu)" in str(pr.summary_col([result]))
+
+
+@quiet
+def test_net_wins_are_read_as_such_by_a_selection():
+    release = fitted().release
+    top = pr.PrivateTopK.from_release(release, 2)
+    assert set(top.items[i] for i in np.argsort(-top.win_rate)[:2]) == {"London", "Paris"}
+    assert pr.from_json(top.to_json()).win_rate.tolist() == top.win_rate.tolist()
+
+
+def test_half_wins_have_no_tie_parameter():
+    result = model(ties=True).fit(np.inf)
+    with pytest.raises(ValueError, match="ties='davidson'"):
+        _ = result.tie_parameter
+    assert "preferred_plus_half_ties" in result.pairwise()
+
+
+# --- refusals, before anything is spent ---
+
+
+@pytest.mark.parametrize(
+    ("options", "fit", "message"),
+    [
+        ({"ties": "half"}, {}, "ties must be"),
+        ({"link": "probit"}, {}, "model of the logit"),
+        ({}, {"method": "objective"}, "method='counts'"),
+        ({}, {"noise": "gaussian", "delta": 1e-6}, "noise='auto'"),
+        ({}, {"dependence": "pairs"}, "dependence='worst'"),
+        ({}, {"solver": "cvxpy"}, "solver='newton'"),
+    ],
+)
+def test_what_has_no_proof_is_refused(options, fit, message):
+    budget = pr.Budget(epsilon=2.0, delta=1e-5, unit="respondent")
+    with pytest.raises(ValueError, match=message):
+        model(**options).fit(1.0, budget=budget, **fit)
+    assert budget.spent == (0.0, 0.0)
+
+
+def test_other_models_refuse_a_tie_parameter():
+    survey, rows = SURVEYS["university"]
+    named = {"items": survey.items, "respondent": "respondent", "max_rows": rows}
+    with pytest.raises(ValueError, match="a selection has no tie parameter: use ties=True"):
+        pr.PrivateTopK(survey.comparisons, 2, ties="davidson", **named)
+    with pytest.raises(TypeError, match="ties must be True or False"):
+        pr.power.BTLPower(items=4, ties="davidson")
+    table = survey.comparisons.merge(survey.students, on="respondent")
+    with pytest.raises(ValueError, match="without covariates"):
+        pr.PrivateBTL.from_formula(
+            "item1 + item2 + outcome ~ gender",
+            table,
+            ties="davidson",
+            levels={"gender": sorted(table["gender"].unique())},
+            **named,
+        )
+    result = pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ 1", table, ties="davidson", design="public", **named
+    ).fit(np.inf, penalty=0)
+    assert result.tie_parameter["estimate"] == pytest.approx(-1.317180, abs=1e-6)
+    with pytest.raises(ValueError, match="ties=True"):
+        pr.pool([fitted(), fitted("row")], survey="same")
+    with pytest.raises(ValueError, match="logit"):
+        pr.PrivateBTL.from_release(result.release, link="probit")
+
+
+@quiet
+def test_a_release_with_other_ties_than_its_noise_is_none():
+    record = json.loads(fitted().release.to_json())
+    record["parts"]["ties"]["noise"]["scale"] /= 2
+    record.pop("check")
+    with pytest.raises(ValueError, match="ties beside their net wins"):
+        pr.Release.from_json(archive(record))

@@ -1,0 +1,172 @@
+"""Coverage of 95 % intervals under ``ties="davidson"``: of all contrasts of worths, and of lambda.
+
+Rows, and respondents who answer all pairs or some at random, in both designs. Ties are independent,
+or respondents differ in how often they tie and in their worths: what is true then are the worths
+and the lambda that fit the expected answers. ``rate`` is how probable a tie is between equals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import study
+from scipy.optimize import minimize
+
+import privrank as pr
+from privrank.bradley_terry.losses import answer_probabilities
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A survey: items, units, probability of a tie, epsilon, questions of a respondent or None."""
+
+    items: int
+    nobs: int
+    rate: float
+    epsilon: float
+    questions: int | None = None
+    design: str = "public"
+    clustered: bool = False
+
+    def __str__(self) -> str:
+        unit = "rows" if self.questions is None else "respondents"
+        how = "clustered" if self.clustered else "independent"
+        return f"{self.items} items, {unit}, {self.rate:g}, {self.epsilon:g}, {self.design}, {how}"
+
+    def replicates(self, number: int) -> int:
+        return number
+
+    @property
+    def spreads(self) -> tuple[float, float]:
+        """Standard deviations of personal worths and of personal lambdas."""
+        return (0.5, 1.0) if self.clustered else (0.0, 0.0)
+
+    @property
+    def common(self) -> tuple[np.ndarray, float]:
+        """Worths and lambda of the middle of the population."""
+        worths = np.linspace(1.0, -1.0, self.items)
+        return worths, float(np.log(2.0 * self.rate / (1.0 - self.rate)))
+
+
+CELLS = [
+    Cell(6, 4000, 0.1, 1.0),
+    Cell(6, 1500, 0.4, 0.5),
+    Cell(6, 1500, 0.02, 0.5),
+    Cell(15, 6000, 0.1, 1.0),
+    Cell(6, 4000, 0.1, 1.0, design="private"),
+    Cell(4, 600, 0.25, 0.5, design="private"),
+    Cell(10, 3000, 0.1, np.inf),
+    Cell(6, 300, 0.1, 1.0, 15),
+    Cell(6, 300, 0.1, 0.5, 15),
+    Cell(6, 300, 0.02, 1.0, 15),
+    Cell(4, 100, 0.25, 1.0, 6, clustered=True),
+    Cell(6, 300, 0.1, 1.0, 15, clustered=True),
+    Cell(6, 1000, 0.4, 1.0, 15, clustered=True),
+    Cell(6, 1000, 0.02, 2.0, 15, clustered=True),
+    Cell(6, 300, 0.1, np.inf, 15, clustered=True),
+    Cell(6, 600, 0.1, 1.0, 15, design="private", clustered=True),
+    Cell(10, 1000, 0.1, 2.0, 10, design="private", clustered=True),
+    Cell(20, 2000, 0.1, 1.0, 20, clustered=True),
+]
+
+
+@cache
+def truth(cell: Cell) -> tuple[np.ndarray, float]:
+    """Return the differences of worths of all pairs, and lambda, that fit the expected answers."""
+    worths, tie = cell.common
+    first, second = np.triu_indices(cell.items, 1)
+    of_worths, of_ties = cell.spreads
+    apart = (worths[first] - worths[second])[:, None, None]
+    apart = apart + np.sqrt(2.0) * of_worths * NODES[:, None]
+    table = answer_probabilities(apart, tie + of_ties * NODES[None, None, :])
+    weights = np.outer(WEIGHTS, WEIGHTS) / WEIGHTS.sum() ** 2
+    expected = [(part * weights).sum(axis=(1, 2)) for part in table]
+
+    def loss(b: np.ndarray) -> float:
+        fitted = answer_probabilities(b[first] - b[second], b[-1])
+        return -sum(float(e @ np.log(f)) for e, f in zip(expected, fitted, strict=True))
+
+    best = minimize(loss, np.append(worths, tie), tol=1e-12).x
+    return best[first] - best[second], float(best[-1])
+
+
+def simulated(rng: np.random.Generator, cell: Cell) -> pd.DataFrame:
+    """Return a survey with the columns item1, item2, outcome and respondent."""
+    first, second = np.triu_indices(cell.items, 1)
+    questions = 1 if cell.questions is None else cell.questions
+    order = np.argsort(rng.random((cell.nobs, len(first))), axis=1)[:, :questions]
+    worths, tie = cell.common
+    of_worths, of_ties = cell.spreads
+    own = worths + of_worths * rng.standard_normal((cell.nobs, cell.items))
+    who = np.arange(cell.nobs)[:, None]
+    apart = own[who, first[order]] - own[who, second[order]]
+    ties = tie + of_ties * rng.standard_normal((cell.nobs, 1))
+    won, tied, _ = answer_probabilities(apart, ties)
+    draw = rng.random(apart.shape)
+    outcome = np.where(draw < won, 1, np.where(draw < won + tied, 0, -1))
+    return pd.DataFrame(
+        {
+            "item1": first[order].ravel(),
+            "item2": second[order].ravel(),
+            "outcome": outcome.ravel(),
+            "respondent": np.repeat(np.arange(cell.nobs), questions),
+        }
+    )
+
+
+def run(rng: np.random.Generator, cell: Cell) -> tuple[np.ndarray, bool, bool, float, float]:
+    """Return which intervals cover, whether lambda's is open, its error and that of worths."""
+    unit = {"respondent": None}
+    if cell.questions is not None:
+        unit = {"respondent": "respondent", "max_rows": cell.questions}
+    model = pr.PrivateBTL(
+        simulated(rng, cell), items=range(cell.items), ties="davidson", design=cell.design, **unit
+    )
+    result = model.fit(cell.epsilon, rng=rng)
+    pairs, ties, (apart, tie) = result.pairwise(0.05), result.tie_parameter, truth(cell)
+    decided = 1.0 / (1.0 + np.exp(-apart))
+    inside = ((pairs["lower"] <= decided) & (decided <= pairs["upper"])).to_numpy()
+    covered = bool(ties["lower"] <= tie <= ties["upper"])
+    one_sided = not np.isfinite([ties["lower"], ties["upper"]]).all()
+    error = float(np.sqrt(np.mean((pairs["difference"] - apart) ** 2)))
+    return inside, covered, one_sided, float(ties["std_err"]), error
+
+
+def row(cell: Cell, runs: list[tuple[np.ndarray, bool, bool, float, float]]) -> dict[str, object]:
+    """Return a row of the table."""
+    inside = np.array([one[0] for one in runs])
+    worst, least = study.least(inside)
+    return {
+        "cell": str(cell),
+        "units": cell.nobs,
+        "replicates": len(runs),
+        "contrasts": f"{inside.mean():.3f}",
+        "worst": f"{worst:.3f}",
+        "floor": f"{least:.3f}",
+        "lambda": f"{np.mean([one[1] for one in runs]):.3f}",
+        "lambda one-sided": f"{np.mean([one[2] for one in runs]):.2f}",
+        "median std err of lambda": f"{np.median([one[3] for one in runs]):.3f}",
+        "RMSE of contrasts": f"{np.sqrt(np.mean([one[4] ** 2 for one in runs])):.3f}",
+    }
+
+
+def main() -> None:
+    study.table(
+        "davidson",
+        "Coverage of 95 % intervals with a parameter for ties",
+        "python validation/davidson.py",
+        CELLS,
+        run,
+        row,
+        study.asked(__doc__, 100),
+        first=4100,
+    )
+
+
+if __name__ == "__main__":
+    main()
