@@ -187,6 +187,11 @@ def noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) ->
     order = np.argsort(worths, kind="stable")
     place[order] = np.arange(m)
     pairs = equations.pairs
+    if equations.sides:
+        won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
+        slopes = equations.net_slopes(equations.linear.predict(worths))[np.ix_(order, order)]
+        sides = won + lost - (won - lost) @ slopes.T
+        return np.asarray(equations.item_step * sides[:, place])
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     of_pairs = equations.edge_distribution.scale > 0 or equations.count_variance > 0
     if of_pairs and m <= MOST_SIMULATED_ITEMS:

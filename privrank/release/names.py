@@ -4,11 +4,13 @@ from __future__ import annotations
 
 NET = "net wins"
 WINS = "win matrix"
+SIDES = "wins and losses"
 WORTHS = "worths"
 DEPENDENCE, LARGEST = "dependence", "largest design effect"
 CEILING = "largest design effect of any answers"
 RESIDUAL = "largest residual"
 PAIR_COUNTS = "pair_counts"
+OPPONENTS = "opponents"
 DETAILS = "details"
 GROUP_ANSWERS, ORDER_EFFECT = "group_answers", "order_effect"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"

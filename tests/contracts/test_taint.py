@@ -51,7 +51,7 @@ THREADS = {"util.workers.in_threads"}
 
 # What turns an epsilon into noise.
 CALIBRATION = {"calibrate", "cell_noise", "count_noise", "gaussian_scale", "integer_scale"}
-CALIBRATION |= {"lattice_scale", "net_noise", "objective_scale", "pure_epsilon"}
+CALIBRATION |= {"lattice_scale", "net_noise", "objective_scale", "pure_epsilon", "side_noise"}
 CALIBRATION |= {"smoothing_scale", "split", "totals_scale"}
 
 COUNTS = CATALOGUE["BTL of rows, method counts"]
