@@ -16,7 +16,7 @@ from privrank.release.names import SIDES
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import FloatArray, IntArray, own
 
 MOST_ERROR = 0.1
 """Standard error of the noise of an item's comparisons, over these, up to which it is identified.
@@ -71,7 +71,7 @@ def matched_counts(release: Release) -> tuple[PairCounts, IntArray | None]:
         return pairs, None
     # each rough item by itself, the others together
     alone = np.where(rough, np.arange(m), int(np.argmin(rough)))
-    return pairs, np.unique(alone, return_inverse=True)[1].astype(np.int64)
+    return pairs, own(np.unique(alone, return_inverse=True)[1], np.int64)
 
 
 def halves(release: Release) -> IntArray:
