@@ -21,7 +21,7 @@ from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
 from privrank.plans.comparisons import Method, Noise, Request, plan_fit
 from privrank.release.kept import kept
-from privrank.release.names import WORTHS
+from privrank.release.names import SIDES, WORTHS
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Design, DesignKind, Excess, size_of
 from privrank.results.btl import BTLResult
@@ -88,12 +88,16 @@ class PrivateBTL:
         ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
         is public; not so with lists that leave items out, which are refused. ``"private"``: it is
         protected too.
-    pair_counts : None, "release", "equal", mapping or data frame, optional
+    pair_counts : None, "release", "equal", "proportional", mapping or data frame, optional
         Under a private design, what is known of the comparisons per pair. ``"release"`` (the
         default) spends a share of epsilon on them. A mapping ``{(item, item): count}`` or a frame
         ``item1, item2, count`` declares them. ``"equal"`` asserts that every unit answered
         `max_rows` questions (a row: one) spread evenly over the pairs. Where that is not so
         intervals do not cover: unanswered questions pull the worths towards zero.
+        ``"proportional"``, for 4 items or more, the logit and no covariates, asserts that opponents
+        were matched at random, given how often each item was compared: E n_ij = x_i x_j. Wins and
+        losses of the items are released, and the pair counts follow. A check takes 5 % of epsilon;
+        of categories that cut across the ranking it sees nothing.
     link : {"logit", "probit"} or Link, default "logit"
         The distribution F: logistic (Bradley and Terry), normal (Thurstone), or a
         :class:`privrank.Link` of your own. Private fits to counts minimise its matching loss, for
@@ -259,7 +263,8 @@ class PrivateBTL:
             respondents who answer most pairs that is ``"permutohedron"``, noise shaped like what
             one of them can change (at most 50 items). Otherwise it mostly is
             ``"zero-sum-laplace"`` (at most 200 items). ``"gaussian"`` needs a `delta`, and pays for
-            respondents with many items. A win matrix takes ``"laplace"`` or ``"gaussian"``.
+            respondents with many items. A win matrix takes ``"laplace"`` or ``"gaussian"``, wins
+            and losses (``pair_counts="proportional"``) the two Laplace distributions.
         penalty : float or "auto"
             Ridge gamma, the term ``gamma |worths|^2 / 2``. A number gives the raw penalised
             worths; ``"auto"`` balances noise and shrinkage and corrects the bias of the ridge.
@@ -276,8 +281,9 @@ class PrivateBTL:
         shares : mapping of str to float, optional
             Shares of epsilon for ``"output"`` and ``"order_effect"`` (by default .01 and .15), for
             ``"dependence"`` (.05 to .3), for ``"ties"`` (.15, or nothing where net wins pay for
-            them), and for ``"pair_counts"`` and ``"group_answers"`` (those
-            that predict the least error from public numbers).
+            them), and for ``"pair_counts"`` and ``"group_answers"`` (those that predict the least
+            error from public numbers). The check of proportional pair counts, ``"opponents"``,
+            takes .05; 0 leaves it out.
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
         budget : Budget, optional
@@ -400,6 +406,10 @@ def check_solver(solver: object, link: Link, design: Design) -> None:
 
 def with_link(release: Release, link: Link) -> Release:
     """Return a release of counts to be read under another link."""
+    if SIDES in release.parts and link != LOGIT:
+        raise ValueError(
+            "link must stay 'logit' for a release with pair_counts='proportional': leave link= out."
+        )
     # counts are the same under every link; perturbed worths minimise the loss of one
     if WORTHS in release.parts and link != release.link:
         raise ValueError(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from privrank.plans.choice import Choice
+from privrank.plans.choice import Choice, declared_pairs
 from privrank.plans.comparisons import Request, plan_fit, predicted_error
 from privrank.release.survey import Design, PairCounts
 from privrank.util import checks
@@ -19,6 +20,8 @@ BOUNDS = (1, 2, 5, 10, 20, 50)
 
 MOST_ROWS, MOST_RESPONDENTS = 2**31, 1e15
 
+Released = Literal["release", "proportional"]
+
 
 def contribution_tradeoff(
     activity: Mapping[int, float],
@@ -26,6 +29,7 @@ def contribution_tradeoff(
     items: object,
     for_epsilon: float,
     distinct_pairs: bool = True,
+    pair_counts: Released = "release",
     bounds: Sequence[int] = BOUNDS,
 ) -> pd.DataFrame:
     """Show what each bound ``max_rows=`` would cost a fit with ``excess="sample"``.
@@ -46,6 +50,8 @@ def contribution_tradeoff(
         The guarantee of the fit that is planned.
     distinct_pairs : bool, default True
         As for :class:`privrank.PrivateBTL`.
+    pair_counts : {"release", "proportional"}, default "release"
+        What the fit does about the comparisons per pair, as for :class:`privrank.PrivateBTL`.
     bounds : sequence of int, default (1, 2, 5, 10, 20, 50)
         Bounds to compare, ascending. Where pairs are distinct, those beyond the number of pairs,
         m (m - 1) / 2, are that number.
@@ -75,7 +81,10 @@ def contribution_tradeoff(
     if math.isinf(epsilon):
         raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
     cuts, distinct = _check_bounds(bounds), checks.check_flag("distinct_pairs", distinct_pairs)
-    labels = checks.check_items(items)
+    labels, choice = (
+        checks.check_items(items),
+        checks.check_choice("pair_counts", pair_counts, Released),
+    )
     most = math.comb(len(labels), 2) if distinct else math.inf
     answers, respondents = _declared(activity)
     answers = np.minimum(answers, most)
@@ -86,6 +95,7 @@ def contribution_tradeoff(
             labels, nobs, "respondent", bound, distinct, False, "private", None, excess="sample"
         )
         number = float(np.minimum(answers, design.sensitivity.effective_rows) @ respondents)
+        design = replace(design, pairs=declared_pairs(design, choice, labels))
         whole, alone = _difference_errors(design, number, epsilon)
         added = math.sqrt(max(whole**2 - alone**2, 0.0))
         rows.append((float(respondents[answers > bound].sum()), number, whole, alone, added))

@@ -21,7 +21,7 @@ from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
 from privrank.plans.comparisons import Noise, Request, plan_selection
 from privrank.release.kept import kept
-from privrank.release.names import DEPENDENCE, MOMENTS, NET, WORTHS
+from privrank.release.names import DEPENDENCE, MOMENTS, NET, SIDES, WORTHS
 from privrank.release.release import Release, check_release
 from privrank.release.survey import DesignKind, Excess, size_of
 from privrank.results.ledger import Budget
@@ -51,7 +51,7 @@ class PrivateTopK:
     item1, item2, outcome, items, respondent, counts, max_rows, excess, distinct_pairs, ties, design
         As for :class:`privrank.PrivateBTL`; `respondent`, whom epsilon protects, has no default.
     pair_counts
-        As for :class:`privrank.PrivateBTL`.
+        As for :class:`privrank.PrivateBTL`, but for ``"proportional"``, which is about worths.
 
     Raises
     ------
@@ -116,6 +116,11 @@ class PrivateTopK:
                 ties=ties,
                 design=design,
                 pair_counts=pair_counts,
+            )
+        if self._encoded.design.matched:
+            raise ValueError(
+                "pair_counts='proportional' is for worths: use PrivateBTL, or leave pair_counts= "
+                "out."
             )
         self._k = _check_k(k, len(self._encoded.design.items))
 
@@ -261,10 +266,11 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
     Given whether to warn of items that the released comparisons do not connect.
     """
     check_release(release)
-    if WORTHS in release.parts:
+    if release.parts.keys() & {WORTHS, SIDES}:
         raise ValueError(
             "release must hold net wins or a win matrix, but objective perturbation releases "
-            "worths only: fit with method='counts'."
+            "worths only, and pair_counts='proportional' wins and losses: fit with "
+            "method='counts', or leave pair_counts= out."
         )
     if release.design.covariates is not None:
         raise ValueError(

@@ -72,6 +72,7 @@ DAVIDSON = {"ties": "davidson"}
 PUBLIC = {"design": "public"}
 RELEASED = {"pair_counts": "release"}
 DECLARED = {"pair_counts": dict.fromkeys(PAIRS, 7)}
+MATCHED = {"pair_counts": "proportional"}
 NOISES = ("laplace", "zero-sum-laplace", "permutohedron")
 COUNTS = [{"method": "counts", "noise": noise} for noise in NOISES]
 GAUSSIAN = {"method": "counts", "noise": "gaussian", "delta": DELTA}
@@ -90,6 +91,7 @@ def bradley_terry():
     private = [*some, *COUNTS, GAUSSIAN, {"penalty": 0.5}, {"method": "counts", "penalty": 0}]
     shares = {"shares": {"dependence": 0.2}, "alpha": 0.2}
     effects = [{"dependence": effect} for effect in ("none", "worst", "pairs")]
+    matched = [{}, {"noise": "laplace"}, {"shares": {"opponents": 0}}]
     return [
         *fits("BTL of rows", btl, rows, ROW, private),
         *fits("BTL of rows", btl, rows, ROW, [{**OBJECTIVE, "solver": "lbfgs"}]),
@@ -100,6 +102,8 @@ def bradley_terry():
         *fits("BTL of rows, counts released", btl, rows, ROW | RELEASED, [GAUSSIAN]),
         *fits("BTL of rows, counts declared", btl, rows, ROW | DECLARED, some),
         *fits("BTL of rows, counts equal", btl, rows, ROW | {"pair_counts": "equal"}, some[:1]),
+        *fits("BTL of rows, counts proportional", btl, tied, ROW | TIED | MATCHED, matched),
+        *fits("BTL of people, counts proportional", btl, people, PERSON | MATCHED, [{}]),
         *fits("BTL of people", btl, people, PERSON, [*some, *COUNTS, GAUSSIAN, *effects, shares]),
         *fits("BTL of people with ties", btl, tied_people, PERSON | TIED, some),
         *fits("BTL of people, counts released", btl, tied_people, PERSON | TIED | RELEASED, some),

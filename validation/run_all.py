@@ -19,6 +19,7 @@ STUDIES = (
     "activity",
     "identified",
     "unequal_answers",
+    "proportional",
     "rare_outcomes",
     "item_scatter",
     "ccw_experiments",

@@ -50,6 +50,7 @@ def independent_scores(
 ) -> FloatArray:
     """Return the covariance of the scores if all answers were independent, shape (p, p).
 
+    And, where opponents were matched at random, who met whom.
     Of another function of the worths than the fit's, if one is given. Where dependence is measured
     against it, noise in the worths must not make it vanish.
     """
@@ -61,7 +62,8 @@ def independent_scores(
             t = edges_of(np.clip(apart, -far, far), np.clip(tie, -far, far))
         else:
             t = np.clip(t, -far, far)
-    return equations.linear.information(equations.spread(t, function))
+    answers = equations.linear.information(equations.spread(t, function))
+    return answers + equations.matching_covariance(t) if equations.sides else answers
 
 
 def degrees_of_freedom(release: Release) -> float:

@@ -13,6 +13,12 @@ cut off at 1/2 and at N - max(|net|_1, 1) / 2, of N comparisons: as many are dec
 show. That is always done, and never is another model fitted instead, which would estimate something
 else whenever the noise says so.
 
+Where wins W and losses L are released, net = W - L, and pair counts follow from the comparisons
+a = W + L of each item (:mod:`privrank.bradley_terry.proportional`). To first order an error in
+these moves expected nets f_i = sum_j n_ij g_ij, g = 2 F - 1, by J = (diag f + n o g)
+(diag a + n)^-1, with o the product by entries. So noise e_W, e_L of both brings the error
+(I - J) e_W - (I + J) e_L. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'.
+
 Items that the release does not connect (:func:`privrank.release.survey.parts_of`) are not compared
 in any statement, but their counts are part of the fit. Too few to show how two items compare, they
 still move the scores of both.
@@ -36,6 +42,7 @@ from privrank.bradley_terry.linear import (
     linear_predictor,
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
+from privrank.bradley_terry.proportional import matched_counts
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -44,7 +51,7 @@ from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, Design, PairCounts, parts_of
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.solvers import product
+from privrank.util.solvers import inverse, product
 
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
@@ -104,6 +111,9 @@ class ScoreEquations:
         Projection onto the coefficients that are identified; None if all are.
     random_pairs : bool
         Whether pair counts are expectations, so that the score also varies with who met whom.
+    sides : bool
+        Whether wins and losses were released, from which the pair counts follow; then each row of
+        noise by item is two, of the wins and of the losses with a minus sign.
     response : ndarray
         What responses add to the variance of each edge's score, and ties take off; may be empty.
     answers : tuple of ndarray or None
@@ -132,6 +142,7 @@ class ScoreEquations:
     member: IntArray | None = None
     known: FloatArray | None = None
     random_pairs: bool = False
+    sides: bool = False
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
 
@@ -199,7 +210,30 @@ class ScoreEquations:
     @property
     def item_variance(self) -> float:
         """Variance of independent noise on the scores that does the same to their differences."""
-        return self.item_step**2 * equivalent_variance(self.item_distribution, self.items)
+        cells = 2 if self.sides else 1
+        alone = equivalent_variance(self.item_distribution, cells * self.items)
+        return cells * self.item_step**2 * alone
+
+    @property
+    def item_information(self) -> FloatArray:
+        """Covariance of independent comparisons by item: diag a + n of the module's formula."""
+        table = self.pairs.table(self.items)
+        return np.asarray(np.diag(table.sum(axis=1)) + table)
+
+    def by_item_counts(self, edges: Any) -> FloatArray:
+        """Return the slopes by item counts of sums over comparisons of numbers of their edges."""
+        summed = (edges * self.pairs.count) @ abs(self.linear.matrix())
+        return np.asarray(summed @ inverse(self.item_information))
+
+    def net_slopes(self, t: FloatArray) -> FloatArray:
+        """Return the slopes of expected net wins by item counts, J of the module's formula."""
+        return self.by_item_counts(self.linear.matrix().T * (2.0 * self.function.mean(t)))
+
+    def matching_covariance(self, t: FloatArray) -> FloatArray:
+        """Return what random opponents add to the covariance of scores, given item counts."""
+        slopes = self.net_slopes(t)
+        met = self.linear.information(self.pairs.count * self.function.square(t))
+        return np.asarray(met - 0.25 * slopes @ self.item_information @ slopes.T)
 
     @property
     def order_variance(self) -> float:
@@ -254,6 +288,9 @@ class ScoreEquations:
             self.edge_distribution.scale > 0 or self.count_variance > 0
         ):
             noise = noise + self.pair_noise(b)
+        if self.sides:
+            slopes = self.net_slopes(self.linear.predict(b))
+            noise = noise + self.item_variance * slopes @ slopes.T
         return noise
 
     def pair_noise(self, b: FloatArray) -> FloatArray:
@@ -366,6 +403,9 @@ class ScoreEquations:
         Given those by edge, shape (rows, edges), and the predictors of edges. An error of a pair is
         spread over the cells by their shares.
         """
+        if self.sides:
+            slopes = self.by_item_counts(2.0 * along * self.function.mean(predictors))
+            return np.asarray(self.item_variance * (slopes**2).sum(axis=1))
         by_edge = along * self.function.mean(predictors)
         if self.tied:
             by_edge = by_edge.reshape(len(along), 3, -1).sum(axis=1)
@@ -422,6 +462,8 @@ def pair_counts(release: Release) -> dict[str, Any]:
     if names.PAIR_COUNTS in release.parts:
         part = release.parts[names.PAIR_COUNTS]
         return _unbiased(release.design, part.values.astype(np.float64), part.noise_variance)
+    if names.SIDES in release.parts:
+        return dict(zip(("pairs", "member"), matched_counts(release), strict=True))
     if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
     return {"pairs": release.design.pairs}
@@ -477,6 +519,16 @@ def score_equations(release: Release) -> ScoreEquations:
     counts = _counts(release)
     if names.NET in release.parts:
         return _of_net(release, counts)
+    if names.SIDES in release.parts:
+        part = release.parts[names.SIDES]
+        return _equations(
+            release,
+            counts,
+            0.5 * part.step * part.values.reshape(2, -1).sum(axis=0),
+            item_distribution=_net_distribution(part),
+            item_step=0.5 * part.step,
+            sides=True,
+        )
     part, gamma, pairs = release.parts[names.WORTHS], release.plan.number("gamma"), counts["pairs"]
     theta = np.asarray(part.step * part.values, dtype=np.float64)
     function = ScoreFunction(release.link, likelihood=loss_bounds(release.link).answers_curve)

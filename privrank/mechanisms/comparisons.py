@@ -14,6 +14,7 @@ from privrank.bradley_terry.dependence import contrast_directions, expected_answ
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.linear import check_identified
+from privrank.bradley_terry.proportional import halves
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
@@ -26,6 +27,7 @@ from privrank.mechanisms.tallies import (
     pair_moments,
     round_directions,
     round_expected,
+    same_half,
     second_moments,
     statistic,
     units,
@@ -40,6 +42,9 @@ from privrank.release.release import Release
 from privrank.release.survey import Design, check_connected
 from privrank.util.arrays import IntArray
 from privrank.util.checks import Rng
+
+_SECOND_STAGE = {names.DEPENDENCE, names.OPPONENTS}
+"""Parts that are measured by the help of the others."""
 
 
 def release_comparisons(
@@ -103,13 +108,14 @@ def release_comparisons(
 def _drawn(
     encoded: Encoded, plan: Plan, link: Link, solver: Solver, reader: str, rng: Rng
 ) -> Drawn:
-    """Draw every part of a plan but that of dependence, which is measured by the others."""
+    """Draw every part of a plan but those of the second stage, measured by the help of these."""
     items, exact = len(encoded.design.items), math.isinf(plan.epsilon)
     values: dict[str, IntArray] = {}
     if names.WORTHS in plan.parts:
         values[names.WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
-    later = {names.WORTHS, names.DEPENDENCE, *names.MOMENTS, *names.TIE_MOMENTS}
-    for name in sorted(plan.parts.keys() - later):
+    later = _SECOND_STAGE & plan.parts.keys()
+    moments = {*names.MOMENTS, *names.TIE_MOMENTS}
+    for name in sorted(plan.parts.keys() - {names.WORTHS, *later, *moments}):
         if name == names.WINS and exact:
             values[name] = wins_met(encoded).ravel()
             continue
@@ -122,10 +128,11 @@ def _drawn(
 
     def then(first: Release) -> Release:
         with kept(first_stage(first), reader):
-            return _with_dependence(encoded, first, rng)
+            if names.OPPONENTS in later:
+                first = _with_opponents(encoded, first, rng)
+            return _with_dependence(encoded, first, rng) if names.DEPENDENCE in later else first
 
-    second = then if names.DEPENDENCE in plan.parts else None
-    return Drawn(values, draw_permutation(items, rng), then=second)
+    return Drawn(values, draw_permutation(items, rng), then=then if later else None)
 
 
 def first_stage(release: Release) -> Release:
@@ -138,14 +145,28 @@ def first_stage(release: Release) -> Release:
     **Privacy.** The parts are private at their own shares of epsilon, whose sum is the plan's less
     that of the second stage; of zero-concentrated privacy that one had a^2 / 2 at its share a.
     """
-    plan, spent = release.plan, release.plan.parts[names.DEPENDENCE].epsilon
-    parts = {name: part for name, part in plan.parts.items() if name != names.DEPENDENCE}
+    plan = release.plan
+    parts = {name: part for name, part in plan.parts.items() if name not in _SECOND_STAGE}
     settings = {name: value for name, value in plan.settings.items() if name != names.DEPENDENCE}
     first = replace(plan, parts=parts, settings=settings)
-    if math.isfinite(spent):
-        rho = None if plan.rho is None else plan.rho - 0.5 * spent**2
-        first = replace(first, epsilon=plan.epsilon - spent, rho=rho)
+    spent = [plan.parts[name].epsilon for name in _SECOND_STAGE & plan.parts.keys()]
+    if math.isfinite(sum(spent)):
+        rho = None if plan.rho is None else plan.rho - sum(0.5 * part**2 for part in spent)
+        first = replace(first, epsilon=plan.epsilon - sum(spent), rho=rho)
     return replace(release, plan=first)
+
+
+def _with_opponents(encoded: Encoded, release: Release, rng: Rng) -> Release:
+    """Add how often items of one half of the released order met, rather than items of both halves.
+
+    Notes
+    -----
+    **Privacy.** The halves are computed from what is released already, and the statistic has its
+    sensitivity whatever these are (:func:`privrank.mechanisms.tallies.same_half`).
+    """
+    exact = np.array([same_half(encoded, halves(release))])
+    drawn = draw(release.plan.parts[names.OPPONENTS], exact, rng)
+    return replace(release, values={**release.values, names.OPPONENTS: drawn})
 
 
 def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:

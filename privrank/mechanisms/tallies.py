@@ -38,6 +38,7 @@ from privrank.release.names import (
     NET,
     ORDER_EFFECT,
     PAIR_COUNTS,
+    SIDES,
     TIE_MOMENTS,
     TIES,
 )
@@ -99,6 +100,10 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
         if name == ORDER_EFFECT:  # wins less losses of the items named first
             return np.array([facts.first[pattern] @ net])
         return np.bincount(facts.cell[pattern], count, minlength=facts.cells).astype(np.int64)
+    if name == SIDES:  # twice the wins, and twice the losses with a minus sign
+        wins, met = net_wins(encoded), sum_by(first, count, m) + sum_by(second, count, m)
+        sides = np.concatenate((wins + met, wins - met))
+        return sides if design.ties else sides // 2
     first, second = first % m, second % m  # whatever the covariates are
     # position of pair (i, j), i < j, among all pairs in lexicographic order
     place = first * (2 * m - first - 1) // 2 + second - first - 1
@@ -108,6 +113,19 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
     cells = np.zeros((2, pairs), dtype=np.int64)
     cells[0, place], cells[1, place] = count + net, count - net
     return (cells if design.ties else cells // 2).ravel()
+
+
+def same_half(encoded: Encoded, halves: IntArray) -> int:
+    """Return the comparisons within two halves of the items less those between them; sensitive.
+
+    Notes
+    -----
+    **Privacy.** Given the halves, public numbers of -1, 0 or 1 by item, which do not depend on the
+    respondents but through what was released before:
+    :attr:`privrank.privacy.sensitivity.UnitSensitivity.opponents_l1`.
+    """
+    first, second, count, _ = encoded._pairs
+    return int(count @ (halves[first] * halves[second]))
 
 
 def second_moments(encoded: Encoded) -> dict[str, IntArray]:

@@ -22,6 +22,7 @@ from privrank.privacy.netnoise import (
     cell_noise,
     count_noise,
     net_noise,
+    side_noise,
     tie_noise,
 )
 from privrank.privacy.noise import DiscreteLaplace
@@ -153,8 +154,9 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     shares of epsilon, which composes to (epsilon, delta) as well. Pair counts have the noise of
     :func:`privrank.privacy.netnoise.count_noise`, other side parts discrete Laplace noise of scale
     l1 sensitivity / share (:class:`privrank.privacy.sensitivity.UnitSensitivity`,
-    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`). The distributions of net wins and of
-    the win matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
+    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`). The distributions of net wins, of
+    wins and losses and of the win matrix are those of
+    :func:`privrank.privacy.netnoise.net_noise`, :func:`privrank.privacy.netnoise.side_noise` and
     :func:`privrank.privacy.netnoise.cell_noise`. The worths of objective perturbation are covered
     by :func:`privrank.mechanisms.objective.draw_worths`. The ledger gets the zero-concentrated
     privacy of all parts too: a^2 / 2 of each pure one at a. A number of ties shares its noise with
@@ -220,6 +222,8 @@ def _noise(
         return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
     if name == names.NET:
         return net_noise(sensitivity, distribution, epsilon, delta, ties=design.davidson)
+    if name == names.SIDES:
+        return side_noise(sensitivity, distribution, epsilon, ties=bool(design.ties))
     if name == names.WINS:
         return cell_noise(sensitivity, distribution, epsilon, delta, ties=bool(design.ties))
     if name == names.PAIR_COUNTS:
@@ -231,6 +235,7 @@ def _noise(
         names.DEPENDENCE: STEPS if choice.form == "worst" else moments,
         names.GROUP_ANSWERS: sensitivity.group_answers_l1,
         names.ORDER_EFFECT: sensitivity.named_first_l1,
+        names.OPPONENTS: sensitivity.opponents_l1,
     }[name]
     return NetNoise("laplace", DiscreteLaplace.calibrate(moved, epsilon), 1, moved)
 
@@ -252,4 +257,5 @@ def _step(design: Design, name: str, *, exact: bool) -> float:
     """Return the lattice step of a part; the non-private run counts wins in halves."""
     if name == names.NET and design.covariates is not None:
         return design.covariates.step
-    return 0.5 if name == names.WINS and (design.ties or exact) else 1.0
+    halves = name in (names.WINS, names.SIDES)
+    return 0.5 if halves and (design.ties or exact) else 1.0

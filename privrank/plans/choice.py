@@ -17,9 +17,9 @@ from scipy.special import stdtrit
 
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise
+from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise, side_noise
 from privrank.privacy.sensitivity import UnitSensitivity
-from privrank.release.names import GROUP_ANSWERS, ORDER_EFFECT, PAIR_COUNTS, TIES
+from privrank.release.names import GROUP_ANSWERS, OPPONENTS, ORDER_EFFECT, PAIR_COUNTS, TIES
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism
 from privrank.release.survey import Design, DesignKind, Excess, PairCounts, Ties
@@ -142,9 +142,7 @@ def choose_form(
     ]
     if math.isinf(epsilon):
         return min(candidates)
-    least = deviation(
-        noise_choices(design.sensitivity, epsilon, delta)[0], design.sensitivity.items
-    )
+    least = least_deviation(design, epsilon, delta)
     costs = [_cost(design, epsilon, least, taken, *candidate) for candidate in candidates]
     return min(zip(costs, candidates, strict=True))[1]
 
@@ -198,6 +196,7 @@ DEFAULT_SHARES = {
     OUTPUT: 0.01,
     ORDER_EFFECT: 0.15,
     TIES: 0.15,
+    OPPONENTS: 0.05,
 }
 """Default shares of epsilon for the side releases of a fit."""
 
@@ -205,10 +204,13 @@ BALANCED = (PAIR_COUNTS, GROUP_ANSWERS)
 """Side releases whose shares are chosen so that they and the net wins err least together."""
 
 
-PairCountChoice = Literal["release", "equal"]
+PairCountChoice = Literal["release", "equal", "proportional"]
 
 MOST_ITEMS_COMPLETE = 3000
 """Beyond this a table of all pairs is too large to assume or to release."""
+
+LEAST_ITEMS_MATCHED = 4
+"""With fewer items the counts of pairs are those of items, or hardly less."""
 
 LEAST_COUNT, MOST_COUNT = 1e-6, 1e15
 """Declared comparisons of a pair, which may be expected ones."""
@@ -220,18 +222,19 @@ class Choice:
 
     Parameters
     ----------
-    mechanism : {"net wins", "win matrix", "objective perturbation"}
+    mechanism : {"net wins", "wins and losses", "win matrix", "objective perturbation"}
         The main release.
     shares : mapping of str to float
         Shares of epsilon of the side releases that are wanted: ``"dependence"``,
-        ``"pair_counts"``, ``"output"``, ``"group_answers"``, ``"order_effect"``, ``"ties"``.
+        ``"pair_counts"``, ``"output"``, ``"group_answers"``, ``"order_effect"``, ``"ties"``,
+        ``"opponents"``.
     gamma : float
         Ridge of objective perturbation.
     form : {"worst", "pairs", "none", "cluster"}
         What is released of the dependence of a respondent's answers; ``"cluster"`` are the moments
         that the non-private run keeps.
     noise : str
-        Distribution of the noise on net wins or on the win matrix.
+        Distribution of the noise on net wins, wins and losses, or the win matrix.
     link : Link
         Link of the model. What is released depends on it under objective perturbation, and in the
         non-private run, which keeps the wins of every pair met where the link is not the logit.
@@ -280,6 +283,33 @@ def noise_choices(
             if name == "laplace":
                 raise
     return tuple(sorted(noises, key=lambda noise: deviation(noise, sensitivity.items)))
+
+
+def side_choices(
+    sensitivity: UnitSensitivity, epsilon: float, *, ties: bool
+) -> tuple[NetNoise, ...]:
+    """Return the noise of either distribution of wins and losses, the less harmful first."""
+    cells = 2 * sensitivity.items
+    names: tuple[NoiseName, ...] = ("laplace",)
+    if cells <= MOST_ITEMS["zero-sum-laplace"]:
+        names += ("zero-sum-laplace",)
+    noises = [side_noise(sensitivity, name, epsilon, ties=ties) for name in names]
+    return tuple(sorted(noises, key=lambda noise: deviation(noise, cells)))
+
+
+def side_deviation(noise: NetNoise, design: Design) -> float:
+    """Return the standard deviation, in net wins, that noise of wins and losses gives to these."""
+    step = 0.5 if design.ties else 1.0
+    return math.sqrt(2.0) * step * deviation(noise, 2 * len(design.items))
+
+
+def least_deviation(design: Design, epsilon: float, delta: float) -> float:
+    """Return the standard deviation of the noise of net wins under the best distribution."""
+    sensitivity = design.sensitivity
+    if design.matched:
+        whole = pure_epsilon(epsilon, delta)
+        return side_deviation(side_choices(sensitivity, whole, ties=bool(design.ties))[0], design)
+    return deviation(noise_choices(sensitivity, epsilon, delta)[0], sensitivity.items)
 
 
 def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:
@@ -336,17 +366,22 @@ def declared_pairs(
             )
         if choice == "release":
             return None
-        return PairCounts.equal(
-            m, facts.nobs * facts.sensitivity.effective_rows / facts.sensitivity.pairs
-        )
+        if choice == "proportional" and m < LEAST_ITEMS_MATCHED:
+            raise ValueError(
+                f"pair_counts='proportional' needs at least {LEAST_ITEMS_MATCHED} items, because "
+                f"fewer have hardly more pairs than items: leave pair_counts= out."
+            )
+        nominal = facts.nobs * facts.sensitivity.effective_rows / facts.sensitivity.pairs
+        return PairCounts.equal(m, nominal, "proportional" if choice == "proportional" else "equal")
     return _read_pairs(pair_counts, labels)
 
 
 def _read_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
     """Read a declared table of comparisons per pair: a mapping or a frame item1, item2, count."""
     rule = (
-        "pair_counts must be 'release', 'equal', a mapping {(item, item): count} or a data frame "
-        "with columns item1, item2, count over the declared items, each pair once, counts positive"
+        "pair_counts must be 'release', 'equal', 'proportional', a mapping {(item, item): count} "
+        "or a data frame with columns item1, item2, count over the declared items, each pair once, "
+        "counts positive"
     )
     if isinstance(table, Mapping):
         if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in table):

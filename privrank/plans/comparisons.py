@@ -25,20 +25,30 @@ from privrank.plans.choice import (
     choose_form,
     deviation,
     noise_choices,
+    side_choices,
+    side_deviation,
 )
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.netnoise import NoiseName, cell_noise, count_noise, net_noise, ties_left
+from privrank.privacy.netnoise import (
+    NoiseName,
+    cell_noise,
+    count_noise,
+    net_noise,
+    side_noise,
+    ties_left,
+)
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import (
     DEPENDENCE,
     GROUP_ANSWERS,
     NET,
+    OPPONENTS,
     ORDER_EFFECT,
     PAIR_COUNTS,
     TIES,
 )
 from privrank.release.release import Mechanism
-from privrank.release.survey import Design
+from privrank.release.survey import ASSERTED, Design
 from privrank.util.checks import is_number
 
 Method = Literal["auto", "counts", "objective"]
@@ -92,6 +102,11 @@ class Request:
         """Whether the pair counts are released, as they are not public."""
         return self.design.pairs is None and self.private
 
+    @property
+    def matched(self) -> bool:
+        """Whether wins and losses are released, from which the pair counts follow."""
+        return self.design.matched and self.private
+
 
 def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, float], Form]:
     """Return the shares of epsilon of the side releases a fit makes, and the form of dependence.
@@ -116,8 +131,12 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
     if given.keys() - set(known):
         names = ", ".join(repr(name) for name in known)
         raise ValueError(f"shares must name side releases among {names}.")
-    if not all(is_number(share) and 0 < share < 1 for share in given.values()):
+    left_out = [name for name, share in given.items() if name == OPPONENTS and share == 0]
+    if not all(
+        name in left_out or (is_number(share) and 0 < share < 1) for name, share in given.items()
+    ):
         raise ValueError("shares must be positive numbers below 1.")
+    wanted = tuple(name for name in wanted if name not in left_out)
     chosen = {
         name: float(given.get(name, DEFAULT_SHARES.get(name, 0.0)))
         for name in wanted
@@ -197,6 +216,12 @@ def noises_left(
         both: tuple[NoiseName, ...] = ("laplace", "gaussian") if request.delta else ("laplace",)
         return tuple(name for name in both if noise in ("auto", name))
     sensitivity, share = request.design.sensitivity, 1.0 - sum(shares.values())
+    if mechanism == "wins and losses":
+        part = share * pure_epsilon(request.epsilon, request.delta)
+        ties = bool(request.design.ties)
+        if noise == "auto":
+            return tuple(choice.name for choice in side_choices(sensitivity, part, ties=ties))
+        return (side_noise(sensitivity, noise, part, ties=ties).name,)
     if noise == "auto":
         guarantee, ties = (request.epsilon, request.delta), request.design.davidson
         choices = noise_choices(sensitivity, *guarantee, share, ties=ties)
@@ -225,11 +250,20 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
     unless it is asked for. It is left out, too, where the caller's ridge is too small for it or the
     distribution is one of counts. Models with covariates release net wins, and the maximum
     likelihood of other links than the logit takes more than these: only the non-private run has it.
+    Where opponents are asserted to be matched at random, wins and losses are all that is released.
     """
     design, method = request.design, request.method
+    plain, plans = design.covariates is None, []
+    if request.matched:
+        if not plain or method == "objective" or request.link != LOGIT or design.davidson:
+            raise ValueError(
+                "pair_counts='proportional' is for net wins of models without covariates under "
+                "the logit: leave pair_counts= out, or leave out covariates, ties='davidson', "
+                "method='objective' and link=."
+            )
+        return tuple(_of_counts(request, "wins and losses"))
     if design.davidson:
         return _with_ties(request)
-    plain, plans = design.covariates is None, []
     if method == "objective" and not plain:
         raise ValueError(
             "method='objective' is proved for models without covariates only: use "
@@ -316,7 +350,8 @@ def _side_releases(request: Request) -> tuple[str, ...]:
     ordered = facts is not None and facts.ordered
     grouped = design.kind == "private" and facts is not None and facts.cells > 1
     tied = design.davidson and request.private and ties_left(design.sensitivity, "permutohedron")
-    sides = (PAIR_COUNTS,) * request.counted + (GROUP_ANSWERS,) * grouped
+    counts = (PAIR_COUNTS,) * request.counted + (OPPONENTS,) * request.matched
+    sides = counts + (GROUP_ANSWERS,) * grouped
     return sides + (ORDER_EFFECT,) * ordered + (TIES,) * bool(tied)
 
 
@@ -399,10 +434,9 @@ def predicted_error(request: Request, plan: Choice, total: float | None = None) 
         # each pair's two cells, at even odds, in a round robin of m items
         noise = 0.5 * m * _cell_variance(request, plan)
     else:
-        share = _main_share(request, plan)
-        nets = net_noise(design.sensitivity, plan.noise, share, request.delta)
-        noise = (0.5 * deviation(nets, m)) ** 2
-        if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
+        noise = _net_variance(request, plan, score)
+        asserted = design.pairs is not None and design.pairs.origin in ASSERTED
+        if design.unit == "row" and asserted:
             # pairs may have been fixed, or chosen at random: half way between the two
             sampling = 0.5 * (sampling + information * 0.25 / score.mean_curvature)
     noise += m * _count_error(request, plan) * score.mean_square
@@ -414,6 +448,20 @@ def predicted_error(request: Request, plan: Choice, total: float | None = None) 
         return (variance + gamma**2 * spread) / (information + gamma) ** 2
     taken = gamma / (information + gamma)
     return float((1.0 - taken**2) ** 2 * variance / information**2 + taken**4 * spread)
+
+
+def _net_variance(request: Request, plan: Choice, score: ScoreFunction) -> float:
+    """Return the variance of the noise of half a net win, with that of proportional pair counts.
+
+    An error in the count of an item moves its expected wins by its mean score, twice the mean of
+    F - 1/2 over its opponents, whose F - 1/2 are correlated by about 1/2.
+    """
+    design, share = request.design, _main_share(request, plan)
+    if plan.mechanism == "wins and losses":
+        sides = side_noise(design.sensitivity, plan.noise, share, ties=bool(design.ties))
+        return (0.5 * side_deviation(sides, design)) ** 2 * (1.0 + 2.0 * score.mean_square)
+    nets = net_noise(design.sensitivity, plan.noise, share, request.delta)
+    return (0.5 * deviation(nets, len(design.items))) ** 2
 
 
 def _cell_variance(request: Request, plan: Choice) -> float:

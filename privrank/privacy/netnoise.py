@@ -252,14 +252,49 @@ def _calibrated(
         rho = 0.5 * (fine * sensitivity.net_l2 / scale) ** 2
         return NetNoise(name, DiscreteGaussian(scale), fine, fine * sensitivity.net_linf, rho)
     if name == "zero-sum-laplace":
-        fine = _finer(sensitivity.net_l1 / epsilon)
-        steps = fine * sensitivity.net_l1
-        return NetNoise(name, ZeroSumLaplace.calibrate(m, steps, epsilon), fine, steps)
+        return _zero_sum(m, sensitivity.net_l1, epsilon)
     # one unit's net is half of the change, and has to be a whole number of steps
     single = sensitivity.net_permutohedra / 2
     body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single, least)
     steps = 2 * int(body.fineness * single)
     return NetNoise(name, replace(body, fineness=1), body.fineness, steps)
+
+
+def _zero_sum(cells: int, l1: int, epsilon: float) -> NetNoise:
+    fine = _finer(l1 / epsilon)
+    distribution = ZeroSumLaplace.calibrate(cells, fine * l1, epsilon)
+    return NetNoise("zero-sum-laplace", distribution, fine, fine * l1)
+
+
+def side_noise(
+    sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, *, ties: bool
+) -> NetNoise:
+    """Return the noise of the wins of all items, and of their losses with a minus sign.
+
+    Steps are wins, half wins if `ties`, divided by the fineness.
+
+    Raises
+    ------
+    ValueError
+        If the distribution does not apply, or is not drawn for so many numbers.
+
+    Notes
+    -----
+    **Privacy.** These 2 m whole numbers sum to zero, as every comparison is won and lost once. One
+    unit moves them by at most :meth:`privrank.privacy.sensitivity.UnitSensitivity.sides_l1` in l1,
+    to which both distributions are calibrated (:class:`ZeroSumLaplace`,
+    :class:`privrank.privacy.noise.DiscreteLaplace`).
+    """
+    l1, cells = sensitivity.sides_l1(ties=ties), 2 * sensitivity.items
+    if name == "laplace":
+        return NetNoise(name, DiscreteLaplace.calibrate(l1, epsilon), 1, l1)
+    if name == "zero-sum-laplace" and cells <= MOST_ITEMS[name]:
+        return _zero_sum(cells, l1, epsilon)
+    raise ValueError(
+        f"noise={name!r} is not for the wins and losses that pair_counts='proportional' releases: "
+        f"use noise='laplace', up to {MOST_ITEMS['zero-sum-laplace'] // 2} items "
+        f"'zero-sum-laplace', or leave it at 'auto'."
+    )
 
 
 def tie_noise(

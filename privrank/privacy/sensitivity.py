@@ -89,8 +89,9 @@ class UnitSensitivity:
     **Privacy.** Each property states the supremum over neighbours, or a bound on it where it says
     so. They are compared with all neighbours of small surveys of 3 to 5 items: in
     ``tests/privacy/test_sensitivity.py``, those of permutohedra and win matrices in
-    ``tests/privacy/test_netnoise.py``, second moments in ``tests/mechanisms/test_dependence.py``,
-    those of groups and of naming order in ``tests/models/test_covariates.py``.
+    ``tests/privacy/test_netnoise.py``, wins and losses in ``tests/privacy/test_sides.py``, second
+    moments in ``tests/mechanisms/test_dependence.py``, those of groups and of naming order in
+    ``tests/models/test_covariates.py``.
     """
 
     items: int
@@ -138,6 +139,32 @@ class UnitSensitivity:
         """
         sensitivity = min(self.effective_rows, self._cut) if self.distinct else self.rows
         return 4 * sensitivity
+
+    def sides_l1(self, *, ties: bool) -> int:
+        """l1 sensitivity of wins and losses of all items, in half wins if `ties`, else in wins.
+
+        It is that of `net`: 4 min(rows, cut), or 4 rows where pairs may repeat. Every comparison
+        adds 2 to the sum of all wins and losses, so two units differ by at most 4 rows, which a
+        reversal of `rows` comparisons attains if they leave one side of a cut. Over distinct pairs
+        the distance of units u and v is phi(u) - phi(v) for some phi, the sum over the items of
+        s_i wins_i + t_i losses_i with signs s and t. Items are of four types by (s, t); let a be
+        (+, +), b (-, -), p (+, -) and q (-, +) of them, m in all. A pair that i wins adds
+        s_i + t_j to phi, one that j wins s_j + t_i, a tie their mean and no answer 0. So it adds
+        to phi(u) - phi(v) at most the larger of both, or 0, less the smaller of both, or 0. That is
+        4 between types p and q; 0 within each of these and between a and b; 2 for all others. In
+        all, with r = p + q, a (a - 1) + b (b - 1) + 2 (a + b) r + 4 p q. Merging a and b adds
+        2 a b, so let b = 0. As 4 p q <= r^2, the sum is at most (a + r)^2 - a: for a > 0 that is no
+        more than m^2 - 1 <= 4 cut. For a = 0 the sum is 4 p q <= 4 cut.
+        """
+        return (2 if ties else 1) * self.net_l1
+
+    @property
+    def opponents_l1(self) -> int:
+        """Sensitivity of the sum of s_i s_j over comparisons, for public numbers s of -1, 0 or 1.
+
+        A unit's comparisons, at most `rows`, add -1 to 1 each; 0 where who compared whom is public.
+        """
+        return 0 if self.adjacency == "outcome" else 2 * self.effective_rows
 
     @property
     def net_l2(self) -> float:

@@ -27,6 +27,7 @@ from privrank.privacy.netnoise import (
     cell_noise,
     count_noise,
     net_noise,
+    side_noise,
     tie_noise,
 )
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
@@ -281,7 +282,8 @@ def _check_part(
     if name == names.DEPENDENCE:
         form = plan.settings[names.DEPENDENCE]
         _require(form in ("worst", "pairs"), "a known form of dependence")
-    _require(getattr(noise, "items", len(survey.items)) == len(survey.items), "noise of all items")
+    places = len(survey.items) * (2 if name == names.SIDES else 1)
+    _require(getattr(noise, "items", places) == places, "noise of all items")
     if isinstance(survey, Design):
         again = _is_calibrated(name, part, noise, survey, plan)
         _require(again, "noise of the scale that sensitivity and epsilon ask for")
@@ -324,6 +326,8 @@ def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, plan
         again: Any = net_noise(unit, distribution, part.epsilon, plan.delta, ties=ties)
     elif name == names.WINS:
         again = cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
+    elif name == names.SIDES:
+        again = side_noise(unit, distribution, part.epsilon, ties=bool(design.ties))
     elif name == names.PAIR_COUNTS:
         again = count_noise(unit, part.epsilon)
     else:
@@ -373,6 +377,8 @@ def _check_values(
         names.WINS: m * (m - 1),
         names.PAIRS: m * (m - 1) // 2,
         names.TOTALS: m,
+        names.SIDES: 2 * m,
+        names.OPPONENTS: 1,
         names.PVALUE: 1,
         names.DECISION: 1,
         names.TIES: 1,
@@ -386,10 +392,11 @@ def _check_values(
         _require(sorted(values.tolist()) == list(range(m)), "an order of all items")
     if name in _OWN_RANDOMNESS:
         _require(0 <= values.min() and values.max() * part.step <= 1.0, "p-values from 0 to 1")
-    if name == names.NET:
-        _require(values.size % m == 0, "net wins of all items")
+    if name in (names.NET, names.SIDES):
+        length = m if name == names.NET else 2 * m
+        _require(values.size % length == 0, "net wins of all items")
         centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
-        sums = values.reshape(-1, m).sum(axis=1)
+        sums = values.reshape(-1, length).sum(axis=1)
         _require(not (centred and sums.any()), "net wins that add up to 0")
 
 

@@ -22,7 +22,7 @@ from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample, record_of, survey_of
 from privrank.util.arrays import IntArray, own
 
-Mechanism = Literal["net wins", "win matrix", "objective perturbation"]
+Mechanism = Literal["net wins", "wins and losses", "win matrix", "objective perturbation"]
 
 SCHEMA = "privrank-release/2"
 

@@ -41,8 +41,11 @@ DesignKind = Literal["public", "private"]
 Excess = Literal["refuse", "sample"]
 
 Ties = bool | Literal["davidson"]
-Origin = Literal["observed", "declared", "equal", "released"]
+Origin = Literal["observed", "declared", "equal", "proportional", "released"]
 SampleKind = Literal["rankings", "choices"]
+
+ASSERTED = ("equal", "proportional")
+"""Origins of pair counts that nobody counted or declared one by one."""
 
 FINENESS = 2**20
 """Lattice steps per unit of a scaled numeric covariate."""
@@ -218,9 +221,10 @@ class PairCounts:
         Positions of the two items in the item list, ``first < second``, sorted.
     count : ndarray of float64, shape (edges,)
         Comparisons of that pair; pairs never met may be left out.
-    origin : {"observed", "declared", "equal", "released"}
+    origin : {"observed", "declared", "equal", "proportional", "released"}
         Where the numbers come from: counted under a public design, declared by the user, assumed
-        equal, or released with noise.
+        equal, or released with noise. Proportional ones follow from the released counts of items;
+        in a design equal numbers stand for them, which plans take.
     """
 
     first: IntArray
@@ -236,10 +240,10 @@ class PairCounts:
         object.__setattr__(self, "count", own(np.asarray(self.count)[order], np.float64))
 
     @classmethod
-    def equal(cls, items: int, number: float) -> PairCounts:
+    def equal(cls, items: int, number: float, origin: Origin = "equal") -> PairCounts:
         """Return the count `number` on every pair."""
         first, second = np.triu_indices(items, 1)
-        return cls(first, second, np.full(len(first), number), "equal")
+        return cls(first, second, np.full(len(first), number), origin)
 
     @property
     def total(self) -> float:
@@ -316,10 +320,15 @@ class Design:
 
         Then a respondent's net wins vary with the pairs, too, which the fit allows for by the
         comparisons of each pair, released or declared. Not so where these are only asserted to be
-        equal; fits with covariates take who compared what as given.
+        equal or proportional; fits with covariates take who compared what as given.
         """
-        asserted = self.pairs is not None and self.pairs.origin == "equal"
+        asserted = self.pairs is not None and self.pairs.origin in ASSERTED
         return self.kind == "private" and self.covariates is None and not asserted
+
+    @property
+    def matched(self) -> bool:
+        """Whether opponents are asserted to be matched at random, given the counts of items."""
+        return self.pairs is not None and self.pairs.origin == "proportional"
 
     @property
     def few_differences(self) -> bool:
@@ -408,8 +417,8 @@ def record_of(facts: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, PairCounts) and value.origin == "equal":
-        return {"origin": "equal", "each": float(value.count[0])}
+    if isinstance(value, PairCounts) and value.origin in ASSERTED:
+        return {"origin": value.origin, "each": float(value.count[0])}
     if isinstance(value, Covariates | PairCounts):
         return record_of(value)
     if isinstance(value, np.ndarray):
@@ -423,9 +432,10 @@ def survey_of(record: Mapping[str, Any]) -> Design | Sample:
     if record["kind"] not in ("public", "private"):
         return Sample(**facts)
     if (pairs := record["pairs"]) is not None:
-        equal = pairs["origin"] == "equal"
         facts["pairs"] = (
-            PairCounts.equal(len(facts["items"]), pairs["each"]) if equal else PairCounts(**pairs)
+            PairCounts.equal(len(facts["items"]), pairs["each"], pairs["origin"])
+            if pairs["origin"] in ASSERTED
+            else PairCounts(**pairs)
         )
     if "covariates" in record:
         covariates = record["covariates"].items()

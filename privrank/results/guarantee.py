@@ -26,11 +26,17 @@ UNCERTAIN = (
     "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
 )
 
+MATCHED = (
+    "given how often each item was compared, opponents were matched at random: "
+    "E n_ij = x_i x_j for items i and j"
+)
+
 SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
 
 _SIDE_RELEASES = (
     (names.DEPENDENCE, "dependence of answers"),
     (names.PAIR_COUNTS, "pair counts"),
+    (names.OPPONENTS, "check of opponents"),
     (names.GROUP_ANSWERS, "answers of each group"),
     (names.ORDER_EFFECT, "order effect"),
     (names.TIES, "number of ties"),
@@ -128,8 +134,9 @@ def _mechanism(release: Release) -> str:
 
 
 def _counts(release: Release) -> Part | None:
-    """Return the net wins or the win matrix; None for objective perturbation."""
-    return release.parts.get(names.NET) or release.parts.get(names.WINS)
+    """Return the net wins, the sides or the win matrix; None for objective perturbation."""
+    counts = (release.parts.get(name) for name in (names.NET, names.SIDES, names.WINS))
+    return next((part for part in counts if part is not None), None)
 
 
 def _scales(release: Release) -> str:
@@ -218,6 +225,8 @@ def reading(release: Release) -> str:
 def count_notes(release: Release, estimate: str) -> list[str]:
     """Return what to know of the pair counts behind an estimate ("worths towards zero")."""
     pairs = release.design.pairs
+    if release.design.matched:
+        return [f"This holds if, {MATCHED}."]
     if pairs is None or pairs.origin != "equal":
         return []
     return [

@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inversion import attainable
+from privrank.bradley_terry.opponents import matching_test
+from privrank.bradley_terry.proportional import MOST_ERROR
 from privrank.bradley_terry.score import ScoreEquations, pair_counts, score_equations
+from privrank.distributions.links import LOGIT
+from privrank.plans.choice import LEAST_ITEMS_MATCHED
+from privrank.release.names import PAIR_COUNTS
 from privrank.release.release import Release
+from privrank.release.survey import ASSERTED
 from privrank.results import guarantee, tables
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_flag
-from privrank.util.solvers import largest_ratio
+from privrank.util.solvers import carried, largest_ratio
 
 if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
@@ -40,6 +47,18 @@ BY_COVARIATES = (
     "rest on the item covariates alone."
 )
 
+WITHIN_NOISE = "do not exceed their noise", "with the other items do not exceed their noise"
+
+ROUGH_COUNTS = (
+    f"of items are not {1 / MOST_ERROR:g} times the standard error of their noise, or one item is "
+    f"in nearly all of them",
+    f"are not {1 / MOST_ERROR:g} times the standard error of their noise, so that "
+    f"pair_counts='proportional' does not hold for them",
+)
+
+# Level at which the check of proportional pair counts warns.
+MATCHING_LEVEL = 0.05
+
 # Standard error of a group's released answers, over these, beyond which they are too rough.
 ROUGH = 1 / 4
 
@@ -51,7 +70,8 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     link, design, covariates = release.link, release.design, release.design.covariates
     counts = guarantee.count_notes(release, "worths towards zero")
     if covariates is None:
-        known = design.pairs is not None and design.pairs.origin != "equal"
+        counts += _matching_notes(result) + _cost_notes(result)
+        known = design.pairs is not None and design.pairs.origin not in ASSERTED
         total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
         kind, second = "Results", ("No. Comparisons:", total)
         penalty = f"{result.penalty:.4g}"
@@ -118,6 +138,42 @@ def _tie_notes(result: BTLResult) -> list[str]:
         if math.isinf(ties[end]):
             notes.append(f"With this much noise it cannot be ruled out that {whom} ties.")
     return notes
+
+
+def _matching_notes(result: BTLResult) -> list[str]:
+    """Return what was checked of the matching of opponents, and what was not."""
+    if not result.release.design.matched or result.release.source == "none":
+        return []
+    test = matching_test(result._equations(), result.release)
+    if test is None:
+        return ["Not checked: whether opponents were matched at random."]
+    return [
+        f"Checked: whether items met those of their own half of the released ranking as often as "
+        f"that says (excess {test.excess:+.3f} of all comparisons, "
+        f"{tables.format_pvalue(test.pvalue)}). Not checked: any other choice of opponents, such "
+        f"as categories that cut across the ranking."
+    ]
+
+
+def _cost_notes(result: BTLResult) -> list[str]:
+    """Return how to do without released pair counts, where these are most of the error."""
+    release, facts = result.release, result._equations()
+    few = len(release.design.items) < LEAST_ITEMS_MATCHED or release.link != LOGIT
+    few = few or release.design.davidson
+    if few or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
+        return []
+    errors, first, second = result._covariance(), *np.triu_indices(facts.items, 1)
+    by_edge = facts.count_variance * facts.function.square(
+        facts.linear.predict(result.estimate.coefficients)
+    )
+    counts = carried(errors.response, facts.linear.information(by_edge))
+    parts = [own_and_between(part)[first, second] for part in (counts, errors.total)]
+    if not float(np.median(parts[0] / np.maximum(parts[1], 1e-300))) > 0.5:
+        return []
+    return [
+        f"Released pair counts carry more than half of the variance of most differences: "
+        f"pair_counts='proportional' does without them if, {guarantee.MATCHED}."
+    ]
 
 
 def _by_items(release: Release) -> bool:
@@ -224,7 +280,8 @@ def _group_notes(release: Release) -> list[str]:
 def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) -> tuple[str, ...]:
     """Return the warnings that go with a fit."""
     plain = equations.covariates is None
-    messages = part_notes(release.design.items, equations.components)
+    why = ROUGH_COUNTS if equations.sides else WITHIN_NOISE
+    messages = part_notes(release.design.items, equations.components, why)
     facts = equations.covariates
     by_items = facts is not None and bool(facts.item_columns)
     whole = len(equations.components) == 1
@@ -244,6 +301,14 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         messages.append(BEYOND)
     if not fitted.converged:
         messages.append(guarantee.UNFINISHED)
+    test = matching_test(equations, release) if equations.sides else None
+    if test is not None and test.pvalue < MATCHING_LEVEL:
+        messages.append(
+            f"Warning: items met those of their own half of the ranking "
+            f"{'more' if test.excess > 0 else 'less'} often than pair_counts='proportional' says "
+            f"({tables.format_pvalue(test.pvalue)}), so that worths and intervals may be wrong: "
+            f"leave pair_counts= out."
+        )
     messages += guarantee.delta_notes(release) + _rough_notes(equations)
     ridge = fitted.worths_ridge(release.design)
     # of worths the ridge is one number, and so is the information at equal worths and counts
@@ -267,21 +332,22 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     return tuple(messages)
 
 
-def part_notes(items: Sequence[str], parts: Sequence[IntArray]) -> list[str]:
-    """Return which items the released comparisons do not connect; nothing where all are."""
+def part_notes(
+    items: Sequence[str], parts: Sequence[IntArray], why: tuple[str, str] = WITHIN_NOISE
+) -> list[str]:
+    """Return which items the released comparisons do not connect, and why; nothing if all are."""
     alone = [items[part[0]] for part in parts if len(part) == 1 < len(items)]
     several = [part for part in parts if len(part) > 1]
     if len(alone) == len(items):
         return [
-            "Warning: nothing is identified, as the released comparisons do not exceed their "
-            "noise: use a larger epsilon or more comparisons."
+            f"Warning: nothing is identified, as the released comparisons {why[0]}: use a larger "
+            f"epsilon or more comparisons."
         ]
     notes = []
     if alone:
         notes.append(
-            f"Warning: not identified: {', '.join(alone)}, whose released comparisons with the "
-            f"other items do not exceed their noise. Worths, win rates and ranks are those among "
-            f"the others."
+            f"Warning: not identified: {', '.join(alone)}, whose released comparisons {why[1]}. "
+            f"Worths, win rates and ranks are those among the others."
         )
     if len(several) > 1:
         names = " and ".join("{" + ", ".join(items[k] for k in part) + "}" for part in several)

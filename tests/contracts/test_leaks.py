@@ -47,6 +47,7 @@ FITS = {
     "win matrix": ({"pair_counts": "release"}, {"method": "counts"}),
     "declared": ({"pair_counts": dict.fromkeys(PAIRS, PEOPLE)}, {}),
     "asserted equal": ({"pair_counts": "equal"}, {"method": "counts"}),
+    "asserted proportional": ({"pair_counts": "proportional"}, {"method": "counts"}),
     "non-private": ({"design": "public"}, {"epsilon": np.inf}),
     "non-private, private design": ({}, {"epsilon": np.inf, "dependence": "cluster"}),
 }
@@ -379,9 +380,10 @@ def test_a_release_survives_its_archive(kind, name):
 def test_the_archives_cover_every_origin_and_mechanism():
     releases = [fitted(kind, name)[1].release for kind, name in CASES]
     origins = {None if r.design.pairs is None else r.design.pairs.origin for r in releases}
-    assert origins == {None, "observed", "declared", "equal"}
+    assert origins == {None, "observed", "declared", "equal", "proportional"}
     assert {r.mechanism for r in releases} == {
         "net wins",
+        "wins and losses",
         "win matrix",
         "objective perturbation",
     }

@@ -51,14 +51,14 @@ THREADS = {"util.workers.in_threads"}
 
 # What turns an epsilon into noise.
 CALIBRATION = {"calibrate", "cell_noise", "count_noise", "gaussian_scale", "integer_scale"}
-CALIBRATION |= {"lattice_scale", "net_noise", "objective_scale", "pure_epsilon"}
+CALIBRATION |= {"lattice_scale", "net_noise", "objective_scale", "pure_epsilon", "side_noise"}
 CALIBRATION |= {"smoothing_scale", "split", "totals_scale"}
 
 COUNTS = CATALOGUE["BTL of rows, method counts"]
 
 
 # What a reviewer of the claim reads, in lines of code and in modules; lines of the trusted rooms.
-MOST_LINES, MOST_MODULES, MOST_OF_ROOMS = 4_200, 60, 11_500
+MOST_LINES, MOST_MODULES, MOST_OF_ROOMS = 4_400, 61, 11_500
 
 
 @pytest.fixture(scope="module")

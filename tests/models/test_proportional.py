@@ -1,0 +1,262 @@
+"""Pair counts from item counts: estimates, their errors, the check, and what is refused."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+from privrank.bradley_terry.dependence import independent_scores
+from privrank.bradley_terry.inference import noise_by_place
+from privrank.bradley_terry.opponents import matching_test
+from privrank.bradley_terry.proportional import halves, item_weights
+from privrank.bradley_terry.score import score_equations
+
+ITEMS = tuple("abcdefgh")
+FIRST, SECOND = np.triu_indices(len(ITEMS), 1)
+WORTHS = np.linspace(-1.2, 1.2, len(ITEMS))
+POPULARITY = np.array([3.0, 1.0, 2.0, 1.5, 1.0, 2.5, 1.2, 2.0])
+ROW = {"items": ITEMS, "respondent": None, "pair_counts": "proportional"}
+quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
+
+
+def survey(n=20_000, seed=0, correlation=0.0, ties=False, rows=1, items=ITEMS):
+    rng, m = np.random.default_rng(seed), len(items)
+    first, second = np.triu_indices(m, 1)
+    probability = POPULARITY[first] * POPULARITY[second]
+    probability = probability * (1.0 + correlation * WORTHS[first] * WORTHS[second])
+    pair = rng.choice(len(first), n, p=probability / probability.sum())
+    apart = WORTHS[first[pair]] - WORTHS[second[pair]] + rng.logistic(size=n)
+    outcome = np.sign(np.where(np.abs(apart) < 0.3 * ties, 0, apart)).astype(int)
+    named = np.array(items)
+    columns = {"item1": named[first[pair]], "item2": named[second[pair]], "outcome": outcome}
+    return pd.DataFrame(columns | {"respondent": np.arange(n) // rows})
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return pr.PrivateBTL(survey(), **ROW).fit(1.0, rng=np.random.default_rng(1))
+
+
+@pytest.fixture(scope="module")
+def equations(fit):
+    return score_equations(fit.release)
+
+
+def test_weights_reproduce_the_counts_of_items():
+    x = np.array([5.0, 1.0, 0.2, 0.01, 3.0])
+    counts = x * (x.sum() - x)
+    assert np.allclose(item_weights(counts), x, rtol=1e-9)
+    uneven = np.array([98.0, 40.0, 30.0, 30.0])  # one item is in nearly all comparisons
+    found = item_weights(uneven)
+    assert np.allclose(found * (found.sum() - found), uneven, rtol=1e-9)
+
+
+def test_the_release_holds_the_counts_of_items(fit, equations):
+    part = fit.release.parts["wins and losses"]
+    assert part.values.sum() == 0  # zero-sum noise on wins and minus losses
+    won, lost = part.step * part.values.reshape(2, -1)
+    assert np.allclose(equations.degrees, won - lost, rtol=1e-9)
+    assert np.allclose(equations.score, 0.5 * (won + lost))
+    spent = {name: part.epsilon for name, part in fit.release.parts.items()}
+    assert spent == pytest.approx({"wins and losses": 0.95, "opponents": 0.05})
+    assert np.abs(fit.params - WORTHS).max() < 0.15
+    again = pr.Release.from_json(fit.release.to_json())
+    assert again.design.pairs.origin == "proportional"
+    assert pr.PrivateBTL.from_release(again).params.equals(fit.params)
+
+
+def test_slopes_are_derivatives_of_expected_net_wins(equations):
+    """J by differences: item counts move the fitted pair counts, and these the expected nets."""
+    t, counts = WORTHS[FIRST] - WORTHS[SECOND], equations.degrees
+    mean = 2.0 * equations.function.mean(t)
+
+    def expected(counts):
+        x = item_weights(counts)
+        return equations.linear.scores(x[FIRST] * x[SECOND] * mean)
+
+    steps = np.diag(np.full(len(ITEMS), 0.5))
+    slopes = [expected(counts + step) - expected(counts - step) for step in steps]
+    assert np.allclose(equations.net_slopes(t), np.transpose(slopes), atol=2e-4)
+    # the counts of items explain all of the expected nets
+    assert np.allclose(equations.net_slopes(t) @ counts, expected(counts))
+    assert np.allclose(equations.net_slopes(t).sum(axis=0), 0.0, atol=1e-12)
+
+
+def test_noise_is_carried_into_the_scores(equations):
+    m, b = len(ITEMS), WORTHS
+    slopes = equations.net_slopes(equations.linear.predict(b))
+    step, distribution = equations.item_step, equations.item_distribution
+    v = step**2 * distribution.variance * (2 * m) / (2 * m - 1)
+    exact = 2.0 * v * (np.eye(m) - 1.0 / m + slopes @ slopes.T)
+    centred = equations.linear.centred
+    assert np.allclose(centred(centred(equations.noise_covariance(b)).T), exact)
+    draws = centred(noise_by_place(equations, b, 40_000))
+    assert np.allclose(np.cov(draws.T), exact, atol=0.05 * np.diag(exact).max())
+    along = equations.linear.predict(np.eye(m) - np.roll(np.eye(m), 1, axis=1))
+    t = np.tile(equations.linear.predict(b), (m, 1))
+    added = equations.count_noise(along, t)
+    contrasts = np.eye(m) - np.roll(np.eye(m), 1, axis=1)
+    assert np.allclose(added, equations.item_variance * ((contrasts @ slopes) ** 2).sum(axis=1))
+
+
+def test_the_covariance_given_item_counts_is_that_of_poisson_pairs(fit, equations):
+    rng, t = np.random.default_rng(2), equations.linear.predict(WORTHS)
+    count = rng.poisson(equations.pairs.count, (20_000, len(FIRST)))
+    won = rng.binomial(count, fit.link.probability(t))
+    scores = np.array([equations.linear.scores(row) for row in won - 0.5 * count])
+    items = count @ abs(equations.linear.matrix())
+    left = scores - 0.5 * items @ equations.net_slopes(t).T
+    given = independent_scores(equations, fit.release, WORTHS)
+    assert np.allclose(np.cov(left.T), given, atol=0.04 * np.diag(given).max())
+    bound = equations.linear.information(0.25 * equations.pairs.count)
+    least = equations.linear.information(equations.spread(t))
+    for difference in (bound - given, given - least):
+        assert np.linalg.eigvalsh(difference).min() > -1e-8 * np.diag(given).max()
+
+
+@quiet
+def test_all_that_is_asked_of_a_result_has_an_answer(fit):
+    assert fit.design_effect == 1.0
+    assert (fit.bse_privacy > 0).all() and (fit.bse > fit.bse_sampling).all()
+    inside = fit.conf_int()
+    assert ((inside["lower"] < fit.params) & (fit.params < inside["upper"])).all()
+    assert fit.test_homogeneity().pvalue < 0.01
+    ranks = fit.rank_conf_int()
+    assert (ranks["lower"] <= fit.ranks()).all() and (fit.ranks() <= ranks["upper"]).all()
+    assert fit.t_test("a = h").summary() is not None
+    other = pr.PrivateBTL(survey(seed=1), **ROW).fit(1.0, rng=np.random.default_rng(2))
+    both = pr.pool([fit, other], survey="different")
+    assert np.abs(both.params - WORTHS).max() < 0.1 and (both.bse < fit.bse).all()
+
+
+@quiet
+@pytest.mark.parametrize("dependence", ["auto", "worst", "pairs", "none"])
+def test_respondents_with_ties_and_dependence(dependence):
+    frame = survey(4000, ties=True, rows=4)
+    given = ROW | {"respondent": "respondent", "max_rows": 4, "ties": True}
+    model = pr.PrivateBTL(frame, **given, distinct_pairs=False)
+    fit = model.fit(4.0, dependence=dependence, rng=np.random.default_rng(3))
+    assert ("dependence" in fit.release.parts) == (dependence != "none")
+    part = fit.release.parts["wins and losses"]
+    assert part.step * part.sensitivity == pytest.approx(16) and 0.5 % part.step == 0
+    assert math.fsum(p.epsilon for p in fit.release.parts.values()) == pytest.approx(4.0)
+    assert np.isfinite(fit.pairwise()[["lower", "upper"]]).all(axis=None)
+
+
+def test_the_check_finds_opponents_alike_and_says_so(fit):
+    assert matching_test(score_equations(fit.release), fit.release).pvalue > 0.05
+    text = " ".join(str(fit.summary()).split())
+    assert "opponents were matched at random: E n_ij = x_i x_j" in text
+    assert "Checked: whether items met" in text and "Warning" not in text
+    assert "5% for the check of opponents" in " ".join(str(fit.summary(details=True)).split())
+    alike = pr.PrivateBTL(survey(correlation=0.3), **ROW)
+    with pytest.warns(pr.PrivrankWarning, match="their own half of the ranking more often"):
+        warned = alike.fit(1.0, rng=np.random.default_rng(1))
+    test = matching_test(score_equations(warned.release), warned.release)
+    assert test.pvalue < 0.01 and test.excess > 0.03
+
+
+def test_the_check_can_be_left_out():
+    model = pr.PrivateBTL(survey(), **ROW)
+    fit = model.fit(1.0, shares={"opponents": 0}, rng=np.random.default_rng(1))
+    assert fit.release.parts.keys() == {"wins and losses"}
+    assert "Not checked: whether opponents" in " ".join(str(fit.summary()).split())
+    with pytest.raises(ValueError, match="shares must be positive"):
+        model.fit(1.0, shares={"output": 0})
+
+
+def test_halves_are_those_of_released_win_rates(fit):
+    assert halves(fit.release).tolist() == [-1] * 4 + [1] * 4
+
+
+def test_items_that_do_not_stand_out_are_not_identified():
+    frame = survey(4000)
+    rare = (frame[["item1", "item2"]] == "h").any(axis=1).to_numpy()
+    frame = frame[~rare | (np.cumsum(rare) <= 30)]
+    with pytest.warns(pr.PrivrankWarning, match="not identified: h, whose released comparisons"):
+        fit = pr.PrivateBTL(frame, **ROW).fit(2.0, rng=np.random.default_rng(4))
+    assert fit.params.isna().tolist() == [False] * 7 + [True]
+    assert np.isfinite(fit.conf_int().iloc[:7]).all(axis=None)
+    with pytest.warns(pr.PrivrankWarning, match="nothing is identified"):
+        none = pr.PrivateBTL(survey(200), **ROW).fit(0.5, rng=np.random.default_rng(4))
+    assert none.params.isna().all()
+
+
+def test_one_item_in_all_comparisons_identifies_nothing():
+    frame = survey()
+    frame = frame[(frame[["item1", "item2"]] == "a").any(axis=1)]
+    with pytest.warns(pr.PrivrankWarning, match="one item is in nearly all"):
+        pr.PrivateBTL(frame, **ROW).fit(4.0, rng=np.random.default_rng(5))
+
+
+@quiet
+def test_the_default_names_what_would_cost_less():
+    frame, given = survey(3000), ROW | {"pair_counts": None}
+    alone = pr.PrivateBTL(frame, **given)
+    wide = alone.fit(1.0, method="counts", shares={"pair_counts": 0.05}, noise="zero-sum-laplace",
+                     rng=np.random.default_rng(6))  # fmt: skip
+    text = " ".join(str(wide.summary()).split())
+    sentence = "Released pair counts carry more than half of the variance of most differences"
+    assert (sentence in text) == ("pair_counts" in wide.release.parts)
+    assert sentence in text and "pair_counts='proportional'" in text
+    narrow = alone.fit(50.0, method="counts", noise="zero-sum-laplace",
+                       rng=np.random.default_rng(6))  # fmt: skip
+    assert "proportional" not in str(narrow.summary())
+
+
+@quiet
+def test_without_noise_the_counts_that_were_met_are_used():
+    frame = survey(2000)
+    exact = [pr.PrivateBTL(frame, **ROW | {"pair_counts": counts}).fit(np.inf)
+             for counts in ("proportional", None)]  # fmt: skip
+    assert exact[0].params.equals(exact[1].params)
+    assert "matched at random" not in str(exact[0].summary())
+
+
+REFUSED = [
+    ({}, {"method": "objective"}, "without covariates under the logit"),
+    ({"link": "probit"}, {}, "without covariates under the logit"),
+    ({}, {"noise": "permutohedron"}, "noise='permutohedron' is not for the wins and losses"),
+    ({}, {"noise": "gaussian", "delta": 1e-6}, "noise='gaussian' is not for the wins and losses"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "options", "words"), REFUSED)
+def test_what_is_not_proved_is_refused_for_nothing(arguments, options, words):
+    budget = pr.Budget(epsilon=1.0, delta=1e-5, unit="row")
+    model = pr.PrivateBTL(survey(500), **ROW, **arguments)
+    with pytest.raises(ValueError, match=words):
+        model.fit(1.0, **options, budget=budget)
+    assert budget.left[0] == 1.0
+
+
+def test_other_models_refuse_it(fit):
+    frame = survey(500)
+    with pytest.raises(ValueError, match="needs at least 4 items"):
+        pr.PrivateBTL(frame[frame["item1"].isin(list("abc")) & frame["item2"].isin(list("abc"))],
+                      **ROW | {"items": tuple("abc")})  # fmt: skip
+    with pytest.raises(ValueError, match="pair_counts='proportional' is for worths"):
+        pr.PrivateTopK(frame, k=2, **ROW)
+    with pytest.raises(ValueError, match="wins and losses"):
+        pr.PrivateTopK.from_release(fit.release, k=2)
+    with pytest.raises(ValueError, match="link must stay 'logit'"):
+        pr.PrivateBTL.from_release(fit.release, link="probit")
+    grouped = frame.assign(g=np.where(np.arange(len(frame)) % 2, "x", "y"))
+    model = pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ g", grouped, **ROW, levels={"g": ["x", "y"]}
+    )
+    with pytest.raises(ValueError, match="without covariates"):
+        model.fit(1.0)
+    with pytest.raises(ValueError, match="must be left out when design='public'"):
+        pr.PrivateBTL(frame, **ROW, design="public")
+
+
+def test_the_tradeoff_knows_it():
+    given = {"items": list("abcdefghijklmnopqrst"), "for_epsilon": 1.0, "bounds": [1, 10]}
+    default = pr.contribution_tradeoff({10: 5000}, **given)
+    ours = pr.contribution_tradeoff({10: 5000}, **given, pair_counts="proportional")
+    assert (ours["privacy"] < 0.6 * default["privacy"]).all()
+    with pytest.raises(ValueError, match="pair_counts must be"):
+        pr.contribution_tradeoff({10: 5000}, **given, pair_counts="equal")

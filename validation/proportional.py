@@ -1,0 +1,196 @@
+"""Worths under a private design whose pair counts are asserted to be proportional.
+
+Given how often each item was compared, opponents are matched at random, or they are not: worths of
+opponents are correlated, or most pairs lie within one of four categories, which cut across the
+worths. Root mean square error of worths beside that of a public design and that of released pair
+counts; coverage of the 95 % intervals of differences, 40 of them where there are more, with the
+difference covered least; how often the check warns. Of 50 items and more answers are taken as
+independent, which they are. A cell of random opponents holds where the error is at most 1.6 times
+that of the public design, the least coverage is at least its floor and the check warns in at most
+.05 and two standard errors of the surveys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import study
+
+import privrank as pr
+from privrank.bradley_terry.inversion import intervals
+from privrank.bradley_terry.opponents import matching_test
+from privrank.bradley_terry.score import score_equations
+from privrank.encode.encoded import Encoded, Part, Parts
+from privrank.plans.choice import Dependence
+from privrank.power.surveys import different_pairs
+from privrank.release.survey import Design, PairCounts
+
+CATEGORIES, WITHIN = 4, 0.7
+
+CONTRASTS = 40
+"""Differences whose coverage is measured."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting: items, respondents, answers of each, popularity k^-power, who meets whom."""
+
+    items: int
+    respondents: int
+    rows: int
+    power: float = 0.0
+    missing: float = 0.0
+    correlation: float = 0.0
+    categories: bool = False
+    epsilon: float = 1.0
+
+    def replicates(self, most: int) -> int:
+        return most if self.items <= 50 else max(most // 4, 2)
+
+    @property
+    def opponents(self) -> str:
+        """Who meets whom, in words."""
+        if self.correlation:
+            return f"worths correlated by {self.correlation:g}"
+        return f"{WITHIN:.0%} within categories" if self.categories else "random"
+
+    @property
+    def holds(self) -> bool:
+        """Whether the assertion holds."""
+        return not self.correlation and not self.categories
+
+    @property
+    def distinct(self) -> bool:
+        """Whether each respondent answers different pairs, all sets of them alike."""
+        return self.holds and not self.power
+
+
+CELLS = [
+    Cell(6, 1000, 15, missing=0.1),
+    Cell(6, 1000, 15, power=0.7),
+    Cell(20, 5000, 10),
+    Cell(20, 5000, 10, power=0.7),
+    Cell(20, 5000, 10, missing=0.3),
+    Cell(50, 20_000, 10),
+    Cell(50, 20_000, 10, power=0.7),
+    Cell(200, 100_000, 5),
+    Cell(200, 100_000, 5, power=0.7),
+    *(Cell(m, 1000 * (1 if m == 6 else 5), 10, correlation=r)
+      for m in (6, 20) for r in (0.02, 0.05, 0.1, 0.3)),
+    Cell(20, 5000, 10, categories=True),
+]  # fmt: skip
+
+
+def worths_of(cell: Cell) -> tuple[np.ndarray, np.ndarray]:
+    """Return true worths of standard deviation 1, and the popularity of the items."""
+    order = np.random.default_rng(cell.items)
+    worths = np.linspace(-1.0, 1.0, cell.items)
+    popularity = order.permutation(np.arange(1.0, cell.items + 1.0) ** -cell.power)
+    return worths / worths.std(), popularity
+
+
+def probabilities(cell: Cell) -> np.ndarray:
+    """Return the probabilities of the pairs."""
+    worths, popularity = worths_of(cell)
+    first, second = np.triu_indices(cell.items, 1)
+    probability = popularity[first] * popularity[second]
+    probability *= np.maximum(1.0 + cell.correlation * worths[first] * worths[second], 0.0)
+    probability /= probability.sum()
+    if cell.categories:
+        same = first % CATEGORIES == second % CATEGORIES
+        probability *= np.where(same, WITHIN / probability[same].sum(),
+                                (1.0 - WITHIN) / probability[~same].sum())  # fmt: skip
+    return probability
+
+
+def survey(rng: np.random.Generator, cell: Cell) -> Encoded:
+    """Simulate the answers of all respondents."""
+    n, m, rows = cell.respondents, cell.items, cell.rows
+    (worths, _), (first, second) = worths_of(cell), np.triu_indices(m, 1)
+    if cell.distinct:
+        pair = different_pairs(n, rows, len(first), rng).ravel()
+    else:
+        ends = np.cumsum(probabilities(cell))
+        pair = np.minimum(np.searchsorted(ends, rng.random(n * rows)), len(first) - 1)
+    person = np.repeat(np.arange(n), rows)
+    answered = rng.random(n * rows) >= cell.missing
+    pair, person = pair[answered], person[answered]
+    won = 1.0 / (1.0 + np.exp(worths[second] - worths[first]))
+    answer = np.where(rng.random(len(pair)) < won[pair], 1, -1)
+    count = np.bincount(pair, minlength=len(first)).astype(np.int64)
+    net = np.bincount(pair, answer, minlength=len(first)).astype(np.int64)
+    names = tuple(f"item {k:03d}" for k in range(m))
+    design = Design(names, n, "respondent", rows, cell.distinct, False, "private", None)
+    once = np.ones(len(pair), dtype=np.int64)
+    part = Part(np.arange(n, dtype=np.uint64), person, (first * m + second)[pair], answer, once)
+    return Encoded(design, (first, second, count, net), Parts((part,)))
+
+
+def one(rng: np.random.Generator, cell: Cell) -> tuple[Any, ...]:
+    """Return squared errors of three designs, what the intervals cover, and the check's p-value."""
+    data, (worths, _) = survey(rng, cell), worths_of(cell)
+    first, second, count, _ = data._pairs
+    nominal = cell.respondents * cell.rows / len(first)
+    met = PairCounts(first[count > 0], second[count > 0], count[count > 0], "observed")
+    designs = (
+        replace(data.design, pairs=PairCounts.equal(cell.items, nominal, "proportional")),
+        replace(data.design, kind="public", pairs=met),
+        data.design,
+    )
+    dependence: Dependence = "auto" if cell.items < 50 else "none"
+    fits = [
+        pr.PrivateBTL(Encoded(design, data._pairs, data._parts)).fit(
+            cell.epsilon, dependence=dependence, rng=rng
+        )
+        for design in designs
+    ]
+    errors = [float(((fit.params - worths) ** 2).mean()) for fit in fits]
+    some = np.random.default_rng(0).permutation(len(first))[:CONTRASTS]
+    contrasts = np.eye(cell.items)[first[some]] - np.eye(cell.items)[second[some]]
+    low, high = intervals(fits[0]._inference(), contrasts, 0.05)
+    true = contrasts @ worths
+    covered = (low <= true) & (true <= high) | np.isnan(low)
+    release = fits[0].release
+    test = matching_test(score_equations(release), release)
+    return errors, covered, test.pvalue, float(np.isnan(low).mean())
+
+
+def row(cell: Cell, runs: list[tuple[Any, ...]]) -> dict[str, Any]:
+    errors, covered, pvalues, hidden = (np.array(part) for part in zip(*runs, strict=True))
+    ours, public, default = np.sqrt(errors.mean(axis=0))
+    (least, floor), warned = study.least(covered), (pvalues < 0.05).mean()
+    most = 0.05 + 2 * np.sqrt(0.05 * 0.95 / len(runs))
+    good = ours <= 1.6 * public and least >= floor and warned <= most
+    return {
+        "items": cell.items,
+        "respondents": cell.respondents,
+        "answers": f"{cell.rows}" + f", {cell.missing:.0%} missing" * (cell.missing > 0),
+        "popularity": f"k^-{cell.power:g}" if cell.power else "uniform",
+        "opponents": cell.opponents,
+        "replicates": len(runs),
+        "RMSE": f"{ours:.3f}",
+        "public": f"{public:.3f}",
+        "ratio": f"{ours / public:.2f}",
+        "released": f"{default:.3f}",
+        "not identified": f"{hidden.mean():.3f}",
+        "mean coverage": f"{covered.mean():.3f}",
+        "least": f"{least:.3f}",
+        "floor": f"{floor:.3f}",
+        "check warns": f"{warned:.3f}",
+        "verdict": ("holds" if good else "falls short") if cell.holds else "not asserted",
+    }
+
+
+if __name__ == "__main__":
+    study.table(
+        "proportional",
+        "Pair counts from item counts, where opponents are matched at random and where not",
+        "python validation/proportional.py",
+        CELLS,
+        one,
+        row,
+        study.asked(__doc__, 200),
+        2900,
+    )
