@@ -17,6 +17,7 @@ SLOW = {
         "aggregation btl calibration closeness covariates identity item_numbers models "
         "topk topk_cluster uniformity"
     ),
+    "fuzz": "fuzz_frames fuzz_ledgers fuzz_texts",
     "encode": "completion conversion encode fixed",
     "contracts": (
         "examples failures leaks packaging public_facts releases sample_leaks taint visible"
