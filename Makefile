@@ -11,7 +11,7 @@ TESTS = -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
-.PHONY: help report quick test fuzz chain tables oldest vignettes docs doors validate bench clean
+.PHONY: help report quick test fuzz chain tables oldest vignettes docs doors wheel validate bench clean
 
 help:
 	@echo "make report     analyse the example surveys, write a page on them to report/ (half a minute)"
@@ -27,6 +27,7 @@ help:
 	@echo "make docs       make the documentation site in build/site/, its links followed (three minutes)"
 	@echo "make doors      make report and make docs, each in a fresh clone of what is committed and in an"
 	@echo "                environment of its own extra alone, in build/doors/ (ten minutes)"
+	@echo "make wheel      build the wheel and the source archive in dist/ (a minute)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
 	@echo "make bench      time privrank against other packages on the same work (a quarter of an hour)"
 	@echo "make clean      remove all that these targets made: .venv, .venv-oldest, and report/ with its"
@@ -78,6 +79,9 @@ doors:
 	$(MAKE) --no-print-directory -C build/doors/report report
 	git clone --quiet . build/doors/docs
 	$(MAKE) --no-print-directory -C build/doors/docs docs
+
+wheel: $(RUN) $(VENV)/.installed-dev
+	$(RUN) -m build --outdir dist
 
 validate: $(RUN) $(VENV)/.installed-bench
 	$(RUN) validation/run_all.py
