@@ -11,7 +11,7 @@ TESTS = -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
-.PHONY: help report quick test fuzz chain tables oldest vignettes docs doors wheel validate bench clean
+.PHONY: help report quick test fuzz audit chain tables oldest vignettes docs doors wheel validate bench clean
 
 help:
 	@echo "make report     analyse the example surveys, write a page on them to report/ (half a minute)"
@@ -19,6 +19,8 @@ help:
 	@echo "make test       lint, type check and run the test suite (a quarter of an hour on two cores)"
 	@echo "make fuzz       hand 100,000 odd cases to each surface of the package (FUZZ=1000 make fuzz: fewer;"
 	@echo "                about four hours on two cores)"
+	@echo "make audit      privacy losses of every class on neighbours, against what is claimed, and of faults"
+	@echo "                that were planted (twenty minutes on two cores)"
 	@echo "make chain      print the code that runs between a data frame and its release (half a minute)"
 	@echo "make tables     compile the LaTeX of every kind of table; fail where one is off the page (a minute)"
 	@echo "make oldest     run the test suite with the oldest versions that setup.cfg admits, under the"
@@ -54,6 +56,9 @@ quick: $(RUN) $(VENV)/.installed-dev
 
 fuzz: $(RUN) $(VENV)/.installed-dev
 	FUZZ=$${FUZZ:-100000} $(THREADS) $(RUN) $(TESTS) tests/fuzz
+
+audit: $(RUN) $(VENV)/.installed-bench
+	$(THREADS) $(RUN) validation/audit.py
 
 chain: $(RUN) $(VENV)/.installed-dev
 	$(RUN) tools/chain.py

@@ -55,6 +55,7 @@ STUDIES = (
     "local_adaptive",
     "local_figures",
     "ledger_kills",
+    "audit",
 )
 
 
