@@ -11,12 +11,16 @@ TESTS = -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
-.PHONY: help report quick test chain tables oldest vignettes docs doors validate bench clean
+.PHONY: help report quick test fuzz audit chain tables oldest vignettes docs doors wheel validate bench clean
 
 help:
 	@echo "make report     analyse the example surveys, write a page on them to report/ (half a minute)"
 	@echo "make quick      lint, type check, the rules of the house and the fast tests (about a minute)"
 	@echo "make test       lint, type check and run the test suite (a quarter of an hour on two cores)"
+	@echo "make fuzz       hand 100,000 odd cases to each surface of the package (FUZZ=1000 make fuzz: fewer;"
+	@echo "                about four hours on two cores)"
+	@echo "make audit      privacy losses of every class on neighbours, against what is claimed, and of faults"
+	@echo "                that were planted (twenty minutes on two cores)"
 	@echo "make chain      print the code that runs between a data frame and its release (half a minute)"
 	@echo "make tables     compile the LaTeX of every kind of table; fail where one is off the page (a minute)"
 	@echo "make oldest     run the test suite with the oldest versions that setup.cfg admits, under the"
@@ -25,6 +29,7 @@ help:
 	@echo "make docs       make the documentation site in build/site/, its links followed (three minutes)"
 	@echo "make doors      make report and make docs, each in a fresh clone of what is committed and in an"
 	@echo "                environment of its own extra alone, in build/doors/ (ten minutes)"
+	@echo "make wheel      build the wheel and the source archive in dist/ (a minute)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
 	@echo "make bench      time privrank against other packages on the same work (a quarter of an hour)"
 	@echo "make clean      remove all that these targets made: .venv, .venv-oldest, and report/ with its"
@@ -48,6 +53,12 @@ quick: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
 	$(THREADS) $(RUN) $(TESTS) -m "not slow"
+
+fuzz: $(RUN) $(VENV)/.installed-dev
+	FUZZ=$${FUZZ:-100000} $(THREADS) $(RUN) $(TESTS) tests/fuzz
+
+audit: $(RUN) $(VENV)/.installed-bench
+	$(THREADS) $(RUN) validation/audit.py
 
 chain: $(RUN) $(VENV)/.installed-dev
 	$(RUN) tools/chain.py
@@ -73,6 +84,9 @@ doors:
 	$(MAKE) --no-print-directory -C build/doors/report report
 	git clone --quiet . build/doors/docs
 	$(MAKE) --no-print-directory -C build/doors/docs docs
+
+wheel: $(RUN) $(VENV)/.installed-dev
+	$(RUN) -m build --outdir dist
 
 validate: $(RUN) $(VENV)/.installed-bench
 	$(RUN) validation/run_all.py

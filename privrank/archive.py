@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
-from privrank import aggregation, btl, closeness, identity, pooling, topk, uniformity
+from privrank import __version__, aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
 from privrank.local.tally import check_protocol
 from privrank.plans.calibration import check_perturbation
@@ -48,10 +49,11 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     Raises
     ------
     TypeError, ValueError
-        If the text is not an archived result, or was changed, its link is not given, or what it
-        has as pooled cannot be pooled.
+        If the text is not an archived result, or was changed, or is one of a later version; if its
+        link is not given, or what it has as pooled cannot be pooled.
     """
     record = read_archive(text, _WRITER)
+    _check_version(record.get("privrank"))
     settings = record.get("settings", {})
     if members := record.get("results"):
         pooled: list[Any] = [from_json(json.dumps(member), link=link) for member in members]
@@ -76,6 +78,19 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
             f"{record.get('result')} of its release and settings: take the text as it was written."
         )
     return result
+
+
+def _check_version(written: object) -> None:
+    """Refuse what a later version wrote, which may hold what this one does not know."""
+    major_minor = [
+        [int(number) for number in re.findall(r"\d+", str(version)[:20])[:2]]
+        for version in (written, __version__)
+    ]
+    if major_minor[0] > major_minor[1]:
+        raise ValueError(
+            f"text was written by privrank {written}, and this is {__version__}: read it with "
+            f"privrank {written} or later."
+        )
 
 
 def _same(value: Any, other: Any) -> bool:

@@ -17,9 +17,10 @@ SLOW = {
         "aggregation btl calibration closeness covariates identity item_numbers models "
         "topk topk_cluster uniformity"
     ),
+    "fuzz": "fuzz_frames fuzz_ledgers fuzz_texts",
     "encode": "completion conversion encode fixed",
     "contracts": (
-        "examples failures leaks packaging public_facts releases sample_leaks taint visible"
+        "audit examples failures leaks packaging public_facts releases sample_leaks taint visible"
     ),
     "hypotheses": "effects nulls solving tails",
     "local": "adaptive comparisons protocols uniform",

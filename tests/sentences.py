@@ -1,8 +1,15 @@
 """What a refusal has to be: one sentence, with the words that name argument, rule and remedy."""
 
+import linecache
 import re
+import traceback
+from pathlib import Path
 
 import pytest
+
+import privrank as pr
+
+HOME = str(Path(pr.__file__).parent)
 
 
 def refused_in_one_sentence(call, kinds, words):
@@ -15,3 +22,13 @@ def refused_in_one_sentence(call, kinds, words):
     for word in words:
         assert word in message
     return caught.value
+
+
+def fault(error):
+    """Say what is wrong with a refusal, None if nothing is."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    line = linecache.getline(last.filename, last.lineno).strip()
+    text = str(error)
+    if not last.filename.startswith(HOME) or not line.startswith("raise"):
+        return f"{type(error).__name__} of {last.filename}: {text}"
+    return None if "\n" not in text and text.endswith(".") else text

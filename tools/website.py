@@ -32,7 +32,7 @@ from vignettes import WARNED_AT, each, execute, heading  # noqa: E402
 # The side bar. Pages of docs/ that no group names come at the end of the second.
 GROUPS = {
     "Start": ["ten-minutes", "tutorials/index", "gallery"],
-    "Guides": ["models", "scale", "local", "weights", "coming-from", "privacy"],
+    "Guides": ["models", "scale", "local", "weights", "coming-from", "privacy", "security"],
     "Reference": ["api/index", "glossary"],
     "Papers": ["papers/index"],
     "Evidence": ["validation/README", "speed"],
@@ -41,7 +41,8 @@ GROUPS = {
 SPREAD = "Guides"
 
 # Pages whose sources lie outside of docs/.
-OUTSIDE = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md", "data": "data/README.md"}
+OUTSIDE = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
+OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md"}
 
 # Index pages, and which pages they list.
 BELOW = {

@@ -6,7 +6,8 @@ one of the two is killed, after a random time, and another takes its place, whic
 again, until it is full; then a new one is begun. Counted are ledgers that hold more than their
 total, grants that are not in the ledger, entries that are in it twice, and processes that failed,
 as those would that could not open the ledger. What was entered and not heard of are spendings of
-processes that were killed before they could say so.
+processes that were killed before they could say so. In the last row the processes fit every public
+class, one after the other, and say what was released after the fit returned.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,9 +30,13 @@ from privrank.privacy.budget import BudgetExceeded, Ledger
 
 SIZE = 0.1
 
+Fit = Callable[[Ledger | None], object]
+
 # spendings that a ledger has room for, and the mean time between kills: the last is killed mostly
 # while it makes the ledger
 CELLS = ((100, 0.01), (100, 0.003), (1, 0.002))
+FITTED = (60, 0.2)
+"""The same where processes fit models: what they have in memory is copied at every fork."""
 
 
 def spend_until_refused(path: Path, room: int, pipe: int, name: str) -> None:
@@ -40,6 +46,71 @@ def spend_until_refused(path: Path, room: int, pipe: int, name: str) -> None:
         for k in range(room + 1):
             budget.reserve(f"{name}-{k}", SIZE, 0.0, unit="respondent")
             os.write(pipe, f"{name}-{k}\n".encode())
+    except BudgetExceeded:
+        os.write(pipe, b"full\n")
+
+
+def fits() -> dict[str, Fit]:
+    """A fit of each public class, at epsilon SIZE, by the name under which it is entered."""
+    import warnings
+
+    import numpy as np
+    import pandas as pd
+
+    import privrank as pr
+
+    warnings.simplefilter("ignore")
+    pairs = {"item1": list("aab") * 6, "item2": list("bcc") * 6, "outcome": [1, -1, 1] * 6}
+    people = pd.DataFrame(pairs).assign(who=np.repeat(range(6), 3))
+    ranks = pd.DataFrame([[1, 2, 3], [2, 1, 3], [3, 2, 1]] * 4, columns=list("abc"))
+    ranks = ranks.assign(who=range(12))
+    choices = pd.DataFrame({"choice": list("aabc") * 3, "who": range(12)})
+    choices = choices.assign(group=list("uv") * 6)
+    person = {"respondent": "who", "max_rows": 3}
+    compared, listed = {"items": list("abc"), **person}, {"categories": list("abc"), **person}
+    null, levels = dict.fromkeys("abc", 1 / 3), {"levels": ["u", "v"]}
+    models = {
+        "PrivateBTL": (pr.PrivateBTL(people, **compared), {}),
+        "PrivateTopK (k = 1)": (pr.PrivateTopK(people, 1, **compared), {}),
+        "PrivateRankAggregation": (
+            pr.PrivateRankAggregation(ranks, items=list("abc"), **person),
+            {},
+        ),
+        "UniformityTest": (
+            pr.UniformityTest.from_formula("choice ~ 1", choices, **listed),
+            {"draws": 19},
+        ),
+        "IdentityTest": (
+            pr.IdentityTest.from_formula("choice ~ 1", choices, null=null, **listed),
+            {"draws": 19},
+        ),
+        "ClosenessTest": (
+            pr.ClosenessTest.from_formula("choice ~ group", choices, **levels, **listed),
+            {"permutations": 19},
+        ),
+    }
+
+    def fit(name: str) -> Fit:
+        model, options = models[name]
+        return lambda budget: model.fit(SIZE, budget=budget, **options)
+
+    calls = {name: fit(name) for name in models}
+    for call in calls.values():  # null distributions are simulated once, and copied at every fork
+        call(None)
+    return calls
+
+
+def fit_until_refused(calls: dict[str, Fit], path: Path, room: int, pipe: int, name: str) -> None:
+    """Open the ledger, and fit class after class until it is full; say what was released."""
+    from privrank import Budget
+
+    budget = Budget(path, epsilon=room * SIZE, unit="respondent")
+    names = list(calls)
+    try:
+        for k in range(room + 1):
+            released = names[(k + len(name)) % len(names)]
+            calls[released](budget)
+            os.write(pipe, f"{released}\n".encode())
     except BudgetExceeded:
         os.write(pipe, b"full\n")
 
@@ -63,20 +134,25 @@ def ended(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+Spender = Callable[[Path, int, int, str], None]
+
+
 class Survey:
     """A ledger, what its processes said was granted, and what is wrong with it."""
 
-    def __init__(self, folder: Path, number: int, room: int) -> None:
-        self.path, self.room = folder / f"survey{number}.ledger", room
+    def __init__(
+        self, folder: Path, number: int, room: int, spend: Spender = spend_until_refused
+    ) -> None:
+        self.path, self.room, self.spend = folder / f"survey{number}.ledger", room, spend
         self.inlet, self.outlet = os.pipe()
         os.set_blocking(self.inlet, False)
-        self.granted: set[str] = set()
+        self.granted: Counter[str] = Counter()
         self.full, self.rest, self.started = False, b"", 0
 
     def spender(self) -> int:
         """Start a process that spends."""
         name, self.started = f"process {self.started}", self.started + 1
-        return forked(lambda: spend_until_refused(self.path, self.room, self.outlet, name))
+        return forked(lambda: self.spend(self.path, self.room, self.outlet, name))
 
     def listen(self) -> None:
         """Take down what was said."""
@@ -86,7 +162,7 @@ class Survey:
             pass
         *said, self.rest = self.rest.split(b"\n")
         self.full |= b"full" in said
-        self.granted |= {line.decode() for line in said} - {"full"}
+        self.granted.update(line.decode() for line in said if line != b"full")
 
     def entered(self) -> list[str]:
         """Return the names in the ledger, read without privrank."""
@@ -99,16 +175,18 @@ class Survey:
         self.listen()
         os.close(self.inlet)
         os.close(self.outlet)
-        entered = self.entered()
+        entered = Counter(self.entered())
+        # a class is entered once for each of its fits, everything else once
+        twice = entered - Counter(set(entered)) if self.spend is spend_until_refused else Counter()
         return Counter(
             {
                 "ledgers": 1,
-                "granted": len(self.granted),
-                "entered": len(entered),
-                "not heard of": len(set(entered) - self.granted),
-                "overspent": len(entered) > self.room,
-                "lost": len(self.granted - set(entered)),
-                "entered twice": len(entered) - len(set(entered)),
+                "granted": self.granted.total(),
+                "entered": entered.total(),
+                "not heard of": (entered - self.granted).total(),
+                "overspent": entered.total() > self.room,
+                "lost": (self.granted - entered).total(),
+                "entered twice": twice.total(),
             }
         )
 
@@ -121,11 +199,17 @@ def exactly(folder: Path, room: int = 100) -> Counter[str]:
     return survey.close()
 
 
-def killed(folder: Path, kills: int, room: int = 100, wait: float = 0.01) -> Counter[str]:
+def killed(
+    folder: Path,
+    kills: int,
+    room: int = 100,
+    wait: float = 0.01,
+    spend: Spender = spend_until_refused,
+) -> Counter[str]:
     """Two processes spend as fast as they can, and one after the other is killed at any time."""
     draw, found = random.Random(2), Counter({"kills": 0, "failed": 0})
     while found["kills"] < kills:
-        survey = Survey(folder, found["ledgers"], room)
+        survey = Survey(folder, found["ledgers"], room, spend)
         children: list[int] = []
         while children or not survey.full:
             while len(children) < 2 and not survey.full:
@@ -151,12 +235,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
     kills, started, rows = parser.parse_args().kills, time.time(), []
-    for room, wait in CELLS:
+    for room, wait in (*CELLS, FITTED):
+        fitted = (room, wait) == FITTED
+        spend = partial(fit_until_refused, fits()) if fitted else spend_until_refused
         with TemporaryDirectory() as folder:
-            found = killed(Path(folder), kills, room, wait)
+            found = killed(Path(folder), kills // 10 if fitted else kills, room, wait, spend)
         seen = ("kills", "ledgers", "granted", "entered", "not heard of", *FAULTS)
         rows.append(
-            {"spendings per ledger": room, "mean time to a kill": f"{1000 * wait:g} ms"}
+            {
+                "spends": "all classes" if fitted else "a tenth",
+                "spendings per ledger": room,
+                "mean time to a kill": f"{1000 * wait:g} ms",
+            }
             | {name: found[name] for name in seen}
         )
         print(rows[-1], flush=True)

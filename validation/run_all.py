@@ -58,6 +58,7 @@ STUDIES = (
     "local_adaptive",
     "local_figures",
     "ledger_kills",
+    "audit",
 )
 
 

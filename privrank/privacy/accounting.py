@@ -75,14 +75,13 @@ class Spending:
 
         A `rho` of None becomes epsilon^2 / 2 where `delta` is 0.
         """
-        if not isinstance(by, str):
-            raise TypeError(
-                f"by must be text, the model or test that spends, got {type(by).__name__}."
-            )
+        spender = checks.check_text("by", by, ", the model or test that spends")
+        if released is not None:
+            checks.check_text("released", released, " or None")
         spent, failure = checks.check_epsilon(epsilon), checks.check_delta(delta)
         if rho is None:
             half = 0.5 * spent**2 if failure == 0 else None
-            return cls(by, spent, failure, half, released)
+            return cls(spender, spent, failure, half, released)
         largest = 0.5 * checks.LARGEST_EPSILON**2
         value = float(rho) if checks.is_number(rho) else math.nan
         if not (0 <= value <= largest or value == math.inf):
@@ -90,7 +89,7 @@ class Spending:
                 f"rho must be between 0 and {largest:g}, infinite, or None where it is not known, "
                 f"got {checks.quoted(rho)}."
             )
-        return cls(by, spent, failure, value, released)
+        return cls(spender, spent, failure, value, released)
 
 
 @lru_cache(maxsize=1024)

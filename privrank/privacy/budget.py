@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -15,7 +16,13 @@ from typing import Any, NoReturn
 from weakref import finalize
 
 from privrank.privacy.accounting import Account, Spending, Survey, Unit
-from privrank.util.checks import check_choice, check_delta, check_epsilon, check_number
+from privrank.util.checks import (
+    check_choice,
+    check_delta,
+    check_epsilon,
+    check_number,
+    check_text,
+)
 
 FORMAT = "privrank ledger 3"
 SPLIT = f"{FORMAT}, pure fits apart"
@@ -163,8 +170,8 @@ class Ledger:
         unit: Unit | None = None,
         label: str | None = None,
     ) -> None:
-        if not isinstance(label, str | None):
-            raise TypeError(f"label must be text, got {type(label).__name__}.")
+        if label is not None:
+            check_text("label", label)
         stated = {
             "label": label,
             "epsilon": None if epsilon is None else check_epsilon(epsilon),
@@ -398,7 +405,7 @@ class Ledger:
         surveys = connection.execute("SELECT * FROM survey").fetchall()
         lines = connection.execute(f"SELECT {_LINE} FROM ledger ORDER BY number").fetchall()
         if [(row[0], len(row)) for row in surveys] not in ([(FORMAT, 5)], [(SPLIT, 6)]):
-            raise self._stranger()
+            raise self._stranger(*(row[0] for row in surveys))
         whole = connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
         if not whole or self._size() % connection.execute("PRAGMA page_size").fetchone()[0]:
             raise self._refusal("was damaged or cut short", _RESTORE)
@@ -426,7 +433,11 @@ class Ledger:
     def _refusal(self, what: str, remedy: str) -> ValueError:
         return ValueError(f"the ledger {self._name!r} {what}: {remedy}.")
 
-    def _stranger(self) -> ValueError:
+    def _stranger(self, *formats: object) -> ValueError:
+        known = len(formats) == 1 and formats[0] not in (FORMAT, SPLIT)
+        if known and re.fullmatch(r"privrank ledger \d{1,9}(, [a-z ]+)?", str(formats[0])):
+            what = f"is a {formats[0]!r}, and this version of privrank has {FORMAT!r}"
+            return self._refusal(what, "open it with the version that made it")
         what = "is not a ledger of this version of privrank, or was changed"
         return self._refusal(what, f"{_RESTORE}, or give another path")
 

@@ -255,6 +255,12 @@ class Release:
     @classmethod
     def verified(cls, record: Any, writer: str, link: Link | None) -> Release:
         """Rebuild an archived release; refuse what `writer` has not written, or no fit made."""
+        form = record.get("schema") if isinstance(record, Mapping) else None
+        if isinstance(form, str) and form != SCHEMA and form.startswith(SCHEMA.split("/")[0]):
+            raise ValueError(
+                f"text holds a release of the form {form[:40]!r}, and this version of privrank has "
+                f"{SCHEMA!r}: read it with the version that wrote it."
+            )
         chosen = archived_link(record, link)
         try:
             release = cls.from_record(record, chosen)

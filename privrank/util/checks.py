@@ -268,6 +268,19 @@ def check_tolerance(tolerance: object) -> None:
         check_number("tolerance", tolerance, rule, lambda distance: 0 < distance < 1)
 
 
+def check_text(name: str, value: object, what: str = "") -> str:
+    """Return a text that a file can hold: one without halves of characters."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text{what}, got {type(value).__name__}.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{name} must be text{what}, and has half of a surrogate pair: write it anew."
+        ) from None
+    return value
+
+
 def check_name(name: object, role: str) -> None:
     """Refuse what cannot name a column."""
     if not isinstance(name, str):

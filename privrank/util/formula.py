@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 _NAME = r"Q\((['\"]).*?\1\)"
 """A name that is no Python name, as formulas write it."""
 
+_CONTRASTS = {"Diff", "Helmert", "Poly", "Sum", "Treatment"}
+"""What patsy offers for the columns of a factor."""
+
 
 @dataclass(frozen=True, slots=True)
 class Formula:
@@ -35,7 +38,7 @@ def parse(formula: object) -> Formula:
     Column names are joined by ``+`` on the left of ``~``; names that are not Python names are
     quoted as ``Q("St. Gallen")``; names with dots, as R has them, need no quotes.
     """
-    from patsy import EvalFactor, ModelDesc, PatsyError
+    from patsy import EvalFactor
 
     if not isinstance(formula, str):
         raise TypeError(f"formula must be text such as 'a + b ~ 1', got {type(formula).__name__}.")
@@ -55,12 +58,7 @@ def parse(formula: object) -> Formula:
         )
     if "|" in plain:
         raise ValueError(f"formula must not use '|', got {formula!r}: write groups as '~ group'.")
-    try:
-        description = ModelDesc.from_formula(text)
-    except PatsyError:
-        raise ValueError(
-            f"formula cannot be read: {formula!r}: put names that are not Python names as Q('...')."
-        ) from None
+    description = _described(text, formula)
     if len(left.split("+")) != len(description.lhs_termlist):
         raise ValueError(
             f"formula must list each column on its left once, and nothing else, got {formula!r}."
@@ -85,13 +83,13 @@ def _name(term: Any) -> str:
     """Return the column of a term that is one, else the term as patsy writes it."""
     try:
         return _column(term.name(), "")
-    except (SyntaxError, ValueError):
+    except ValueError:
         return str(term.name())
 
 
 def _column(code: str, formula: str) -> str:
     """Return the column a factor names: a bare name, or the text inside Q(...)."""
-    match ast.parse(code, mode="eval").body:
+    match _parsed(code):
         case ast.Name(id=name):
             return name
         case ast.Call(func=ast.Name(id="Q"), args=[ast.Constant(value=str(name))]):
@@ -150,7 +148,7 @@ def columns_of(right: str, table: Any, without: str = "") -> Columns:
     A categorical column declares its levels by its type. The term of the factor named `without` is
     left out.
     """
-    from patsy import EvalEnvironment, ModelDesc, PatsyError, dmatrix
+    from patsy import EvalEnvironment, ModelDesc, dmatrix
 
     description = _description(right)
     terms = [
@@ -161,10 +159,10 @@ def columns_of(right: str, table: Any, without: str = "") -> Columns:
     try:
         # an empty environment: names come from the table and from patsy's own functions
         matrix = dmatrix(ModelDesc([], terms), table, EvalEnvironment([{}]))
-    except (PatsyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:
         # patsy meets a contrast that is none with errors of many kinds, so its own follows
         raise ValueError(
-            f"formula cannot be evaluated on its declared levels and bounds: '~ {right}'."
+            f"formula cannot be evaluated on its declared levels and bounds: {f'~ {right}'!r}."
         ) from error
     info = matrix.design_info
     slices = tuple((name, part.start, part.stop) for name, part in info.term_name_slices.items())
@@ -196,35 +194,56 @@ def constraint(
 
 
 def _description(right: str) -> Any:
-    from patsy import ModelDesc, PatsyError
+    return _described(f"~ {right}", f"~ {right}")
+
+
+def _described(text: str, formula: str) -> Any:
+    from patsy import ModelDesc
 
     try:
-        return ModelDesc.from_formula(f"~ {right}")
-    except PatsyError:
-        raise ValueError(f"formula cannot be read: '~ {right}'.") from None
+        return ModelDesc.from_formula(text)
+    except Exception as error:  # patsy meets what is no formula with errors of many kinds
+        raise ValueError(
+            f"formula cannot be read: {formula!r}: put names that are not Python names as Q('...')."
+        ) from error
+
+
+def _parsed(code: str) -> ast.expr | None:
+    """Return the syntax tree of a factor, None for one that is no Python."""
+    try:
+        return ast.parse(code, mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
 
 
 def _factor(code: str, right: str) -> Factor:
-    """Return the column of a factor: a bare name, Q('name') or C(name, ...)."""
-    try:
-        tree = ast.parse(code, mode="eval").body
-    except SyntaxError:
-        raise ValueError(f"formula cannot be read: '~ {right}'.") from None
+    """Return the column of a factor: a bare name, Q('name') or C(name, ...).
+
+    What patsy evaluates of it calls contrasts alone: a formula is no place for code.
+    """
+    tree = _parsed(code)
     match tree:
-        case ast.Call(func=ast.Name(id="C"), args=[column, *_], keywords=words):
+        case ast.Call(func=ast.Name(id="C"), args=[column, *others], keywords=words):
+            nodes = [node for part in (*others, *words) for node in ast.walk(part)]
+            names = {node.id for node in nodes if isinstance(node, ast.Name)}
+            if not names <= _CONTRASTS or any(isinstance(node, ast.Attribute) for node in nodes):
+                raise ValueError(
+                    f"formula must use contrasts of patsy or plain values in C(...), got "
+                    f"{f'~ {right}'!r}."
+                )
             levels = [word.value for word in words if word.arg == "levels"]
             try:
                 listed = tuple(ast.literal_eval(levels[0])) if levels else None
             except (ValueError, TypeError):
                 raise ValueError(
                     f"formula must list levels in C(..., levels=[...]) as plain values, got "
-                    f"'~ {right}'."
+                    f"{f'~ {right}'!r}."
                 ) from None
             return Factor(_column(ast.unparse(column), right), True, listed)
     try:
         return Factor(_column(code, right))
     except ValueError:
         raise ValueError(
-            f"formula must use plain columns or C(column, ...) on its right, got '~ {right}': "
-            f"transform columns in the frame beforehand."
+            f"formula must use plain columns or C(column, ...) on its right, got "
+            f"{f'~ {right}'!r}: transform columns in the frame beforehand."
         ) from None

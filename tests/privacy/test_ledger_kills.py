@@ -51,6 +51,14 @@ def test_a_thousand_kills_of_two_processes(room, wait, tmp_path):
     assert faults(found) == {0} and found["failed"] == 0
 
 
+def test_processes_that_fit_every_class_are_killed(tmp_path):
+    """What fits said to have released is in the ledger, which holds no more than its total."""
+    spend = "__import__('functools').partial(k.fit_until_refused, k.fits())"
+    found = study(f"killed(pathlib.Path(), 20, 24, 0.2, {spend})", tmp_path)
+    assert found["kills"] >= 20 and found["entered"] == 24 * found["ledgers"] > 0
+    assert faults(found) == {0} and found["failed"] == 0 and found["granted"] > 0
+
+
 def test_a_forked_process_may_spend_the_budget_it_inherits(tmp_path):
     budget = pr.Budget(tmp_path / "survey.ledger", epsilon=1.0)
     child = os.fork()

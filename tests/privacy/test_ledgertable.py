@@ -367,7 +367,7 @@ def changed(place, value):
     [
         ([], [], "is not a ledger of this version of privrank, or was changed"),
         ([HEAD, HEAD], [], "is not a ledger"),
-        ([changed(0, "privrank ledger 4")], [], "is not a ledger of this version"),
+        ([changed(0, "privrank ledger 4")], [], "is a 'privrank ledger 4', and this version"),
         ([changed(0, None)], [], "is not a ledger"),
         *(
             ([changed(place, value)], [], "was damaged")

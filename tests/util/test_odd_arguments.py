@@ -3,25 +3,22 @@
 A refusal is raised by a ``raise`` of the package itself, not by what it is built on.
 """
 
-import linecache
-import traceback
 import warnings
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from inspect import signature
-from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from sentences import fault
 
 import privrank as pr
 
 matplotlib.use("Agg")
-HOME = str(Path(pr.__file__).parent)
 ITEMS = list("abcd")
 
 
@@ -54,16 +51,6 @@ def check(call, base, names):
                     wrong.append(f"{name}={value!r}: {how}")
     plt.close("all")
     assert not wrong, "\n".join(wrong)
-
-
-def fault(error):
-    """Say what is wrong with a refusal, None if nothing is."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    line = linecache.getline(last.filename, last.lineno).strip()
-    text = str(error)
-    if not last.filename.startswith(HOME) or not line.startswith("raise"):
-        return f"{type(error).__name__} of {last.filename}: {text}"
-    return None if "\n" not in text and text.endswith(".") else text
 
 
 def ranks():
