@@ -83,3 +83,13 @@ def test_pooled_archives_are_checked_as_a_whole_and_one_by_one(result):
     del inside["check"]
     with pytest.raises(ValueError, match="this one was changed"):
         pr.from_json(archive(inside))
+
+
+def test_a_bound_on_rows_of_nobody_is_not_kept():
+    rows = pr.datasets.load_university()
+    fit = pr.PrivateBTL(rows.comparisons, items=rows.items, respondent=None, max_rows=15, ties=True)
+    again = pr.from_json(fit.fit(1.0).to_json())
+    ranks = rows.rankings().reset_index(drop=True)
+    test = pr.UniformityTest(ranks, max_rows=3).fit(1.0)
+    assert again.release.design.max_rows == 1
+    assert pr.from_json(test.to_json()).release.sample.max_rows == 1
