@@ -11,7 +11,7 @@ import polars as pl
 
 import privrank as pr
 
-rng = np.random.default_rng(2026)
+rng = np.random.default_rng(2027)
 
 # %% [markdown]
 # ## The log
@@ -55,7 +55,7 @@ print(tradeoff.round(3))
 #
 # The frame goes in as it is; `vote` becomes 1, 0 and -1, and `ties=True` declares that there are ties, each half a win to both. Pairs can come again (`distinct_pairs=False`). Who voted on what is not public, so the design is private, as it is by default: how often two models met is protected, too.
 #
-# By default these numbers are released with noise, 1,770 of them for sixty models. But the site drew the two models of a question at random. `pair_counts="proportional"` declares that: given how often each model was shown, its opponents were matched at random. Then wins and losses of each model are enough, 120 numbers. Where a site lets strong models meet strong ones, as many do, this is wrong and must not be declared.
+# By default these numbers are released with noise, one for every two of the sixty models. But the site drew the two models of a question at random. `pair_counts="proportional"` declares that: given how often each model was shown, its opponents were matched at random. Then wins and losses of each model are enough. Where a site lets strong models meet strong ones, as many do, this is wrong and must not be declared.
 
 # %%
 max_rows = int(tradeoff["std_err"].idxmin())

@@ -105,7 +105,9 @@ private = pr.PrivateBTL(cems.comparisons, **tied).fit(
 )
 readings = {"half wins": reference, "davidson": deciding, "davidson, epsilon 1": private}
 print(pd.DataFrame({name: one.params for name, one in readings.items()}).round(3))
-print(f"\nties are {(outcome == 0).sum() / outcome.notna().sum():.1%} of the answers")
+apart = reference.params @ deciding.params / (reference.params @ reference.params)
+print(f"\nwithout noise differences are {apart:.2f} times those of half wins")
+print(f"ties are {(outcome == 0).sum() / outcome.notna().sum():.1%} of the answers")
 print(
     pd.DataFrame({"no noise": deciding.tie_parameter, "epsilon 1": private.tie_parameter}).round(3)
 )

@@ -31,7 +31,8 @@ from privrank.bradley_terry.linear import (
     identified,
     item_basis,
 )
-from privrank.bradley_terry.score import ScoreEquations, pair_counts, score_equations
+from privrank.bradley_terry.paircounts import pair_counts
+from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import simulated
 from privrank.privacy.netnoise import NetDistribution

@@ -27,7 +27,6 @@ still move the scores of both.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,14 +41,14 @@ from privrank.bradley_terry.linear import (
     linear_predictor,
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
-from privrank.bradley_terry.proportional import matched_counts
+from privrank.bradley_terry.paircounts import counts_by_cell, released_counts
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
-from privrank.release.survey import Covariates, Design, PairCounts, parts_of
+from privrank.release.survey import Covariates, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.solvers import inverse, product
 
@@ -60,9 +59,6 @@ SURPLUS_STEPS = 3
 """Fits after which comparisons that are too many have been taken off again."""
 
 _NO_NOISE = DiscreteLaplace(0.0)
-
-LEAST_GROUP = 1.0
-"""Answers that every group is taken to have at least."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -435,69 +431,6 @@ class ScoreEquations:
         return self.linear.information(self.count * curvature)
 
 
-def _unbiased(design: Design, noisy: FloatArray, variance: float) -> dict[str, Any]:
-    """Return counts per pair that were released with noise of this variance.
-
-    A fit needs counts that are not negative: where noise has carried one below 0 it is 0, and what
-    that adds is taken off again once the worths are known (:meth:`ScoreEquations.surplus_score`).
-    So the errors of the equations have mean 0 and the variance of the noise, whatever the counts
-    are. Counts shrunk towards their mean would be wrong in the same direction for all pairs of an
-    item that is compared more often than others.
-    """
-    items, count = len(design.items), np.maximum(noisy, 0.0)
-    return {
-        "pairs": PairCounts(*np.triu_indices(items, 1), count, "released"),
-        "surplus": count - noisy,
-        "count_variance": variance,
-        "member": parts_of(noisy, variance, items),
-    }
-
-
-@lru_cache(maxsize=8)
-def pair_counts(release: Release) -> dict[str, Any]:
-    """Return the comparisons per pair, as :class:`ScoreEquations` has them.
-
-    Its `pairs`, and where they are released `surplus`, `count_variance` and `member`.
-    """
-    if names.PAIR_COUNTS in release.parts:
-        part = release.parts[names.PAIR_COUNTS]
-        return _unbiased(release.design, part.values.astype(np.float64), part.noise_variance)
-    if names.SIDES in release.parts:
-        return dict(zip(("pairs", "member"), matched_counts(release), strict=True))
-    if release.design.pairs is None:
-        raise ValueError("release must hold pair counts, or its design must.")
-    return {"pairs": release.design.pairs}
-
-
-def _counts(release: Release) -> dict[str, Any]:
-    """Return comparisons per pattern and pair, and per cell, with their errors.
-
-    Under a private design the comparisons per cell are released, and so are those per pair unless
-    they are declared. Every cell is taken to compare the pairs in the same proportions.
-    """
-    counts, covariates = dict(pair_counts(release)), release.design.covariates
-    pairs, m = counts["pairs"], len(release.design.items)
-    if covariates is None or pairs.origin == "observed":
-        return counts
-    cells = covariates.cells
-    answers, counts["group_variance"] = np.ones(cells), 0.0
-    if cells > 1:
-        part = release.parts[names.GROUP_ANSWERS]
-        answers = np.maximum(part.step * part.values, LEAST_GROUP)
-        counts["group_variance"] = part.noise_variance
-    # edges cell by cell, with the share of the cell in the comparisons of each pair
-    shift, share = np.repeat(np.arange(cells) * m, len(pairs.first)), answers / answers.sum()
-    counts["pairs"] = PairCounts(
-        np.tile(pairs.first, cells) + shift,
-        np.tile(pairs.second, cells) + shift,
-        np.asarray(np.kron(share, pairs.count), dtype=np.float64),
-        pairs.origin,
-    )
-    if "surplus" in counts:
-        counts["surplus"] = np.kron(share, counts["surplus"])
-    return counts | {"group_answers": answers}
-
-
 def score_equations(release: Release) -> ScoreEquations:
     """Read a release as noisy score equations.
 
@@ -516,7 +449,7 @@ def score_equations(release: Release) -> ScoreEquations:
     """
     if names.WINS in release.parts:
         return _of_wins(release)
-    counts = _counts(release)
+    counts = counts_by_cell(release)
     if names.NET in release.parts:
         return _of_net(release, counts)
     if names.SIDES in release.parts:
@@ -568,7 +501,7 @@ def _of_wins(release: Release) -> ScoreEquations:
         if not isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian):
             raise ValueError("release must have discrete Laplace or Gaussian noise on its wins.")
         # a count is the sum of a pair's two cells
-        counts = _unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
+        counts = released_counts(design, wins.sum(axis=0), 2.0 * part.noise_variance)
         score = linear_predictor(design, counts["pairs"]).scores(half)
         noise = {"edge_distribution": part.distribution, "edge_step": part.step}
         return _equations(release, counts, score, **noise)

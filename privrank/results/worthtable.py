@@ -13,8 +13,9 @@ from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inversion import attainable
 from privrank.bradley_terry.opponents import matching_test
+from privrank.bradley_terry.paircounts import pair_counts
 from privrank.bradley_terry.proportional import MOST_ERROR
-from privrank.bradley_terry.score import ScoreEquations, pair_counts, score_equations
+from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT
 from privrank.plans.choice import LEAST_ITEMS_MATCHED
 from privrank.release.names import PAIR_COUNTS

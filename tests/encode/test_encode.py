@@ -418,7 +418,7 @@ UNLISTED = {
         (TypeError, ValueError),
         ["items"],
     ),
-    "a word for ties": (lambda: btl(ties="no"), TypeError, ["ties", "str"]),
+    "a word for ties": (lambda: btl(ties="no"), ValueError, ["ties", "davidson"]),
     "a word for distinct_pairs": (
         lambda: people(distinct_pairs="no"),
         TypeError,

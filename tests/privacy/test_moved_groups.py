@@ -149,9 +149,9 @@ def test_step_loss_is_that_of_the_probabilities():
 def whole_bound(patch):
     """Calibrate by the change of a unit that stays, as once was done."""
 
-    def calibrated(reach, name, epsilon, delta):
+    def calibrated(reach, name, epsilon, delta=0.0, least=1):
         if name != "permutohedron":
-            return honest(reach, name, epsilon, delta)
+            return honest(reach, name, epsilon, delta, least)
         body = PermutohedronNoise.calibrate(reach.items, epsilon, reach.net_permutohedra)
         steps = int(body.fineness * reach.net_permutohedra)
         distribution = PermutohedronNoise(reach.items, body.rate, 1)
