@@ -181,7 +181,7 @@ def encode_comparisons(
         items=tuple(str(label) for label in labels),
         nobs=counted.nobs,
         unit="row" if parts is None else "respondent",
-        max_rows=1 if parts is None else bound,
+        max_rows=bound,
         distinct_pairs=distinct,
         ties=tied,
         kind=kind,

@@ -118,7 +118,7 @@ def _facts(
 ) -> Sample:
     """Return the public facts of a sample."""
     unit: Unit = "row" if respondent is None else "respondent"
-    return Sample(kind, tuple(map(str, labels)), nobs, unit, 1 if unit == "row" else max_rows)
+    return Sample(kind, tuple(map(str, labels)), nobs, unit, max_rows)
 
 
 def _in_parts(

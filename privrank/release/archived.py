@@ -189,7 +189,6 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
     _require(check_items(list(survey.items)), "items")
     least = 0 if source == "respondents" else 1  # of those who are asked, none may have answered
     _require(_whole(survey.nobs, least) and _whole(survey.max_rows, 1), "whole numbers of units")
-    _require(survey.unit == "respondent" or survey.max_rows == 1, "one row where rows are units")
     if isinstance(survey, Sample):
         known = survey.sizes
         _require(all(size >= 0 for size in known), "sizes of groups")

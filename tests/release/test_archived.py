@@ -85,11 +85,12 @@ def test_pooled_archives_are_checked_as_a_whole_and_one_by_one(result):
         pr.from_json(archive(inside))
 
 
-def test_a_bound_on_rows_of_nobody_is_not_kept():
+def test_a_bound_by_which_a_guarantee_of_rows_is_converted_is_read_back():
     rows = pr.datasets.load_university()
     fit = pr.PrivateBTL(rows.comparisons, items=rows.items, respondent=None, max_rows=15, ties=True)
     again = pr.from_json(fit.fit(1.0).to_json())
     ranks = rows.rankings().reset_index(drop=True)
     test = pr.UniformityTest(ranks, max_rows=3).fit(1.0)
-    assert again.release.design.max_rows == 1
-    assert pr.from_json(test.to_json()).release.sample.max_rows == 1
+    assert "7.5 for a respondent" not in (said := " ".join(str(again.summary()).split()))
+    assert "15 for a respondent with up to 15" in said
+    assert pr.from_json(test.to_json()).release.sample.max_rows == 3
