@@ -81,10 +81,8 @@ def contribution_tradeoff(
     if math.isinf(epsilon):
         raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
     cuts, distinct = _check_bounds(bounds), checks.check_flag("distinct_pairs", distinct_pairs)
-    labels, choice = (
-        checks.check_items(items),
-        checks.check_choice("pair_counts", pair_counts, Released),
-    )
+    labels = checks.check_items(items)
+    choice = checks.check_choice("pair_counts", pair_counts, Released)
     most = math.comb(len(labels), 2) if distinct else math.inf
     answers, respondents = _declared(activity)
     answers = np.minimum(answers, most)

@@ -266,11 +266,15 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
     Given whether to warn of items that the released comparisons do not connect.
     """
     check_release(release)
-    if release.parts.keys() & {WORTHS, SIDES}:
+    if WORTHS in release.parts:
         raise ValueError(
             "release must hold net wins or a win matrix, but objective perturbation releases "
-            "worths only, and pair_counts='proportional' wins and losses: fit with "
-            "method='counts', or leave pair_counts= out."
+            "worths only: fit with method='counts'."
+        )
+    if SIDES in release.parts:
+        raise ValueError(
+            "release must hold net wins or a win matrix, but pair_counts='proportional' releases "
+            "wins and losses: leave pair_counts= out."
         )
     if release.design.covariates is not None:
         raise ValueError(

@@ -50,9 +50,9 @@ def independent_scores(
 ) -> FloatArray:
     """Return the covariance of the scores if all answers were independent, shape (p, p).
 
-    And, where opponents were matched at random, who met whom.
     Of another function of the worths than the fit's, if one is given. Where dependence is measured
-    against it, noise in the worths must not make it vanish.
+    against it, noise in the worths must not make it vanish. Where opponents were matched at random,
+    who met whom varies as well.
     """
     function, t = function or equations.fitted, equations.linear.predict(b)
     if DEPENDENCE in release.plan.parts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privrank.bradley_terry.proportional import halves
+from privrank.bradley_terry.paircounts import halves
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.release.names import OPPONENTS
@@ -33,7 +33,7 @@ def matching_test(equations: ScoreEquations, release: Release) -> MatchingTest |
     """Test the assertion behind proportional pair counts; None where its check was left out.
 
     **Statistic.** Q = sum of s_i s_j over comparisons, s the halves of the released ranking
-    (:func:`privrank.bradley_terry.proportional.halves`), less what the fitted counts expect.
+    (:func:`privrank.bradley_terry.paircounts.halves`), less what the fitted counts expect.
     **Null.** Comparisons that are independent given their items' counts, as of Poisson counts of
     pairs with means n_ij: normal with the variance of Q less what its regression on the counts of
     items explains. To it come the noise of these, by the same regression, and the Laplace noise of

@@ -14,7 +14,7 @@ show. That is always done, and never is another model fitted instead, which woul
 else whenever the noise says so.
 
 Where wins W and losses L are released, net = W - L, and pair counts follow from the comparisons
-a = W + L of each item (:mod:`privrank.bradley_terry.proportional`). To first order an error in
+a = W + L of each item (:mod:`privrank.bradley_terry.paircounts`). To first order an error in
 these moves expected nets f_i = sum_j n_ij g_ij, g = 2 F - 1, by J = (diag f + n o g)
 (diag a + n)^-1, with o the product by entries. So noise e_W, e_L of both brings the error
 (I - J) e_W - (I + J) e_L. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'.
@@ -309,10 +309,14 @@ class ScoreEquations:
         return drawn or self.count_variance > 0
 
     @property
+    def _released(self) -> FloatArray:
+        # a fit needs counts that are not negative: `surplus` is what that added
+        return np.asarray(self.pairs.count - self.surplus)
+
+    @property
     def released_count(self) -> FloatArray:
         """Comparisons of each edge as they were released, also where noise put them below 0."""
-        # a fit needs counts that are not negative: `surplus` is what that added
-        return self._by_edge(np.asarray(self.pairs.count - self.surplus))
+        return self._by_edge(self._released)
 
     @property
     def components(self) -> list[IntArray]:
@@ -354,13 +358,13 @@ class ScoreEquations:
     @property
     def total(self) -> float:
         """Comparisons in all, as released; where noise has left fewer than one, one."""
-        return max(float((self.pairs.count - self.surplus).sum()), 1.0)
+        return max(float(self._released.sum()), 1.0)
 
     @property
     def degrees(self) -> FloatArray:
         """Comparisons each item takes part in, as released; without covariates."""
         contrasts = self.linear.worths if isinstance(self.linear, WithTies) else self.linear
-        return np.asarray(abs(contrasts.matrix()).T @ (self.pairs.count - self.surplus))
+        return np.asarray(abs(contrasts.matrix()).T @ self._released)
 
     @property
     def group_shares(self) -> FloatArray:

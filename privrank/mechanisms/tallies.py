@@ -135,25 +135,25 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
     """
     runs = blocks(encoded.design, met(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
-    named = (*MOMENTS, *TIE_MOMENTS) if encoded.design.davidson else MOMENTS
-    moments = partial(_second_moments, codes=codes, runs=runs, number=len(named))
+    ties = encoded.design.davidson
+    named = MOMENTS + TIE_MOMENTS * ties
+    moments = partial(_second_moments, codes=codes, runs=runs, ties=ties)
     return dict(zip(named, answers_of(encoded).total(moments), strict=True))
 
 
-def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice], number: int) -> IntArray:
+def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice], *, ties: bool) -> IntArray:
     """Return those of one part, given the pairs met and which of them belong together."""
     from scipy.sparse import csr_array
 
     place = part.person, np.searchsorted(codes, part.pair)
     shape = len(part.name), len(codes)
-    answers, counts, ties = (
-        csr_array((x, place), shape=shape) for x in (part.net, part.count, part.tied)
-    )
+    answers, counts = (csr_array((x, place), shape=shape) for x in (part.net, part.count))
     both = [(answers, answers), (answers, counts), (counts, counts)]
-    both += [(ties, answers), (ties, counts), (ties, ties)]
+    if ties:
+        tied = csr_array((part.tied, place), shape=shape)
+        both += [(tied, answers), (tied, counts), (tied, tied)]
     products = [
-        np.concatenate([_product(a[:, run], b[:, run]).ravel() for run in runs])
-        for a, b in both[:number]
+        np.concatenate([_product(a[:, run], b[:, run]).ravel() for run in runs]) for a, b in both
     ]
     return np.stack(products)
 

@@ -13,8 +13,7 @@ from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inversion import attainable
 from privrank.bradley_terry.opponents import matching_test
-from privrank.bradley_terry.paircounts import pair_counts
-from privrank.bradley_terry.proportional import MOST_ERROR
+from privrank.bradley_terry.paircounts import MOST_ERROR, pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT
 from privrank.plans.choice import LEAST_ITEMS_MATCHED
@@ -159,15 +158,11 @@ def _matching_notes(result: BTLResult) -> list[str]:
 def _cost_notes(result: BTLResult) -> list[str]:
     """Return how to do without released pair counts, where these are most of the error."""
     release, facts = result.release, result._equations()
-    few = len(release.design.items) < LEAST_ITEMS_MATCHED or release.link != LOGIT
-    few = few or release.design.davidson
-    if few or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
+    other = release.link != LOGIT or release.design.davidson or facts.items < LEAST_ITEMS_MATCHED
+    if other or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
         return []
     errors, first, second = result._covariance(), *np.triu_indices(facts.items, 1)
-    by_edge = facts.count_variance * facts.function.square(
-        facts.linear.predict(result.estimate.coefficients)
-    )
-    counts = carried(errors.response, facts.linear.information(by_edge))
+    counts = carried(errors.response, facts.pair_noise(result.estimate.coefficients))
     parts = [own_and_between(part)[first, second] for part in (counts, errors.total)]
     if not float(np.median(parts[0] / np.maximum(parts[1], 1e-300))) > 0.5:
         return []

@@ -46,7 +46,7 @@ def explore(surface, check, again=(), cases=SLICE):
 
     run()
     print(dict(seen))
-    assert min(seen[TAKEN], seen[REFUSED]) > 0.01 * sum(seen.values()), seen
+    assert min(seen[TAKEN], seen[REFUSED]) > 0.02 * sum(seen.values()), seen
 
 
 def settled(call, budget=None, kinds=(ValueError, TypeError)):

@@ -150,15 +150,16 @@ RANKED = {
     "items": LISTED,
     "respondent": PERSON["respondent"],
     "max_rows": ROWS["max_rows"],
-    "ties": of("complete", "complete", ...),
-    "missing": of("complete", "bottom", ...),
 }
+COMPLETED = {"ties": of("complete", "complete", ...), "missing": of("complete", "bottom", ...)}
+HALVED = {"ties": of(True, True, ...), "missing": of("half", "half", "bottom", ...)}
 
 
 @pytest.mark.parametrize("model", [pr.PrivateRankAggregation, pr.UniformityTest])
 def test_rankings(model):
-    few = {} if model is pr.PrivateRankAggregation else {"draws": of(99)}
-    explore(cases(WIDE, few, **RANKED), lambda case: fitted(model, *case))
+    voted = model is pr.PrivateRankAggregation
+    few, shared = ({}, HALVED) if voted else ({"draws": of(99)}, COMPLETED)
+    explore(cases(WIDE, few, **RANKED, **shared), lambda case: fitted(model, *case))
 
 
 CHOSEN = columns_of(choice=of(*ITEMS), group=of("u", "v"), who=st.integers(0, 4))

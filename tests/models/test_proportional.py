@@ -10,7 +10,7 @@ import privrank as pr
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.inference import noise_by_place
 from privrank.bradley_terry.opponents import matching_test
-from privrank.bradley_terry.proportional import halves, item_weights
+from privrank.bradley_terry.paircounts import halves, item_weights
 from privrank.bradley_terry.score import score_equations
 
 ITEMS = tuple("abcdefgh")

@@ -317,7 +317,7 @@ def test_objective_perturbation_holds_no_counts():
         .fit(1.0, method="objective", rng=seeded())
         .release
     )
-    with pytest.raises(ValueError, match=r"objective perturbation .* method='counts'"):
+    with pytest.raises(ValueError, match=r"objective perturbation .* method='counts'\."):
         pr.PrivateTopK.from_release(release, 2)
 
 
