@@ -235,6 +235,8 @@ def score_covariance(
         return cluster_moments(equations, release, b, function or equations.fitted)
     if equations.random_pairs and equations.tied and DEPENDENCE not in release.parts:
         mean, independent = equations.pair_means(b), independent_scores(equations, release, b)
+        # who meets whom is random, too: answers are draws from one distribution over all pairs, so
+        # their second moments are summed, less the square of the mean score
         shared = count @ mean
         second = independent + mean.T @ (count[:, None] * mean)
         return np.asarray(second - np.outer(shared, shared) / equations.total)

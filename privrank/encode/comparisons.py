@@ -450,6 +450,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     1, and the other arguments of :func:`encode_comparisons` and
     :func:`privrank.bradley_terry.modelmatrix.declare` as users write them.
     """
+    # the left side names the columns of answers; a right side is declared before rows are encoded
     parsed = parse(formula)
     if len(parsed.left) not in (2, 3):
         raise ValueError(

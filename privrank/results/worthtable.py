@@ -71,6 +71,8 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     check_flag("details", details)
     release, frame, parts = result.release, result.to_frame(), result.components
     link, design, covariates = release.link, release.design, release.design.covariates
+    # with covariates coefficients are of terms, not of items: the notes on single worths, and the
+    # test of their equality, give way to tests of terms
     counts = guarantee.count_notes(release, "worths towards zero")
     if covariates is None:
         counts += _matching_notes(result) + _cost_notes(result)
@@ -96,6 +98,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
     notes += [*guarantee.privacy_notes(release, details), *result.warnings]
     notes += _tie_notes(result)
+    # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
     estimated = frame[frame.columns[0]].notna()
     if not np.isfinite(frame["std_err"][estimated].to_numpy(dtype=np.float64)).all():
         notes.append(guarantee.UNCERTAIN)
@@ -266,6 +269,7 @@ def _group_notes(release: Release) -> list[str]:
                 "Which item was named first is taken as public, so no answer may have decided it."
             )
         return notes
+    # one cell is everybody: its share is public, and nothing was released about it
     if facts.cells == 1:
         return []
     released = score_equations(release).group_answers
