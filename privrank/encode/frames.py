@@ -464,10 +464,8 @@ def _key_of_texts(texts: Any) -> Key:
     import pyarrow as pa
 
     if not pa.types.is_dictionary(texts.type):
-        if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-            texts = texts.cast("large_string")
-        # one table of values serves all pieces, whose texts need not be brought together
-        pieces = texts.dictionary_encode().chunks
+        plain = texts if pa.types.is_string(texts.type) else texts.cast("large_string")
+        pieces = plain.dictionary_encode().chunks  # one table of values serves all of them
         codes = np.concatenate([piece.indices.fill_null(-1).to_numpy() for piece in pieces])
         return Key(codes.astype(np.int64), pieces[-1].dictionary.to_numpy(zero_copy_only=False))
     # in one piece, as the dictionaries of many would have to be brought together
