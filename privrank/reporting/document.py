@@ -96,6 +96,7 @@ def report(
     target = _target(path)
     public = [(name, entry._public()) for name, entry, _ in entries if isinstance(entry, Result)]
     ledgers = [(name, entry) for name, entry, _ in entries if isinstance(entry, Ledger)]
+    # beside the user's own text the page holds nothing that is not released
     page = render(
         "report.html",
         title=title or "Results under differential privacy",

@@ -163,7 +163,9 @@ def test_tests_say_what_they_decide():
     assert findings(none).startswith("No consensus was found: H0, that all orders of the 2 items")
     assert findings(none).endswith("level 0.05). That is no evidence for H0.")
     identity = pr.IdentityTest.from_counts([30, 20, 500], [0.3, 0.3, 0.4], list("abc"))
-    assert findings(identity.fit(1.0, draws=199, rng=rng())).startswith("A departure from H0 was found: H0, ")
+    assert findings(identity.fit(1.0, draws=199, rng=rng())).startswith(
+        "A departure from H0 was found: H0, "
+    )
     two = pr.IdentityTest.from_counts({"a": 90, "b": 10}, {"a": 0.3, "b": 0.7})
     said = findings(two.fit(1.0, method="sigmoid", tolerance=0.2, rng=rng()))
     assert "the released decision on H0" in said and "p =" not in said
