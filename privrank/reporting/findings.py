@@ -66,7 +66,8 @@ def blocks(high: Sequence[int]) -> list[tuple[int, int, list[int]]]:
     Each is its first and last rank and the positions of the items that have these ranks: where k
     items have upper ends of at most k, they are the first k.
     """
-    made, first = [], 1
+    made: list[tuple[int, int, list[int]]] = []
+    first = 1
     for last in range(1, len(high) + 1):
         inside = [place for place, end in enumerate(high) if end <= last]
         if len(inside) == last:
