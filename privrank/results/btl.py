@@ -143,8 +143,10 @@ class BTLResult(Result):
         """
         return tuple(tuple(self.items[k] for k in part) for part in self._equations().components)
 
-    def _errors(self, covariance: FloatArray, name: str) -> pd.Series[float]:
-        return self._named(standard_errors(self._display(), covariance), name)
+    def _errors(self, half: FloatArray, name: str) -> pd.Series[float]:
+        """Return the standard errors by one source of error, of which a half is given."""
+        variances = self._covariance().variances(half, self._display())
+        return self._named(np.sqrt(np.maximum(variances, 0.0)), name)
 
     def _map(self, at: At, *, every: bool = False) -> FloatArray:
         design = self.release.design
@@ -232,7 +234,8 @@ class BTLResult(Result):
         >>> result.bse.round(3).to_dict()
         {'crimRate': 0.184, 'position': 0.177, 'socBurd': 0.176, 'culture': 0.191}
         """
-        return self._errors(self._covariance().total, "std err")
+        errors = standard_errors(self._display(), self._covariance().total)
+        return self._named(errors, "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
@@ -243,7 +246,7 @@ class BTLResult(Result):
         >>> result.bse_sampling.round(3).to_dict()
         {'crimRate': 0.146, 'position': 0.141, 'socBurd': 0.141, 'culture': 0.149}
         """
-        return self._errors(self._covariance().sampling, "sampling")
+        return self._errors(self._covariance().sampled, "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
@@ -258,7 +261,7 @@ class BTLResult(Result):
         >>> np.allclose(result.bse**2, result.bse_sampling**2 + result.bse_privacy**2)
         True
         """
-        return self._errors(self._covariance().privacy, "privacy")
+        return self._errors(self._covariance().noisy, "privacy")
 
     @property
     def tvalues(self) -> pd.Series[float]:

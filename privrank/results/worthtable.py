@@ -59,6 +59,9 @@ ROUGH_COUNTS = (
 # Level at which the check of proportional pair counts warns.
 MATCHING_LEVEL = 0.05
 
+# Items among which differences are looked at to name the largest source of error.
+_SOME_ITEMS = 64
+
 # Standard error of a group's released answers, over these, beyond which they are too rough.
 ROUGH = 1 / 4
 
@@ -164,9 +167,12 @@ def _cost_notes(result: BTLResult) -> list[str]:
     other = release.link != LOGIT or release.design.davidson or facts.items < LEAST_ITEMS_MATCHED
     if other or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
         return []
-    errors, first, second = result._covariance(), *np.triu_indices(facts.items, 1)
-    counts = carried(errors.response, facts.pair_noise(result.estimate.coefficients))
-    parts = [own_and_between(part)[first, second] for part in (counts, errors.total)]
+    # of many items the differences among some that are evenly spread in the list
+    some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
+    errors, first, second = result._covariance(), *np.triu_indices(len(some), 1)
+    noise = facts.pair_noise(result.estimate.coefficients)
+    counts, total = carried(errors.response[some], noise), errors.total[np.ix_(some, some)]
+    parts = [own_and_between(part)[first, second] for part in (counts, total)]
     if not float(np.median(parts[0] / np.maximum(parts[1], 1e-300))) > 0.5:
         return []
     return [
