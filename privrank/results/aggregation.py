@@ -31,6 +31,14 @@ _READINGS = {
 }
 
 
+# Rules in words, where their names are none that a statistician knows.
+_RULES = {
+    "EB-Kemeny": "Kemeny, by empirical Bayes",
+    "Borda": "by mean rank (Borda)",
+    "Copeland": "by majorities (Copeland)",
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class AggregationResult(Result):
     """A private consensus: the order, intervals of ranks, scores and pair fractions.
@@ -421,7 +429,9 @@ class AggregationResult(Result):
         release, frame = self.release, self.to_frame()
         # how far the order may be from the best one of the released numbers; None of other rules
         gap, rule = release.found.get("gap"), release.plan.method
-        if gap is not None:
+        if not details:
+            rule = _RULES.get(rule, rule)
+        elif gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         low, high = tables.interval_heads(self.alpha)
         heads = {"rank": "place", "borda": "Borda", "std_err": "std err"}
@@ -498,19 +508,22 @@ class AggregationResult(Result):
         return params, errors, facts
 
 
-def _noise(result: AggregationResult) -> tuple[str, str]:
-    """Return what was released with which noise, and the scale of that noise."""
+def _noise(result: AggregationResult) -> tuple[str, str, str]:
+    """Return what was released in words and by its names, and the scale of its noise."""
     parts, private = result.release.parts, result.release.source != "none"
     if result.release.local:
-        return result.release.mechanism, f"gain {result.release.plan.number('gain'):.4g}"
+        gain = f"gain {result.release.plan.number('gain'):.4g}"
+        return "randomised response", result.release.mechanism, gain
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
-        return result.release.mechanism if private else "no noise", "none, an order"
+        words = result.release.plan.method if private else "no noise"
+        return words, result.release.mechanism, "none, an order"
     counts, unit = ("pair counts", "fraction") if name == PAIRS else ("Borda totals", "mean rank")
     scale = f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}"
     if not private:
-        return "no noise", scale
-    return f"{counts}, {distribution_name(parts[name].distribution)} noise", scale
+        return "no noise", counts, scale
+    named = f"{counts}, {distribution_name(parts[name].distribution)} noise"
+    return f"noise on {'pair fractions' if name == PAIRS else 'mean ranks'}", named, scale
 
 
 def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:
@@ -587,7 +600,8 @@ def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:
     """Return why the order contradicts a printed majority, or Borda scores, where it does."""
     minority = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
     if minority and rule in ("Borda", "Copeland", "EB-Kemeny"):
-        return [f"Where over next is below 1/2: {rule}'s order need not follow every majority."]
+        named = "an empirical Bayes" if rule == "EB-Kemeny" else f"{rule}'s"
+        return [f"Where over next is below 1/2: {named} order need not follow every majority."]
     if "borda" in frame and rule in ("Kemeny", "EB-Kemeny") and np.any(np.diff(frame["borda"]) > 0):
         return ["Where Borda scores rise: this order follows the majorities of pairs."]
     return []

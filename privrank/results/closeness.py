@@ -405,12 +405,14 @@ class ClosenessResult(Result):
             ),
         )
 
-    def _noise(self) -> tuple[str, str]:
+    def _noise(self) -> tuple[str, str, str]:
         if self.asked.decision is not None:
-            return "sigmoid bit", "none, one bit"
-        name = "permutation test" if self.release.source == "none" else "smoothed p-value"
+            return "random bit", "sigmoid bit", "none, one bit"
+        words, name = "noise on the statistic", "smoothed p-value"
+        if self.release.source == "none":
+            words, name = "no noise", "p-value"
         scale = self.release.plan.number("scale")
-        return name, f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})"
+        return words, name, f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})"
 
     def _protected(self) -> str:
         sample = self.release.sample

@@ -681,8 +681,8 @@ def _release_notes(result: PooledResult, details: bool) -> list[str]:
         release = member.release
         called = name if result.names else str(name).capitalize()
         text = (
-            f"{called}: {release.mechanism}, epsilon {release.epsilon:g}, {member.nobs} "
-            f"{release.survey.unit}s, weight {weight:.2f}."
+            f"{called}: epsilon {release.epsilon:g}, {member.nobs} {release.survey.unit}s, weight "
+            f"{weight:.2f}."
         )
         if details:
             header = member.summary(details=True).header

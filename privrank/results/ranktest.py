@@ -20,7 +20,13 @@ from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots
 from privrank.results.base import Result, once
 from privrank.results.tables import Table, format_pvalue
-from privrank.results.testnotes import findings, impossible, noise_of
+from privrank.results.testnotes import (
+    THRESHOLD,
+    findings,
+    impossible,
+    noise_of,
+    statistic_words,
+)
 from privrank.util.checks import check_count, check_flag, is_number
 
 
@@ -313,7 +319,7 @@ class RankTestResult(Result):
     def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: design, noise, statistic, p-value, decision.
 
-        With `details` it has the scale of the noise.
+        With `details` it has the method, the threshold and the scale of the noise.
 
         Examples
         --------
@@ -328,27 +334,28 @@ class RankTestResult(Result):
         release, decision = self.release, "reject H0" if self.reject else "do not reject"
         null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
         # a test that releases only its decision has neither statistic nor p-value to show
-        columns, cells = [""], [release.mechanism]
+        cells = {"": statistic_words(release.mechanism)}
         if self.pvalue is not None:
-            columns += ["statistic", "threshold", "p-value"]
-            threshold = "none" if self.threshold is None else f"{self.threshold:.4f}"
-            pvalue = "<0.0001" if self.pvalue < 0.0001 else f"{self.pvalue:.4f}"
-            cells += [f"{self.statistic:.4f}", threshold, pvalue]
+            cells["statistic"] = f"{self.statistic:.4f}"
+            if details:
+                cells["threshold"] = "none" if self.threshold is None else f"{self.threshold:.4f}"
+            cells["p-value"] = "<0.0001" if self.pvalue < 0.0001 else f"{self.pvalue:.4f}"
         known_null = ["null"] if self.test == "IdentityTest" else []
         return Table(
             title=guarantee.title(self._title, release),
             header=guarantee.header(
                 release,
-                ("Method:", self.method),
+                *([("Method:", self.method)] if details else []),
                 ("Null:", "level by calibration" if self.pvalue is None else null),
                 ("Level:", f"{self.alpha:g}"),
                 noise=noise_of(release),
                 details=details,
             ),
-            columns=(*columns, "decision"),
-            rows=((*cells, decision),),
+            columns=(*cells, "decision"),
+            rows=((*cells.values(), decision),),
             notes=(
                 *findings(self, self._interval()),
+                *([THRESHOLD] if details and self.threshold is not None else []),
                 guarantee.holds_if(guarantee.assumptions(release, *known_null)),
                 guarantee.promise(release, f"the {release.sample.kind}"),
                 *(guarantee.seed_notes([release]) if details else []),
@@ -377,7 +384,7 @@ class RankTestResult(Result):
             mass,
             statistic=self.statistic,
             threshold=self.threshold,
-            label=f"{self.release.mechanism}, privacy noise included",
+            label=f"{statistic_words(self.release.mechanism)}, privacy noise included",
             caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )

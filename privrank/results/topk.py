@@ -468,16 +468,18 @@ class TopKResult(Result):
             )
         if math.isnan(self.pvalue):
             separated = f"Nothing is left out: the release identifies at most {self.k} items."
+        holds = guarantee.holds_if(guarantee.assumptions(self.release))
+        noisy = np.mean(2.0 * np.sqrt(self._noise()) >= self.sampling_sd)
         return [
             separated,
             f"{guarantee.reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself "
             f"covers the win rate against the opponents met, {guarantee.allowance(self.release)}; "
-            f"rank sets hold jointly.",
+            f"rank sets hold jointly. {holds}",
             *parts,
             *self._opponent_words(),
             *guarantee.count_notes(self.release, "win rates towards one half"),
-            guarantee.holds_if(guarantee.assumptions(self.release)),
             *guarantee.privacy_notes(self.release, details),
+            *guarantee.cost_notes(self.release, self.design_effect, bool(noisy > 0.5)),
         ]
 
     def _opponent_words(self) -> list[str]:

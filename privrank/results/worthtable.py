@@ -79,24 +79,24 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         known = design.pairs is not None and design.pairs.origin not in ASSERTED
         total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
         kind, second = "Results", ("No. Comparisons:", total)
-        penalty = f"{result.penalty:.4g}"
         notes = [*counts, _test_of_equality(result)]
     else:
         kind, second = "Regression Results", ("Formula:", f"~ {covariates.formula}")
-        penalty = f"{result.requested}"
         notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(release)]
         notes += counts + _group_notes(release)
     header = [
         ("Model:", f"{link.model}{', Davidson' * design.davidson} ({link.name})"),
         second,
         *guarantee.comparison_header(release, result.design_effect, details),
-        ("Penalty:", penalty + (", bias-corrected" if result.corrected else "")),
+        *_penalty(result, details),
     ]
     notes = [guarantee.reading(release) + _coverage_note(release, result.alpha), *notes]
     notes += guarantee.loss_notes(release, result.estimator)
     linear = ["linear"] if _by_items(release) else []
     notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
-    notes += [*guarantee.privacy_notes(release, details), *result.warnings]
+    noisy = bool((2.0 * result.bse_privacy >= result.bse_sampling).mean() > 0.5)
+    notes += guarantee.privacy_notes(release, details)
+    notes += [*guarantee.cost_notes(release, result.design_effect, noisy), *result.warnings]
     notes += _tie_notes(result)
     # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
     estimated = frame[frame.columns[0]].notna()
@@ -117,6 +117,15 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         ),
         notes=tuple(notes),
     )
+
+
+def _penalty(result: BTLResult, details: bool) -> list[tuple[str, str]]:
+    """Return how estimates were shrunk: the size of a ridge whose bias is removed is a detail."""
+    size = result.penalty if isinstance(result.penalty, str) else f"{result.penalty:.4g}"
+    words = "unpenalised" if result.penalty == 0 else f"ridge, penalty {size}"
+    if result.corrected:
+        words = "ridge, bias-corrected"
+    return [("Estimates:", words), *([("Ridge penalty:", size)] if details else [])]
 
 
 def _tie_rows(result: BTLResult, frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:

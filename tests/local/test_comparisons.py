@@ -157,7 +157,8 @@ def test_results_say_local_and_survive_their_archive(link):
             "Locally Private",
             "1 per respondent and report",
             "respondents' devices",
-            "comparisons, randomised response",
+            "Mechanism: randomised response",
+            "Released: comparisons",
             f"gain {protocol.gain:.4g} of a response",
             "allowing for sampling and the noise of the responses",
         ):
