@@ -18,7 +18,7 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT, Link
-from privrank.results import plots
+from privrank.results import derived, plots
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
@@ -28,9 +28,7 @@ from privrank.results.pairs import (
     predictors_of,
     probability_name,
     quasi_table,
-    rated,
 )
-from privrank.results.synthetic import simulated
 from privrank.results.tables import Table
 from privrank.results.worthtable import TIE_ROW, fit_table
 from privrank.util.arrays import FloatArray, own
@@ -93,6 +91,8 @@ class BTLResult(Result):
     warnings: tuple[str, ...] = ()
 
     family: ClassVar[str] = "Bradley-Terry worths"
+
+    elo, simulate = derived.elo, derived.simulate
 
     def _shape(self) -> tuple[str, ...]:
         what = "items" if self._plain else "coefficients"
@@ -439,63 +439,6 @@ class BTLResult(Result):
             weight = np.exp(worths[part] - worths[part].max())
             shares[part] = weight / weight.sum()
         return self._series(shares, "worth")
-
-    def elo(self, base: float = 1500.0, at: At = None) -> pd.DataFrame:
-        """Return the worths on the Elo scale: `base` plus 400 / ln 10 times each.
-
-        An item that is 400 points ahead is preferred with odds of 10; a tie is half a win there,
-        as with ``ties=True``.
-
-        Parameters
-        ----------
-        base : float, default 1500
-            The mean rating.
-        at : mapping of str to value, optional
-            As of :meth:`worths`.
-
-        Returns
-        -------
-        DataFrame
-            Rows and columns of :meth:`worths`, with ``rating`` in the place of ``worth``.
-
-        References
-        ----------
-        Elo (1978), The Rating of Chessplayers, Past and Present.
-        """
-        return rated(self.worths(at), self.link, base)
-
-    def simulate(
-        self,
-        n: int,
-        rng: np.random.Generator | None = None,
-        *,
-        form: Literal["comparisons", "rankings"] = "comparisons",
-        at: At = None,
-    ) -> pd.DataFrame:
-        """Draw synthetic data from the fitted model; they are as private as the result.
-
-        They hold what the model says, and nothing else of the data: neither how the answers of a
-        respondent depend on each other, nor who compared what.
-
-        Parameters
-        ----------
-        n : int
-            Comparisons of every pair, or rankings.
-        rng : numpy.random.Generator, optional
-            By default one with fresh entropy.
-        form : {"comparisons", "rankings"}, default "comparisons"
-            ``item1, item2, outcome`` with no item counted as named first, and with ties only where
-            these have a parameter; or ranks by the Plackett-Luce model, a row per ranking.
-        at : mapping of str to value, optional
-            Values of the covariates.
-
-        Returns
-        -------
-        DataFrame
-            ``attrs["synthetic"]`` says what it was drawn from.
-        """
-        tie, whole = float(self.estimate.coefficients[-1]), len(self.components) == 1
-        return simulated(self.release, self._values(at), tie, whole, n, rng, form)
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
         """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin.

@@ -1,9 +1,8 @@
-"""Tables of pairs of items: differences, predictions, quasi standard errors, ratings."""
+"""Tables of pairs of items: differences, predictions, quasi standard errors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite, log
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,10 @@ from privrank.bradley_terry.contrasts import Worths, quasi_variances
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import pair_predictors
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.distributions.links import LOGIT, Link
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import check_flag, check_number
-
-# Points of the Elo scale in one unit of the logit: 400 of them are odds of 10.
-_ELO = 400.0 / log(10.0)
+from privrank.util.checks import check_flag
 
 
 def probability_name(releases: Sequence[Release]) -> str:
@@ -118,15 +113,3 @@ def quasi_table(worths: Worths) -> pd.DataFrame:
             table[part, 2] = np.sqrt(np.where(q > 0, q, np.nan))
             table[part, 3] = np.abs(off).max(axis=1)
     return pd.DataFrame(table, index, ["worth", "std_err", "quasi_se", "largest_error"])
-
-
-def rated(worths: pd.DataFrame, link: Link, base: object) -> pd.DataFrame:
-    """Return a table of worths on the Elo scale; see :meth:`BTLResult.elo`."""
-    if link != LOGIT:
-        raise ValueError(
-            f"elo() is a scale of the logit, and this fit has link={link.name!r}: use worths()."
-        )
-    middle = check_number("base", base, "a finite number such as 1500", isfinite)
-    numbers = ["worth", "std_err", "lower", "upper"]
-    points = _ELO * worths[numbers] + middle * np.array([1.0, 0.0, 1.0, 1.0])
-    return worths.assign(**points).rename(columns={"worth": "rating"})
