@@ -48,6 +48,11 @@ class DetectableEffect:
     apart : str
         What the distance is between.
 
+    See Also
+    --------
+    privrank.RankTestResult.detectable_effect : Makes it, of one sample.
+    privrank.ClosenessResult.detectable_effect : Makes it, of groups.
+
     Examples
     --------
     >>> import numpy as np
