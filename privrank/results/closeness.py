@@ -523,14 +523,19 @@ def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     )
 
 
+def null_words(sample: Sample) -> str:
+    """Return the null hypothesis of a comparison of samples in words."""
+    if sample.paired:
+        return f"the two {sample.kind} of a respondent are exchangeable"
+    return f"the {sample.kind} of all groups have the same distribution"
+
+
 def _hypotheses_of(sample: Sample) -> str:
     """Return H0 and H1 of a comparison of samples in words, and the groups."""
     sizes = ", ".join(name if size is None else f"{name} {size}" for name, size in sample.groups)
     by = f" by {sample.group_column}" if sample.group_column else ""
-    hypotheses = f"the {sample.kind} of all groups have the same distribution. H1: they have not"
-    if sample.paired:
-        hypotheses = f"the two {sample.kind} of a respondent are exchangeable. H1: they are not"
-    return f"H0: {hypotheses}. Groups{by}: {sizes}."
+    against = "are" if sample.paired else "have"
+    return f"H0: {null_words(sample)}. H1: they {against} not. Groups{by}: {sizes}."
 
 
 def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> tuple[str, ...]:
@@ -549,15 +554,20 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
     clear = frame[frame["clear"]]
     if clear.empty:
         return (f"{head}: no difference is clear.",)
-    # the clearest first: the largest in units of the half width of its interval
-    half = 0.5 * (clear["upper"] - clear["lower"])
-    order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
-    column = release.sample.group_column or "group"
-    rows = clear.loc[order].head(_MOST_WORDS).itertuples()
-    said = [_statement(row, column, rankings) for row in rows]
+    said = clear_words(release.sample, clear, _MOST_WORDS)
     left = len(clear) - len(said)
     more = f" {left} more are clear: see details()." if left > 0 else ""
     return (f"{head}. {'. '.join(said)}.{more}",)
+
+
+def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
+    """Return the clearest of some clear differences, at most so many, in words."""
+    # the clearest first: the largest in units of the half width of its interval
+    half = 0.5 * (clear["upper"] - clear["lower"])
+    order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
+    rows = clear.loc[order].head(most).itertuples()
+    column, rankings = sample.group_column or "group", sample.kind == "rankings"
+    return [_statement(row, column, rankings) for row in rows]
 
 
 def _statement(row: Any, column: str, rankings: bool) -> str:

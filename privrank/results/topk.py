@@ -460,6 +460,12 @@ class TopKResult(Result):
             f"rank {self.k + 1}, {tables.format_pvalue(self.pvalue)} under H0, that one left "
             f"out has at least the win rate of one selected.{other}"
         )
+        beyond = self.to_frame().query("selected")["rank_upper"] > self.k
+        if self.pvalue <= self.alpha and beyond.any():
+            separated += (
+                f" That is one test; ranks are of all pairs at once, and so may reach beyond "
+                f"{self.k}."
+            )
         if math.isnan(self.pvalue):
             separated = f"Nothing is left out: the release identifies at most {self.k} items."
         return [
