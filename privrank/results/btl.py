@@ -22,6 +22,7 @@ from privrank.results import plots
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
+from privrank.results.likelihood import likelihood_ratio, log_likelihood
 from privrank.results.pairs import (
     answer_columns,
     pair_table,
@@ -204,6 +205,47 @@ class BTLResult(Result):
         lower, upper = inversion.intervals(inference, row, self.alpha)
         values |= {"lower": float(lower[0]), "upper": float(upper[0])}
         return pd.Series(values, name="tie parameter")
+
+    @property
+    def llf(self) -> float:
+        """Log-likelihood of all answers at the estimates, of a run without privacy.
+
+        A tie without a parameter counts as half an answer for each item. Log-likelihoods of fits
+        to separate groups add up.
+
+        Raises
+        ------
+        ValueError
+            If the release is private: noisy counts have no likelihood of their own.
+        """
+        return log_likelihood(self.release, self._equations(), self.estimate.coefficients)
+
+    def compare_lr_test(self, restricted: BTLResult) -> pd.Series[Any]:
+        """Test a model within this one by the likelihood ratio, both without privacy.
+
+        Parameters
+        ----------
+        restricted : BTLResult
+            The fit of the smaller model to the same frame: its formula leaves out terms of this
+            one's. With ``ties="davidson"`` the tie parameter is common to all groups in both.
+
+        Returns
+        -------
+        Series
+            ``statistic``, twice the difference of :attr:`llf`, ``df`` and ``pvalue``, of the
+            chi-square distribution.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a fit is private or not of maximum likelihood, or the models are not nested.
+
+        Notes
+        -----
+        All answers count as independent. Those of one respondent are not: where respondents gave
+        several answers, :meth:`wald_test_terms` keeps its level and this test does not.
+        """
+        return likelihood_ratio(self, restricted)
 
     @property
     def design_effect(self) -> float:
