@@ -273,9 +273,7 @@ def test_other_models_refuse_a_tie_parameter():
     with pytest.raises(ValueError, match="a selection has no tie parameter: use ties=True"):
         pr.PrivateTopK(survey.comparisons, 2, ties="davidson", **named)
     with pytest.raises(TypeError, match="ties must be True or False"):
-        pr.power.BTLPower(items=4, ties="davidson")
-    with pytest.raises(ValueError, match="ties=True"):
-        pr.pool([fitted(), fitted("row")], survey="same")
+        pr.power.TopKPower(items=4, k=2, ties="davidson")
     with pytest.raises(ValueError, match="logit"):
         pr.PrivateBTL.from_release(fitted().release, link="probit")
 
