@@ -162,6 +162,8 @@ class IdentityTest:
             )
         anywhere = self._encoded.missing == "half"
         self._null = read_null(null, self._encoded.sample, anywhere=anywhere)
+        # a null from other answers is an estimate: the test is then that of two samples, and what
+        # fit() runs is a ClosenessTest of them
         self._two = None
         if null_nobs is not None:
             answers = against_answers(self._encoded, self._null, null_nobs, null_noise)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from typing import Any
 from unittest import mock
 
@@ -23,6 +24,8 @@ from audit_losses import EPSILON, Claim, bound_of, computed, observed, reported
 
 import privrank as pr
 from privrank.plans import calibration
+from privrank.plans import comparisons as plans
+from privrank.privacy import netnoise
 from privrank.privacy.noise import DiscreteLaplace
 
 DELTA = 1e-3
@@ -83,12 +86,14 @@ ANSWERS = list(product((1, -1), repeat=3))
 SILENT = list(product((1, None, -1), repeat=3))
 ONE = [(pair, answer) for pair in PAIRS for answer in (1, -1)]
 RANKS = list(permutations((1, 2, 3)))
+THREE = list(product((1, 0, -1), repeat=3))
 LONG = [(1, 2, 3, 4), (4, 3, 2, 1), (2, 1, 4, 3), (3, 4, 1, 2)]
 
 
 # --- what is claimed ---
 
 PERSON = {"items": ITEMS, "respondent": "who", "max_rows": 3}
+TIED = {"ties": "davidson"}
 ROW = {"items": ITEMS, "respondent": None, "distinct_pairs": False}
 PUBLIC, FORMULA = {"design": "public"}, "item1 + item2 + outcome ~ group"
 LEVELS = {"levels": {"group": ["u", "v"]}}
@@ -96,6 +101,32 @@ LEVELS = {"levels": {"group": ["u", "v"]}}
 
 def worths(answers: Any, make: Callable[[Any], Any] = compared, **more: Any) -> Any:
     return pr.PrivateBTL(make(answers), **{**PERSON, **more})
+
+
+FOUR = list(combinations("abcd", 2))
+WON = [
+    (0, 1, 1, 1, 1, 0),  # across a cut, and reversed
+    (0, -1, -1, -1, -1, 0),
+    (1,) * 6,
+    (0,) * 6,
+    (None,) * 6,
+    (1, None, None, None, None, -1),
+    (-1, 1, -1, 0, 1, None),
+    (None, 0, 0, 0, 0, None),
+]
+
+
+def matched(answers: Any, others: int = 9, **more: Any) -> Any:
+    """Worths of four items, the pairs of which are asserted to be met at random, with ties."""
+    rows = [(0, *pair, answer) for pair, answer in zip(FOUR, answers, strict=True)]
+    rows += [
+        (who, *pair, 1 if (who + place) % 2 else -1)
+        for who in range(1, others + 1)
+        for place, pair in enumerate(FOUR)
+    ]
+    frame = pd.DataFrame(rows, columns=["who", "item1", "item2", "outcome"])
+    whole = {"respondent": "who", "max_rows": 6, "ties": True, "pair_counts": "proportional"}
+    return pr.PrivateBTL(frame, items=list("abcd"), **whole, **more)
 
 
 def by_group(answers: Any) -> Any:
@@ -175,6 +206,17 @@ def known() -> list[Claim]:
             )
         )
         made.append(Claim(name, "row", noise, rows, ones, options))
+    for noise, design in product(NOISES, ("private", "public")):
+        options = {"method": "counts", "noise": noise, "dependence": "none"}
+        people = partial(worths, design=design, **TIED)
+        made.append(
+            Claim(f"PrivateBTL, ties, {design}", "respondent", noise, people, THREE, options)
+        )
+    made += [
+        Claim("PrivateBTL, proportional", "respondent", noise, matched, WON,
+              {"method": "counts", "noise": noise, "dependence": "none"})
+        for noise in NOISES[:2]
+    ]  # fmt: skip
     gaussian = {"method": "counts", "noise": "gaussian"}
     fit = partial(Claim, delta=DELTA)
     people = partial(worths, **PUBLIC)
@@ -297,6 +339,22 @@ def printed_scale() -> Any:
     return mock.patch.object(calibration, "objective_scale", printed)
 
 
+def ties_for_free() -> Any:
+    """The number of ties with the noise that net wins pay for, as if no tie were left over."""
+    stack = ExitStack()
+    for module in (netnoise, plans):
+        none = mock.Mock(side_effect=lambda sensitivity, name: 0)
+        stack.enter_context(mock.patch.object(module, "ties_left", none))
+    return stack
+
+
+def halves_as_wins() -> Any:
+    """Half wins are released with noise that hides whole wins."""
+    side_noise = netnoise.side_noise
+    wins = mock.Mock(side_effect=lambda *given, ties: side_noise(*given, ties=False))
+    return mock.patch.object(calibration, "side_noise", wins)
+
+
 def faults() -> list[tuple[bool, Claim]]:
     """Claims that do not hold, and whether their losses are measured."""
     laplace = {"method": "counts", "noise": "laplace"}
@@ -310,6 +368,9 @@ def faults() -> list[tuple[bool, Claim]]:
         (False, plant("half the scale", build=public, variants=apart, fault=half_the_scale)),
         (False, plant("sensitivity of a row", build=rows, variants=apart)),
         (False, plant("a part left unpaid", build=worths, variants=SILENT, fault=unpaid)),
+        (False, plant("ties for free", build=partial(worths, **TIED, **PUBLIC), variants=THREE,
+                      options={**laplace, "dependence": "none"}, fault=ties_for_free)),
+        (False, plant("half wins as wins", build=matched, variants=WON, fault=halves_as_wins)),
         (False, plant("a share used twice", build=public, variants=apart, twice=True)),
         (True, Claim("printed constant", "respondent", "continuous", worths, apart,
                      {"method": "objective"}, 2.0, fault=printed_scale)),

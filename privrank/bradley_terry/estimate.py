@@ -7,6 +7,7 @@ comes from public numbers alone, so that planning uses the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, own
-from privrank.util.solvers import carried, pseudo_inverse
+from privrank.util.solvers import product, pseudo_inverse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,41 +69,62 @@ class Estimate:
         return self.ridge
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Covariance:
     """Covariance of the coefficients, split into sampling and privacy noise.
 
+    Coefficients move with the scores by a linear map R, so that a covariance S of the scores gives
+    them R S R'. Of many items the halves R S are enough for standard errors.
+
     Parameters
     ----------
-    sampling, privacy : ndarray, shape (p, p)
-        Two parts of the covariance.
     response : ndarray, shape (p, p)
-        The linear map from scores to coefficients.
+        The linear map R from scores to coefficients.
     scores : ndarray, shape (p, p)
         Sampling covariance of the scores.
-    independent : ndarray, shape (p, p)
-        What the sampling part would be if all answers were independent.
+    sampled, noisy : ndarray, shape (p, p)
+        R times the covariances of sampling error and of noise.
+    alone : ndarray, shape (p, p), optional
+        `sampled` as it would be if all answers were independent, where they are not.
     scatter : ndarray, shape (p, p), or float
         What items add that are not where their covariates put them, a third part
         (:mod:`privrank.bradley_terry.inference`).
     """
 
-    sampling: FloatArray
-    privacy: FloatArray
     response: FloatArray
     scores: FloatArray
-    independent: FloatArray
+    sampled: FloatArray
+    noisy: FloatArray
+    alone: FloatArray | None = None
     scatter: FloatArray | float = 0.0
 
-    def __post_init__(self) -> None:
-        """Take private, read-only copies."""
-        for name in ("sampling", "privacy", "response", "scores", "independent"):
-            object.__setattr__(self, name, own(getattr(self, name), np.float64))
+    @cached_property
+    def sampling(self) -> FloatArray:
+        """Covariance of the coefficients by sampling error."""
+        return self._whole(self.sampled)
 
-    @property
+    @cached_property
+    def privacy(self) -> FloatArray:
+        """Covariance of the coefficients by noise."""
+        return self._whole(self.noisy)
+
+    @cached_property
+    def independent(self) -> FloatArray:
+        """What the sampling part would be if all answers were independent."""
+        return self._whole(self.sampled if self.alone is None else self.alone)
+
+    @cached_property
     def total(self) -> FloatArray:
         """Covariance with all sources of error."""
-        return np.asarray(self.sampling + self.privacy + self.scatter)
+        return self._whole(self.sampled + self.noisy, self.scatter)
+
+    def _whole(self, half: FloatArray, scatter: FloatArray | float = 0.0) -> FloatArray:
+        # read-only, as a reader may be given it
+        return own(half @ self.response.T + scatter, np.float64)
+
+    def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
+        """Return the variances of combinations of coefficients, one by row, given a half."""
+        return np.asarray((product(shown, half) * product(shown, self.response)).sum(axis=1))
 
 
 def estimate(
@@ -184,12 +206,12 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     if equations.output_variance > 0:
         hessian = equations.information(fitted.first) + times(fitted.ridge, identity)
         noise = noise + equations.output_variance * (hessian @ hessian)
-    sampling = independent = carried(moved, scores - added)
+    sampled, alone = moved @ (scores - added), None
     if LARGEST in release.found and not equations.tied:
-        independent = sampling / released_effect(release)
+        alone = sampled / released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-        independent = carried(moved, independent_scores(equations, release, b) - added)
-    return Covariance(sampling, carried(moved, noise), moved, scores, independent)
+        alone = moved @ (independent_scores(equations, release, b) - added)
+    return Covariance(moved, scores, sampled, product(moved, noise), alone)
 
 
 def score_covariance(
@@ -216,7 +238,9 @@ def score_covariance(
         mean = linear.scores_by_pattern(equations.count * means)
         pattern = equations.pairs.first // equations.items
         total = np.maximum(np.bincount(pattern, count, minlength=len(mean)), 1e-12)
-        if equations.tied:  # the variance given the pairs, and the squares of their means
+        # who meets whom is random, too: answers are draws from one distribution over all pairs, so
+        # their second moments are summed, less the square of the mean score
+        if equations.tied:  # variances given the pairs, and the squares of means
             by_pair = equations.pair_means(b)
             second = independent_scores(equations, release, b)
             second = second + by_pair.T @ (count[:, None] * by_pair)
@@ -282,7 +306,7 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
     prior = _cell_prior(equations)
-    ridge = prior + equations.item_variance * gram @ pseudo_inverse(information) @ prior
+    ridge = prior + equations.item_variance * gram @ pseudo_inverse(information)[0] @ prior
     alone = 1.0 + equations.order_variance / (fitted.mean_curvature * total)
     return _by_column(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
 

@@ -97,8 +97,11 @@ class ItemContrasts:
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
         """Return the pseudo-inverse of a matrix whose null space is what is constant."""
-        filled = matrix + np.trace(matrix) / self.size**2
-        return self.centred(self.centred(inverse(filled)).T)
+        return self.centred(self.centred(inverse(self.filled(matrix))).T)
+
+    def filled(self, matrix: FloatArray) -> FloatArray:
+        """Return a matrix with the mean of its diagonal put in where worths are constant."""
+        return np.asarray(matrix + np.trace(matrix) / self.size**2)
 
     def centred(self, b: FloatArray) -> FloatArray:
         """Return the worths with sum zero, for each row of worths."""

@@ -460,6 +460,7 @@ def score_equations(release: Release) -> ScoreEquations:
     counts = counts_by_cell(release)
     if names.NET in release.parts:
         return _of_net(release, counts)
+    # wins and losses with a minus sign: half their sum is half the net, the score itself
     if names.SIDES in release.parts:
         part = release.parts[names.SIDES]
         return _equations(
@@ -470,6 +471,8 @@ def score_equations(release: Release) -> ScoreEquations:
             item_step=0.5 * part.step,
             sides=True,
         )
+    # objective perturbation: at the minimiser X' mu(X theta) + gamma theta = target - w, so this
+    # sum is the noisy score, and w the noise in it
     part, gamma, pairs = release.parts[names.WORTHS], release.plan.number("gamma"), counts["pairs"]
     theta = np.asarray(part.step * part.values, dtype=np.float64)
     function = ScoreFunction(release.link, likelihood=loss_bounds(release.link).answers_curve)

@@ -79,10 +79,13 @@ def fraction_interval(
     w = np.clip(fractions, 0.0, 1.0)
     noise = step * half_width(distribution, alpha, coordinates)
     if target == "sample":
+        # rounding must not leave out a fraction that is exactly the quantile off
         noise += 0.5 * step
         return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
+    # Sidak: 1 - (1 - alpha)^(1/k), without the cancellation that direct powers have at small alpha
     level = -math.expm1(math.log1p(-alpha) / coordinates)
     spread = float(ndtri(0.5 * level)) ** 2 / units
+    # choose q so that q^2 + z^2 / (4 n) is the squared joint quantile at p = 1/2
     if isinstance(distribution, CubeNoise):
         both = step * cube_half_width(
             distribution, alpha, coordinates, 0.5 / math.sqrt(units) / step
@@ -95,6 +98,7 @@ def within(
     w: FloatArray, noise: FloatArray | float, spread: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the least and the largest p in [0, 1] with (w - p)^2 <= noise + spread p (1 - p)."""
+    # the roots of (1 + s) p^2 - (2 w + s) p + w^2 - noise = 0, s the spread
     middle = (w + 0.5 * spread) / (1.0 + spread)
     square = (w**2 - noise) / (1.0 + spread)
     half = np.sqrt(np.maximum(middle**2 - square, 0.0))
@@ -150,6 +154,7 @@ def score_half_width(
         return -float(ndtri(0.5 * alpha)) * math.sqrt(summed * distribution.variance)
     rng = public_generator("noise in Borda totals", items)
     if isinstance(distribution, PermutohedronNoise):
+        # K-norm noise is a Gamma(m) radius times a uniform point; all coordinates are alike
         points = permutohedra(items)
         noise = (rng.gamma(items, size=points.shape) * points / distribution.rate).ravel()
     else:

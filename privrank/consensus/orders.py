@@ -203,11 +203,14 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     deadline = time.monotonic() + time_limit
     order: list[int] = []
     gap = 0.0
+    # components come in the order of their majorities, and the cost of pairs across them is
+    # fixed: gaps add up, and joined optima are an optimum
     for members in _components(margins):
         block = matrix[np.ix_(members, members)]
         if len(members) <= SUBSET_LIMIT:
             inner, inner_gap = _by_subsets(block), 0.0
         else:
+            # a deadline in the past leaves the component to local search
             end = deadline if len(members) <= PROGRAMME_LIMIT else -math.inf
             inner, inner_gap = _by_programme(margins_of(block), end)
         order.extend(int(item) for item in members[inner])

@@ -295,11 +295,13 @@ def statements_of(release: Release) -> Statements | None:
         return _reports_of(release)
     if names.PAIRS not in parts and names.TOTALS not in parts:
         return None
+    # released counts become fractions of rankings: a lattice step is step / n of them
     part = parts[names.PAIRS] if names.PAIRS in parts else parts[names.TOTALS]
     noise, values = part.distribution, np.asarray(part.values * (part.step / n), dtype=np.float64)
     assert isinstance(noise, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
     if names.PAIRS not in parts:
         return NoisyVotes(noise, part.step, n, m - values, None)
+    # a row sums to the mean number of items behind, and the 1/2 on the diagonal
     fractions = pair_matrix(values)
     return NoisyVotes(noise, part.step, n, fractions.sum(axis=1) - 0.5, fractions)
 

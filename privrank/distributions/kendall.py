@@ -72,6 +72,8 @@ def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArr
     small = np.abs(x) < _SERIES
     y = np.where(small, x, 0.0)
     z = np.where(y == 0, 1.0, y)
+    # l, its integral, l' and l''' from the terms of l: each is multiplied by 1, x / (2k + 1),
+    # 2k / x and 2k (2k - 1) (2k - 2) / x^3
     series = (
         _series(_ZETA / _K, y),
         y * _series(_ZETA / (_K * (2 * _K + 1)), y),
@@ -81,6 +83,7 @@ def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArr
     x = np.where(small, _SERIES, x)
     faded = np.exp(-x)
     coth = (1 + faded) / (1 - faded)
+    # l(x) = x/2 + log(1 - e^-x) - log x, whose integral has Li2(e^-x) = spence(1 - e^-x)
     closed = (
         x / 2 + np.log1p(-faded) - np.log(x),
         x**2 / 4 + spence(1 - faded) - np.pi**2 / 6 - x * np.log(x) + x,
@@ -155,6 +158,8 @@ def _frequency_limit(m: int, theta: float) -> float:
     |1 - w^j| <= 1 + phi^j bounds factor j by coth(j theta / 2) sinh(theta / 2) / |sinh(u / 2)|,
     which falls in j and in t: blocks of j are bounded by their first member.
     """
+    # a bound on log|cf(t)| at 300 frequencies: the sum over blocks of j of size times log bound,
+    # no factor counted above 1
     first = np.unique(np.geomspace(1, m, 120).astype(np.int64))
     sizes = np.diff(np.append(first, m + 1))
     a = theta / 2
@@ -270,6 +275,7 @@ def variance(m: int, theta: float) -> float:
     theta = min(theta, _FROZEN)
     j = np.arange(1, m + 1)
     x = j * theta
+    # by terms below j theta = 1, where the closed form cancels, and in closed form beyond
     single = float(_curvature(np.array([theta]))[0])
     series = j**2 * _curvature(np.minimum(x, 1.0)) - single
     with np.errstate(over="ignore"):
@@ -302,6 +308,7 @@ def pair_probability(gap: int, theta: float) -> float:
         return 0.5 if theta == 0 else 1.0
     g = np.array([gap, gap + 1.0])
     if gap * theta < 1:
+        # close to theta = 0 both terms of h have the pole 1 / theta: it is left out of each
         parts = g * _slope(g * theta)
         return 0.5 + float(parts[1] - parts[0])
     with np.errstate(over="ignore"):

@@ -218,6 +218,7 @@ class Mallows:
             first, second = self.items.index(i), self.items.index(j)
         except (TypeError, ValueError):
             raise ValueError("i and j must be items of the model: one of them is not.") from None
+        # the places of other items do not matter: the probability is a function of the gap alone
         gap = int(self.center[second] - self.center[first])
         if gap == 0:
             raise ValueError("i and j must be two different items.")

@@ -395,7 +395,9 @@ def _outcomes(
     codes = keys[outcome].codes
     values = np.append(keys[outcome].values.astype(np.float64), np.nan)
     missing = np.isnan(values)
-    answers = values[np.bincount(codes % len(values), minlength=len(values)) > 0]
+    met = np.zeros(len(values), dtype=np.bool_)
+    met[codes] = True
+    answers = values[met]
     if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
         raise ValueError(
             f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "
@@ -449,6 +451,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     1, and the other arguments of :func:`encode_comparisons` and
     :func:`privrank.bradley_terry.modelmatrix.declare` as users write them.
     """
+    # the left side names the columns of answers; a right side is declared before rows are encoded
     parsed = parse(formula)
     if len(parsed.left) not in (2, 3):
         raise ValueError(

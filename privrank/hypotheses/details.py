@@ -96,6 +96,8 @@ def half_widths(
     differences = contrasts(len(sizes))
     level = alpha / (len(differences) * totals.shape[1])
     z = -float(ndtri(0.5 * level))
+    # the share is known up to twice the deviation of the noise: p (1 - p) is largest at the value
+    # between these ends that is closest to 1/2
     unsure = 2.0 * step * math.sqrt(distribution.variance)
     ends = [
         (np.clip(totals + shift, 0.0, sizes[:, None]) + 0.5 * z * z) / (sizes[:, None] + z * z)
@@ -105,6 +107,7 @@ def half_widths(
     variances = sizes[:, None] * middle * (1.0 - middle)
     widths = []
     for contrast in differences:
+        # Var of a difference of means: sum_g w_g^2 n_g p_g (1 - p_g); groups are independent
         weights = contrast.weights(sizes)
         sds = np.sqrt(weights**2 @ variances)
         widths.append(

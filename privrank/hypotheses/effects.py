@@ -156,6 +156,8 @@ class Alternatives:
         if self.side == "two-sided" and not is_uniform(p):
             order = rng.permutation(len(p))
         raised = _raised(p, order) != (self.side == "smaller")
+        # the mass `distance` moves from one half to the other, so that it is the total variation
+        # distance; shares within a half keep their proportions
         share = cells[raised].sum()
         cells[raised] *= 1 + distance / share
         cells[~raised] *= max(1 - distance / (1 - share), 0.0)
@@ -206,6 +208,8 @@ def curve_of(
     Of two categories it is exact.
     """
     sample, items = against.sample, len(against.sample.items)
+    # reports of the local model are simulated as statistics; two categories have so few samples
+    # that rejection is summed over the binomial counts in place of drawing them
     if isinstance(query, Statistic) and query.sampler is not None:
         return Curve(reject, query.sampler, items, query.name, n_jobs)
     two = sample.kind == "choices" and items == 2 and sample.nobs <= MOST_ENUMERATED

@@ -155,6 +155,8 @@ def _of_two(
     how p was rounded. The ends are found by halving, as if what is not excluded were one interval:
     so it was in all of 456 settings of n, p, epsilon and tau.
     """
+    # P(T >= released) and P(T <= released) given each count, over the noise alone; the step that
+    # allows for rounded p is taken off on the side that makes both larger
     counts, first, most = np.arange(n + 1), p[0] / (p[0] + p[1]), max(p) / (p[0] + p[1])
     values = np.floor(np.abs(counts / n - first) / step).astype(np.int64)
     above, below = (
@@ -163,6 +165,7 @@ def _of_two(
     )
 
     def compatible(tau: float, tail: FloatArray) -> bool:
+        # the least favourable of the two distributions at this distance decides
         cells = {first + tau, first - tau}
         inside = (min(max(q, 0.0), 1.0) for q in cells if -1e-12 <= q <= 1 + 1e-12)
         weights = (binomial_weights(n, q, counts) for q in inside)
@@ -301,6 +304,8 @@ class Distance:
             L in [0, diam]; U at most diam, and below 0 where no distance is compatible with T.
         """
         s = self.spread
+        # by concentration first, which needs no second number; what follows replaces ends by
+        # shorter ones where their conditions hold
         u = _concentrated(alpha / 2.0, self.diameter * math.sqrt(s / 2.0), b)
         low, high = self._by_concentration(noisy - u), noisy + u
         if second is not None and self.categories is None:
@@ -312,6 +317,7 @@ class Distance:
             variance = s / 4.0 if unequal else _HALF_NORMAL * s
             low = noisy - second - _quantile(alpha / 2.0, math.sqrt(variance), b, 2)
             if self.categories * _FEW <= min(self.sizes):
+                # P(noise > b log(5 / alpha)) = alpha / 10, the rest of the 0.5 alpha of this side
                 least = second - b * math.log(5.0 / alpha)
                 shifted = noisy + _quantile(0.4 * alpha, math.sqrt(s / 4.0), b, 1)
                 high = shifted if shifted < 0 else _unbiased(shifted, least)
@@ -380,6 +386,8 @@ def _unbiased(mean: float, null_mean: float) -> float:
         return mean
     half = null_mean * math.sqrt(math.pi / 2.0)  # S / 2, as m(0) = S / sqrt(2 pi)
 
+    # m(theta) = S/2 (r (2 Phi(r) - 1) + 2 phi(r)) rises with theta, and is above theta: so the
+    # solution lies below the mean
     def short(theta: float) -> bool:
         r = theta / half
         density = math.exp(-0.5 * r * r) / math.sqrt(2.0 * math.pi)

@@ -140,6 +140,8 @@ def null_draws(
     """
     if not draws:
         return np.empty(0, dtype=np.int64)
+    # a table only grows, by whole blocks with seeds of their own: its first draws are the same
+    # whoever asked for more, so p-values do not depend on what was tried before
     label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
     stored = _MEMORY.get(label)
     if stored is None:
@@ -265,6 +267,8 @@ class Null:
 
         The `lot` is that of the p-value.
         """
+        # beyond `reach` steps past the largest value noise has less than exp(-40) alpha: no larger
+        # threshold can matter
         reach = math.ceil(distribution.scale * (math.log(1.0 / alpha) + 40.0)) + 1
         low, high = int(self.values[0]) - reach, int(self.values[-1]) + reach
         if self.pvalue(high, distribution, lot) > alpha:

@@ -39,6 +39,8 @@ def rejection_of(
         return query.probability
     value = query.simulated or query.value
 
+    # P(value + noise >= threshold), exact given the data: its mean over samples varies less than
+    # a count of rejections; `boundary` is how often the value next below is rejected, too
     def reject(data: IntArray, order: Order) -> float:
         if threshold is None:
             return 0.0

@@ -98,6 +98,7 @@ class Search:
         number = min(max(math.exp(log), self.least), self.most)
         number = float(round(number)) if self.whole else number
         value, error = self.measure(number, replicates)
+        # delta method: the error of the score is that of the value times the slope of the scale
         scaled, slope = self._scaled(value)
         score = (scaled - self._scaled(self.target)[0]) * (1.0 if self.rising else -1.0)
         return _Look(math.log(number), score, error * slope)
@@ -148,6 +149,8 @@ def _closed(search: Search, low: _Look, high: _Look) -> float:
     def short(number: float) -> bool:
         return search.look(math.log(number), search.replicates).score < 0
 
+    # an exact curve is monotone on the bracket, so halving is safe; whole numbers end at two
+    # neighbours, of which the larger one reaches the target
     if not search.whole:
         return bracket(short, math.exp(low.log), math.exp(high.log), 60, relative=1e-6)[1]
     least, most = round(math.exp(low.log)), round(math.exp(high.log))

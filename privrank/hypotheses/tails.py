@@ -168,6 +168,7 @@ def radii_up_to(distribution: Radius, reach: float) -> tuple[FloatArray, FloatAr
     beyond = np.arange(
         1, max(math.ceil(reach) - distribution.low - len(distribution.weights) + 1, 0) + 1
     )
+    # beyond the listed weights a radius is geometric: its tail mass is spread with ratio q
     q = math.exp(-1.0 / distribution.scale)
     mass = np.concatenate(
         (distribution.weights, distribution.tail * (1.0 - q) * q ** (beyond - 1.0))
@@ -340,11 +341,14 @@ def noisy_tail(
     """
     x, sd, first = np.broadcast_arrays(x, sd, first)
     if isinstance(distribution, DiscreteLaplace):
+        # weights scale the noise, and signs do not matter as Laplace variables are symmetric
         present = [first] if second is None else [first, np.broadcast_to(second, x.shape)]
         return normal_laplace_tail(x, sd, tuple(distribution.scale * scale for scale in present))
     if isinstance(distribution, DiscreteGaussian):
         lengths = first**2 + (0.0 if second is None else np.square(second))
         return np.asarray(2.0 * ndtr(-x / np.sqrt(sd**2 + distribution.variance * lengths)))
+    # noise on a body: |N_1 - (b / a) N_2| is a mixture of sizes that depends on the ratio alone,
+    # so one table per distinct ratio serves all rows
     gap, error, a = (np.ravel(part) for part in (x, sd, first))
     ratio = np.zeros(x.size) if second is None else np.broadcast_to(second, x.shape).ravel() / a
     known, which = _separated(ratio)
@@ -430,8 +434,10 @@ def noisy_quantiles(
         known = np.linspace(known[0], known[-1], _DEVIATIONS)
     whole = np.sqrt(known**2 + noise)
     step = 2.0 * math.pi / (_PERIOD * whole.max())
+    # the series is cut where the normal factor exp(-(sd k h)^2 / 2) of the least deviation is gone
     k = np.arange(1, math.ceil(_FARTHEST / (known.min() * step)) + 1)
     phi = np.exp(-0.5 * np.square(known[:, None] * (k * step)))
+    # draws of one weight are alike: their characteristic functions multiply to a power
     for weight in np.unique(weights):
         phi *= _transform(distribution, weight * step * k) ** int((weights == weight).sum())
 
@@ -548,6 +554,8 @@ def _row_variances(distribution: BordaDistribution, items: int) -> tuple[FloatAr
         return 2.0 * items * radii * (radii + 1.0) / 3.0, mass
     if isinstance(distribution, DiscreteLaplace) and distribution.variance > 0:
         rng = public_generator("Laplace variances", items)
+        # Laplace noise of variance v is normal with variance v E, E exponential: the shared pair
+        # counts with weight 2, so 4 v E, and the 2 (m - 2) others add a Gamma variable
         shared, others = rng.exponential(size=4000), np.zeros(4000)
         if items > 2:
             others = rng.gamma(2.0 * (items - 2), size=4000)

@@ -299,6 +299,7 @@ class Curator:
         interval misses is at most that for each. So they hold at once with probability at least
         1 - alpha, also for pairs that the order makes neighbours.
         """
+        # a tally of (pair, answer) cells, as other protocols have one: all that follows is theirs
         counts = np.column_stack((self._first, self._given - self._first))
         pairs, answers = cells = np.nonzero(counts)
         tally = Tally(self.protocol, pairs, answers, counts[cells], self.rejected, None, None)
@@ -436,6 +437,7 @@ class Population:
             )
         reports = self._reports(self._asked, queries)
         self._asked += number
+        # who drops out never answers; who is late is held until the next call, and comes first then
         coming, later = rng.random(number) >= self.dropout, rng.random(number) < self.late
         held, self._held = self._held, {k: v[coming & later] for k, v in reports.items()}
         return {k: np.concatenate([held[k], v[coming & ~later]]) for k, v in reports.items()}

@@ -200,6 +200,8 @@ class Votes:
         values = protocol.unpacked(tally.answer)
         left, right = np.triu_indices(protocol.width, 1)
         cells = len(items)
+        # the sign of every pair of asked items, turned round where the later item comes first, so
+        # that a vote of 1 is always for the earlier item of the list
         vote = protocol.signs[:, left, right][values].astype(np.int64).reshape(cells, -1)
         one, other = items[..., left].reshape(cells, -1), items[..., right].reshape(cells, -1)
         first, second = np.minimum(one, other), np.maximum(one, other)

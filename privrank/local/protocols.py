@@ -187,6 +187,7 @@ class Protocol(ABC):
         Whether a report is made at all is not protected, so with ``partial="refuse"`` one of a
         ranking that leaves items out shows that it was not asked about them.
         """
+        # an assignment that is drawn here may be about any of the items, so the ranking needs all
         if assignment is None:
             code, needed = self.draw_assignment(), list(range(len(self.items)))
         else:
@@ -201,6 +202,8 @@ class Protocol(ABC):
         ranks = read_ranking(
             ranking, self.items, needed, ties=self.keeps_ties, partial=self.partial
         )
+        # the ranking enters through the favoured answers alone: each digit is one of these with the
+        # favoured probability, by the device's secure randomness
         favoured = self.favoured_answers(ranks[None], np.array([code]))[0]
         values = np.array([self.response.secure(digit) for digit in favoured.tolist()])
         return {

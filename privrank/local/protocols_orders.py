@@ -85,6 +85,7 @@ class SubRanking(Asking):
         """Check the size, and choose it if it is left out."""
         super().__post_init__()
         high = min(len(self.items), LARGEST_SIZE)
+        # one of size! orders is reported, and the response favours a single one of them
         size = best_size(self.epsilon, high) if self.size is None else self.size
         size = check_count("size", size, low=2, high=high)
         self._set(size=size, width=size, options=math.factorial(size))

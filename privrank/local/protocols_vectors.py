@@ -77,6 +77,8 @@ class DuchiBall(Protocol):
         def sides(rows: slice) -> IntArray:
             block = ranks[rows]
             votes = np.where(block[:, first] < block[:, second], 1, -1)
+            # a ranking is a vertex of the cube of votes; its bit says on which side of a public
+            # hyperplane through the centre it lies
             along = (self.directions(assignments[rows]) * votes).sum(axis=1)
             return np.asarray(along < 0, dtype=np.int64)[:, None, None]
 

@@ -153,6 +153,7 @@ def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArra
 
     A column of whole numbers is read at once, any other entry by entry.
     """
+    # the range is checked before the cast to int64, which would wrap unsigned numbers round
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
         numbers, fault = values.to_numpy(), np.zeros(len(values), dtype=np.int8)
     else:

@@ -245,6 +245,7 @@ def release_of(
     -------
     Release
     """
+    # parts have no noise of their own: respondents drew it, so the release only names the values
     protocol = tally.protocol
     plan = Plan(
         by=by,

@@ -149,6 +149,8 @@ class Asked:
 
     def draws(self, number: int) -> IntArray:
         """Return statistics under H0, in lattice steps, from a public sequence."""
+        # the seed is made of what was asked, never of answers: one table serves every result of
+        # these numbers, and the p-value is a function of the release
         facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
         seeds = int(self.protocol.id, 16), fingerprint(facts.tolist())
         rng = public_generator("uniformity of reports", *seeds)
@@ -224,6 +226,7 @@ def infer(
     if NULL not in release.values:
         raise ValueError("release must be of a UniformityTest, and this one is of another model.")
     protocol = protocol_from_json(str(release.plan.settings["protocol"]))
+    # the null distribution is part of the release, so a test that is read back needs no draws
     null = Null.of_draws(release.values[NULL])
     collected = Collection(protocol, release.sample.nobs).statistic
     return read_test(
@@ -323,12 +326,15 @@ class Collection:
         """Draw how often each pair is asked, and how often the first of its items is ahead."""
         protocol, pairs, m = self.protocol, self.protocol.assignments, len(place)
         assert isinstance(protocol, Asking)
+        # where respondents are fewer than pairs most pairs are not asked: only those drawn are held
         if pairs <= self.nobs:
             number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
             questions, count = np.flatnonzero(number), number[number > 0]
         else:
             questions, count = np.unique(protocol.assign(self.nobs, rng), return_counts=True)
         first, second = protocol.asked(questions)[:, 0].T
+        # P(answer is for the first) = 1/2 + gain / 2 times its lead, by the gap of the two in the
+        # centre; net wins are wins less losses, 2 x - c of c answers
         gap = place[second] - place[first]
         lead = np.sign(gap) * _leads(m, theta)[np.abs(gap)]
         more = 2 * rng.binomial(count, 0.5 + 0.5 * protocol.gain * lead) - count

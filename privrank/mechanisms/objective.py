@@ -120,6 +120,8 @@ def certified_worths(
     times degrees over gamma, which a refused ridge keeps far below 1. Ordinary noise needs one.
     """
     gamma, far = noise.gamma, loss.far
+    # all numbers that depend on the size of the noise are fractions: no rounding until they are
+    # small (gaps gathered first, then the centre c taken off in whole grid steps)
     unit = Fraction(gamma) * Fraction(OUTPUT_STEP)
     scores = float(loss.size.sum() + np.abs(target).max())
     moves = _gathered(drawn, Fraction(4.0 * scores + gamma * (loss.straight + 2.0)), unit)
@@ -131,6 +133,8 @@ def certified_worths(
     pairs = linear.pairs
     fit = fit_ridge(rest, linear, gamma, loss, solver=solver)
     centre = np.zeros(len(target), dtype=np.int64)
+    # the solution is within `radius` of the centre: recentre there until the radius is below
+    # NEAREST, where the tolerance of the last fit is certified
     while True:
         error = linear.rounding(rest, moved, gamma)(fit.point)
         radius = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / far

@@ -71,6 +71,8 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
         )
     if dependence in ("auto", "cluster") and math.isinf(epsilon):
         return "cluster"
+    # sums of squared contributions have to stay within 64 bits, and contrasts, which there are
+    # for every covariate value, within memory
     rows, facts = design.sensitivity.effective_rows, design.covariates
     if design.nobs * rows**2 > 2**46:
         raise ValueError(
@@ -404,6 +406,8 @@ def _read_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
     first, second = (index.get_indexer(pd.Index(table[name])) for name in ("item1", "item2"))
     if count is None:
         raise ValueError(f"{rule}.")
+    # an item that is not declared has the place -1; a pair named in both orders has one cell, so
+    # duplicates show as equal cells
     low, high = np.minimum(first, second), np.maximum(first, second)
     cells = low * len(labels) + high
     if not (

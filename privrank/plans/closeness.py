@@ -136,6 +136,7 @@ def _distance(method: str, sample: Sample) -> Comparison:
     if method == "kendall":
         statistic = "kendall"
     diameter = 1.0 if statistic == "tv" else DIAMETER[statistic]
+    # who changes group changes sizes, too: the sum over groups has a sensitivity by nobs alone
     if sample.private_labels:
         sensitivity = private_label_sensitivity(sample.nobs, diameter)
         return Comparison(_NAMES[statistic, "sum"], statistic, "sum", sensitivity)
@@ -147,6 +148,8 @@ def _distance(method: str, sample: Sample) -> Comparison:
         pair = sample.sizes[0], sample.sizes[1]
         distance = Distance(pair, diameter, categories, exact=exact)
         effect = mean_sensitivity(sizes, diameter)
+    # two groups have one distance, which is the test and the effect at once; of many categories
+    # "auto" adds single cells, which total variation averages out
     if method == "pairs" or (two and not (method == "auto" and statistic == "tv" and many)):
         name = DISTANCES[statistic] if two else f"largest {DISTANCES[statistic]}"
         sensitivity = mean_sensitivity(sizes, diameter)

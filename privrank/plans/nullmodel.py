@@ -234,6 +234,8 @@ def answers_behind(
                 "null must give each category a share above 0 with null_noise=: put rare "
                 "categories together."
             )
+        # a share has the variance (n p + s^2) / n^2 with noise: that of n / (1 + s^2 / (n p))
+        # answers, taken at the rarest category, where noise matters most
         number = int(number / (1.0 + null_noise**2 / (number * p.min())))
         if number < FEWEST_UNITS:
             raise ValueError(
@@ -241,6 +243,7 @@ def answers_behind(
                 f"{number}: put rare categories together, or take a null with less noise."
             )
     counts = np.floor(p * number + 1e-6).astype(np.int64)
+    # largest remainders: counts add up to the number, and none is off by one or more
     left = number - int(counts.sum())
     counts[np.argsort(counts - p * number, kind="stable")[:left]] += 1
     return counts

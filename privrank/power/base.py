@@ -271,6 +271,7 @@ class Power(ABC):
     def _point(self, **at: Any) -> Point:
         """Return the point; refuses what is not in the range of an argument, but for None."""
         nobs, epsilon, effect = at["nobs"], at["epsilon"], at["effect"]
+        # None marks what is solved for: nobs 0 and NaN stand for it until the search fills them in
         point = Point(
             nobs=0 if nobs is None else checks.check_count("nobs", nobs, low=2, high=self._most),
             effect=math.nan if effect is None else effect,
@@ -347,6 +348,7 @@ class Power(ABC):
                 f"{self._named} = {self._shown(0.0):g} is H0 itself: state an effect that "
                 f"there is to find."
             )
+        # the search starts at 200 units, few to simulate, and brackets the answer from there
         least, most = self._searched
         return max(200.0, least), least, most
 
@@ -384,6 +386,7 @@ class Power(ABC):
         from privrank.results import plots
 
         checks.check_choice("dep_var", dep_var, Dependent)
+        # scalars become lists of one, so that the grid of points is their product in any case
         listed = {name: checks.as_list(value) for name, value in at.items()}
         lists = {name: [at[name]] if some is None else some for name, some in listed.items()}
         effect = self._named if self._named in at else "effect"
@@ -396,6 +399,7 @@ class Power(ABC):
                 f"{' and '.join(long)} must not be lists: one number beside {across} and "
                 f"{self.outcome} may be, and each of its values has a line of its own."
             )
+        # epsilon = inf has no place on a logarithmic axis: it is drawn as a horizontal line
         plain = across == "epsilon" and math.inf in lists["epsilon"]
         if plain and long:
             raise ValueError(
@@ -404,6 +408,7 @@ class Power(ABC):
             )
         points = [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
         sizes = [self.solve_power(**point) for point in points]
+        # the one quantity that is not given is what solve_power returns, and the vertical axis
         names = ("nobs", "epsilon", effect, self.outcome)
         drawn = next(name for name in names if name not in at)
         frame = pd.DataFrame(points).rename(columns={effect: "effect"})

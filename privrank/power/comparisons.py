@@ -196,6 +196,7 @@ class TopKPower(ComparisonPower):
             raise ValueError(
                 f"worths must be {m} numbers that do not rise, the best item first: sort them."
             )
+        # the top k move together and so do the others: only the gap between them changes
         worths = worths - worths[self.k]
         worths[: self.k] += gap - worths[self.k - 1]
         return np.asarray(worths - worths.mean())

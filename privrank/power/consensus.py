@@ -138,15 +138,19 @@ class AggregationPower(Power):
     def _lost(self, at: Point, plan: Plan | Protocol, number: int) -> float:
         """Return the excess, or the width of rank intervals, of one simulated survey."""
         rng, m = public_generator("consensus", number), len(item_names(self.items))
+        # the centre of the model is the order of the items, so arange(m) is the best order
         model = Mallows.from_theta(m, at.effect)
         ranks = model.rvs(at.nobs, rng)
         release = _released(ranks, plan, item_names(self.items), rng)
         if self.loss == "width":
             if release is None:
+                # reports that do not connect all items state nothing
                 return m - 1.0
             read = PrivateRankAggregation.from_release(release, alpha=at.alpha)
             limits = read.rank_conf_int()
             return float((limits["upper"] - limits["lower"]).mean())
+        # excess: expected share of pairs against the released order, less that of the best order;
+        # it is exact given the order, as pair probabilities of a Mallows model have a closed form
         pairs = _ahead(model)
         least = kemeny_score(np.arange(m), pairs)
         at_random = 0.25 * m * (m - 1)

@@ -201,6 +201,8 @@ def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) 
     """
     if rows == pairs:
         return np.tile(np.arange(pairs), (some, 1))
+    # after each place the questions are a uniform set of the first `last` + 1 pairs, and no draw
+    # is ever repeated; random numbers are used up at a fixed rate, as smooth curves need
     drawn, questions = rng.random((some, rows)), np.empty((some, rows), dtype=np.int64)
     for place in range(rows):
         last = pairs - rows + place

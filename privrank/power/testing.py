@@ -73,6 +73,8 @@ class TestPower(Power):
                     f"phi must lie between 0 (all rankings equal) and 1 (uniform), got "
                     f"{quoted(value)}."
                 )
+            # effects grow from 0 at H0: theta itself beside uniformity, and 1 - theta / theta_0
+            # beside a Mallows null with theta_0
             theta = min(-math.log(value) if value > 0 else math.inf, MOST_THETA)
             return 1.0 - theta / against.null.theta if against.null.center else theta
         if not is_number(value) or not 0 <= value <= against.most:
@@ -104,6 +106,8 @@ class OneSamplePower(TestPower):
         against, xi = self._against(at.nobs), pure_epsilon(at.epsilon, at.delta)
         sample, null, noise = against.sample, None, DiscreteLaplace(0.0)
         query = self._ask(sample, xi, at.alpha)
+        # a statistic of rankings is simulated with fewer draws of the null than a test takes: what
+        # these leave open is part of the error that is returned
         if isinstance(query, Statistic):
             draws = usual_draws(sample.kind, at.nobs, len(sample.items))
             draws = draws if sample.kind == "choices" else min(draws, _DRAWS)
@@ -401,6 +405,8 @@ class ClosenessPower(TestPower):
 
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
         """Return the power and its error; a first look takes few re-labellings, too."""
+        # a look ranks the distance among 99 re-labellings, which costs a little power: it only
+        # brackets the answer, and the last measurement takes as many as the test does
         sample, look = self._sample(at.nobs), replicates < self.replicates
         comparison = compare(self.method, sample)
         plan = plan_comparison(

@@ -189,6 +189,7 @@ class Ledger:
                 f"path must be the file of a ledger on disk, text or os.PathLike, got "
                 f"{type(path).__name__}: the total of a ledger in memory is epsilon=."
             )
+        # a ledger in memory is a database, too, so that both kinds spend by the same transactions
         self._path = None if path is None else os.path.realpath(path)
         self._seen: tuple[Spending, ...] = ()
         self._process = os.getpid()
@@ -204,6 +205,7 @@ class Ledger:
             survey = Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given)
             _check_split(survey)
             self._make(survey)
+        # whoever made the ledger fixed its facts: later ones may repeat, but never change them
         self._survey = self._read_all().survey
         for key, value in given.items():
             if (entry := getattr(self._survey, key)) != value:

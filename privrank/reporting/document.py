@@ -77,6 +77,7 @@ def report(
         raise TypeError(f"title must be a text, got {type(title).__name__}.")
     target = _target(path)
     public = [(name, entry._public()) for name, entry, _ in entries if isinstance(entry, Result)]
+    # the page is made of results and of the ledger: it holds nothing that is not released
     page = render(
         "report.html",
         title=title or "Results under differential privacy",

@@ -115,8 +115,10 @@ class BTLResult(Result):
         """
         return tuple(tuple(self.items[k] for k in part) for part in self._equations().components)
 
-    def _errors(self, covariance: FloatArray, name: str) -> pd.Series[float]:
-        return self._named(standard_errors(self._display(), covariance), name)
+    def _errors(self, half: FloatArray, name: str) -> pd.Series[float]:
+        """Return the standard errors by one source of error, of which a half is given."""
+        variances = self._covariance().variances(half, self._display())
+        return self._named(np.sqrt(np.maximum(variances, 0.0)), name)
 
     def _map(self, at: At, *, every: bool = False) -> FloatArray:
         design = self.release.design
@@ -165,17 +167,18 @@ class BTLResult(Result):
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors, sampling and privacy noise together."""
-        return self._errors(self._covariance().total, "std err")
+        errors = standard_errors(self._display(), self._covariance().total)
+        return self._named(errors, "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
         """Sampling part of the standard errors."""
-        return self._errors(self._covariance().sampling, "sampling")
+        return self._errors(self._covariance().sampled, "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
         """Privacy part of the standard errors."""
-        return self._errors(self._covariance().privacy, "privacy")
+        return self._errors(self._covariance().noisy, "privacy")
 
     @property
     def tvalues(self) -> pd.Series[float]:

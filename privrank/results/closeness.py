@@ -282,6 +282,7 @@ class ClosenessResult(Result):
             low, high = interval
             limits = (">0" if 0 < low < 5e-5 else f"{low:.4f}", f"{high:.4f}")
             cells |= zip(interval_heads(self.alpha), limits, strict=True)
+        # the proof of a smoothed p-value has one step in real numbers: a note says so
         arithmetic = self.pvalue is not None and release.source != "none"
         return Table(
             title=guarantee.title("Test of Closeness", release),

@@ -15,7 +15,7 @@ from privrank.bradley_terry.errors import NoisyErrors
 from privrank.results.tables import Table, interval_heads, printed, pvalue_cell
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_alpha
-from privrank.util.solvers import carried, pseudo_inverse, rank
+from privrank.util.solvers import carried, pseudo_inverse
 
 # Weights of the coefficients by row, and the constants that they are compared with.
 Linear = tuple[FloatArray, FloatArray]
@@ -151,12 +151,11 @@ def wald_test(
     value = weights @ params.to_numpy() - np.ravel(constants)
     middle = carried(weights, covariance.to_numpy())
     # hypotheses that repeat each other make the covariance singular: its rank is the df
-    inverse = pseudo_inverse(middle)
+    inverse, df = pseudo_inverse(middle)
     statistic = float(value @ inverse @ value)
     # imported here, as it takes a while
     from statsmodels.stats.contrast import ContrastResults
 
-    df = rank(middle)
     result = ContrastResults(
         chi2=statistic, statistic=statistic, df_denom=df, distribution="chi2", distargs=(df,)
     )

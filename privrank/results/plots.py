@@ -313,6 +313,8 @@ def planned(
     name the axis of an effect, and `plain` is what there is without privacy, a line of its own.
     """
     figure, ax = _axes(ax, (6.4, 3.4))
+    # whatever varies beside the two axes has a line for each of its values, from dark to light;
+    # bands are two Monte Carlo standard errors wide on either side
     other = [name for name in _AXES if name not in (across, outcome) and frame[name].nunique() > 1]
     values = frame[other[0]].unique().tolist() if other else [None]
     for number, value in enumerate(values):

@@ -453,6 +453,7 @@ def _notes(result: PooledResult) -> list[str]:
     errors = "the sampling of every survey and privacy noise"
     if same:
         errors = "the one sampling error of the survey and privacy noise"
+    # worths and Borda scores differ in what H0 and the intervals are about; the rest is common
     said, joint = "", ""
     if isinstance(first, BTLResult):
         releases = [member.release for member in result.results]

@@ -234,6 +234,7 @@ class RankTestResult(Result):
         check_flag("details", details)
         release, decision = self.release, "reject H0" if self.reject else "do not reject"
         null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
+        # a test that releases only its decision has neither statistic nor p-value to show
         columns, cells = [""], [release.mechanism]
         if self.pvalue is not None:
             columns += ["statistic", "threshold", "p-value"]

@@ -60,6 +60,9 @@ ROUGH_COUNTS = (
 # Level at which the check of proportional pair counts warns.
 MATCHING_LEVEL = 0.05
 
+# Items among which differences are looked at to name the largest source of error.
+_SOME_ITEMS = 64
+
 # Standard error of a group's released answers, over these, beyond which they are too rough.
 ROUGH = 1 / 4
 
@@ -69,6 +72,8 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     check_flag("details", details)
     release, frame, parts = result.release, result.to_frame(), result.components
     link, design, covariates = release.link, release.design, release.design.covariates
+    # with covariates coefficients are of terms, not of items: the notes on single worths, and the
+    # test of their equality, give way to tests of terms
     counts = guarantee.count_notes(release, "worths towards zero")
     if covariates is None:
         counts += _matching_notes(result) + _cost_notes(result)
@@ -94,6 +99,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
     notes += [*guarantee.privacy_notes(release, details), *result.warnings]
     notes += _tie_notes(result)
+    # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
     estimated = frame[frame.columns[0]].notna()
     if not np.isfinite(frame["std_err"][estimated].to_numpy(dtype=np.float64)).all():
         notes.append(guarantee.UNCERTAIN)
@@ -162,9 +168,12 @@ def _cost_notes(result: BTLResult) -> list[str]:
     other = release.link != LOGIT or release.design.davidson or facts.items < LEAST_ITEMS_MATCHED
     if other or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
         return []
-    errors, first, second = result._covariance(), *np.triu_indices(facts.items, 1)
-    counts = carried(errors.response, facts.pair_noise(result.estimate.coefficients))
-    parts = [own_and_between(part)[first, second] for part in (counts, errors.total)]
+    # of many items the differences among some that are evenly spread in the list
+    some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
+    errors, first, second = result._covariance(), *np.triu_indices(len(some), 1)
+    noise = facts.pair_noise(result.estimate.coefficients)
+    counts, total = carried(errors.response[some], noise), errors.total[np.ix_(some, some)]
+    parts = [own_and_between(part)[first, second] for part in (counts, total)]
     if not float(np.median(parts[0] / np.maximum(parts[1], 1e-300))) > 0.5:
         return []
     return [
@@ -261,6 +270,7 @@ def _group_notes(release: Release) -> list[str]:
                 "Which item was named first is taken as public, so no answer may have decided it."
             )
         return notes
+    # one cell is everybody: its share is public, and nothing was released about it
     if facts.cells == 1:
         return []
     released = score_equations(release).group_answers

@@ -221,6 +221,8 @@ def _factor(code: str, right: str) -> Factor:
 
     What patsy evaluates of it calls contrasts alone: a formula is no place for code.
     """
+    # the syntax tree is looked at, never evaluated: inside C(...) names of contrasts and plain
+    # values pass, attributes and other calls do not
     tree = _parsed(code)
     match tree:
         case ast.Call(func=ast.Name(id="C"), args=[column, *others], keywords=words):

@@ -8,6 +8,7 @@ import pytest
 
 from privrank.bradley_terry.dependence import Directions
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
+from privrank.mechanisms import tallies
 from privrank.mechanisms.tallies import (
     Expected,
     largest_design_effect,
@@ -89,9 +90,8 @@ def encode(units):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("taken", ["nothing", "expected answers"])
-def test_the_worst_contrast_moves_by_its_sensitivity_at_most(taken, seed):
+def moved(seed, taken):
+    """How far a third respondent moves the statistic, whose sensitivity is STEPS."""
     rng = np.random.default_rng(seed)
     found = Directions(
         rng.normal(size=(6, 1, 4)), rng.exponential(9.0, 6), rng.normal(size=6) * 9, np.array([9.0])
@@ -99,14 +99,43 @@ def test_the_worst_contrast_moves_by_its_sensitivity_at_most(taken, seed):
     facts = design(3, 3, n=3)
     expected = round_expected(facts, None) if taken == "nothing" else expect(seed, 3)
     contrasts = round_directions(facts, found, expected)
-    moved = 0
+    most = 0
     for rest in ([(1, 1, 1), (1, 1, -1)], [(0, 0, 0), (0, 0, 0)]):
         values = [
             largest_design_effect(encode([*rest, unit]), contrasts, expected)
             for unit in product((1, 0, -1), repeat=3)
         ]
-        moved = max(moved, max(values) - min(values))
-    assert 0.1 * STEPS < moved <= STEPS
+        most = max(most, max(values) - min(values))
+    return most
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("taken", ["nothing", "expected answers"])
+def test_the_worst_contrast_moves_by_its_sensitivity_at_most(taken, seed):
+    assert 0.1 * STEPS < moved(seed, taken) <= STEPS
+
+
+def test_a_bound_that_forgets_what_is_taken_off_would_be_exceeded(monkeypatch):
+    """Planted: how far answers reach before the expected ones are taken off, or ties left out."""
+    honest, answers = tallies._farthest_with_ties, all_answers(3, 3)
+
+    def uncentred(facts, weights, expected, ties):
+        return honest(facts, weights, Expected(0 * expected.answers, expected.steps), 0 * ties)
+
+    def untied(facts, weights, expected, ties):
+        worths = weights * (np.arange(weights.shape[2]) < weights.shape[2] - 1)
+        return honest(facts, worths, expected, ties)
+
+    for planted, taken in ((uncentred, expect(1, 3)), (untied, expect(1, 3)), (honest, None)):
+        monkeypatch.setattr(tallies, "_farthest_with_ties", planted)
+        expected = taken or round_expected(design(3, 3), None)
+        weights = np.random.default_rng(4).normal(size=(12, 1, 4))
+        found = Directions(weights, np.ones(12), np.zeros(12), np.array([2.0]))
+        stated = round_directions(design(3, 3), found, expected)
+        most = np.abs(reached(stated.weights[:, 0], 3, answers, expected)).max(axis=0)
+        assert (most > stated.farthest).any() == (planted is not honest)
+        if planted is not honest:
+            assert max(moved(seed, "expected answers") for seed in range(3)) > STEPS
 
 
 def test_a_respondent_whose_ties_are_forgotten_would_reach_too_far():

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from planting import planted
 from scipy.optimize import approx_fprime, minimize
 
 import privrank as pr
+from privrank.bradley_terry import score
 from privrank.bradley_terry.estimate import covariance
 from privrank.bradley_terry.inference import noise_by_place
 from privrank.bradley_terry.linear import ItemContrasts, WithTies
@@ -147,18 +149,22 @@ def test_private_fits_have_no_likelihood():
         _ = fitted().llf
 
 
-@quiet
-@pytest.mark.parametrize("ties", [-800, 0, 3, 4_000, 10**7])
-def test_the_number_of_ties_is_brought_to_where_there_is_a_fit(ties):
+def with_ties(ties):
+    """The release, as if noise had made its number of ties this one."""
     release = fitted().release
+    return replace(release, values={**release.values, "ties": np.array([ties])})
+
+
+def check_ties(ties):
+    """The number of ties is cut off where there is a fit, and that fit has a tie parameter."""
+    release = with_ties(ties)
     net = release.parts["net wins"]
     total = release.design.pairs.total
-    moved = replace(release, values={**release.values, "ties": np.array([ties])})
-    result = pr.PrivateBTL.from_release(moved)
     scores = net.step * net.values - np.mean(net.step * net.values)
     most = total - np.abs(scores).sum() / 2
     expected = min(max(ties, 0.5), most)
-    assert score_equations(moved).score[-1] == pytest.approx(expected)
+    assert score_equations(release).score[-1] == pytest.approx(expected)
+    result = pr.PrivateBTL.from_release(release)
     # always a tie parameter, whatever the noise, and all of it finite
     assert math.isfinite(result.tie_parameter["estimate"])
     won, tied, _ = answer_probabilities(np.zeros(1), result.tie_parameter["estimate"])
@@ -168,10 +174,56 @@ def test_the_number_of_ties_is_brought_to_where_there_is_a_fit(ties):
 
 
 @quiet
+@pytest.mark.parametrize("ties", [-800, 0, 3, 4_000, 10**7])
+def test_the_number_of_ties_is_brought_to_where_there_is_a_fit(ties):
+    check_ties(ties)
+
+
+CUT = "max(min(float(tied.values[0]), total - most), 0.5)"
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("cut", "ties"),
+    [
+        ("max(float(tied.values[0]), 0.5)", 10**7),
+        ("max(min(float(tied.values[0]), total - 0.5), 0.5)", 10**7),
+        ("max(min(float(tied.values[0]), total), 0.5)", 4_000),
+        ("min(float(tied.values[0]), total - most)", -800),
+        ("max(min(float(tied.values[0]), total - most), 0.0)", 0),
+        # at how far noise reaches, the scale of ties, not at what there can be
+        ("max(min(float(tied.values[0]), total - most), tied.laplace.scale)", 0),
+    ],
+)
+def test_another_cut_would_be_found(cut, ties, monkeypatch):
+    planted(monkeypatch, score, "_of_net", CUT, cut)
+    with pytest.raises((AssertionError, ValueError)):
+        check_ties(ties)
+
+
+@quiet
+def test_half_wins_where_ties_are_few_would_be_found(monkeypatch):
+    """Planted: another model, with another estimand, whenever the noise makes ties few."""
+    honest = pr.PrivateBTL.from_release
+
+    def fallback(release):
+        if release.values["ties"][0] >= 10:
+            return honest(release)
+        parts = {name: part for name, part in release.plan.parts.items() if name != "ties"}
+        values = {name: value for name, value in release.values.items() if name != "ties"}
+        halves = replace(release.survey, ties=True)
+        plan = replace(release.plan, parts=parts)
+        return honest(replace(release, survey=halves, plan=plan, values=values))
+
+    monkeypatch.setattr(pr.PrivateBTL, "from_release", fallback)
+    check_ties(4_000)
+    with pytest.raises(ValueError, match="tie"):
+        check_ties(0)
+
+
+@quiet
 def test_a_tie_parameter_that_noise_hides_has_an_open_interval():
-    release = fitted().release
-    moved = replace(release, values={**release.values, "ties": np.array([2])})
-    result = pr.PrivateBTL.from_release(moved)
+    result = pr.PrivateBTL.from_release(with_ties(2))
     assert result.tie_parameter["lower"] == -np.inf
     assert "cannot be ruled out that nobody ties" in str(result.summary())
 

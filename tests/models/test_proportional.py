@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from planting import planted
 
 import privrank as pr
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.inference import noise_by_place
 from privrank.bradley_terry.opponents import matching_test
 from privrank.bradley_terry.paircounts import halves, item_weights
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.score import ScoreEquations, score_equations
 
 ITEMS = tuple("abcdefgh")
 FIRST, SECOND = np.triu_indices(len(ITEMS), 1)
@@ -84,7 +85,7 @@ def test_slopes_are_derivatives_of_expected_net_wins(equations):
     assert np.allclose(equations.net_slopes(t).sum(axis=0), 0.0, atol=1e-12)
 
 
-def test_noise_is_carried_into_the_scores(equations):
+def check_noise(equations):
     m, b = len(ITEMS), WORTHS
     slopes = equations.net_slopes(equations.linear.predict(b))
     step, distribution = equations.item_step, equations.item_distribution
@@ -99,6 +100,27 @@ def test_noise_is_carried_into_the_scores(equations):
     added = equations.count_noise(along, t)
     contrasts = np.eye(m) - np.roll(np.eye(m), 1, axis=1)
     assert np.allclose(added, equations.item_variance * ((contrasts @ slopes) ** 2).sum(axis=1))
+
+
+def test_noise_is_carried_into_the_scores(equations):
+    check_noise(equations)
+
+
+@pytest.mark.parametrize(
+    ("method", "old", "new"),
+    [
+        ("noise_covariance", "if self.sides", "if False"),  # as if item counts were exact
+        ("count_noise", "if self.sides", "if False"),
+        ("net_slopes", "2.0 * self", "self"),  # as if they moved scores, not net wins
+    ],
+)
+def test_noise_that_item_counts_do_not_carry_would_be_found(
+    equations, monkeypatch, method, old, new
+):
+    planted(monkeypatch, ScoreEquations, method, old, new)
+    with pytest.raises(AssertionError):
+        check_noise(equations)
+        test_slopes_are_derivatives_of_expected_net_wins(equations)
 
 
 def test_the_covariance_given_item_counts_is_that_of_poisson_pairs(fit, equations):

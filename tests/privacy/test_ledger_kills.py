@@ -51,6 +51,14 @@ def test_a_thousand_kills_of_two_processes(room, wait, tmp_path):
     assert faults(found) == {0} and found["failed"] == 0
 
 
+def test_two_accounts_outlive_their_processes(tmp_path):
+    """Nobody takes from the one what belongs to the other, however often a ledger is reopened."""
+    spend = "k.spend_both_until_refused"
+    found = study(f"killed(pathlib.Path(), 100, 40, 0.01, {spend})", tmp_path)
+    assert found["kills"] >= 100 and found["entered"] == 40 * found["ledgers"] > 0
+    assert faults(found) == {0} and found["moved"] == found["failed"] == 0
+
+
 def test_processes_that_fit_every_class_are_killed(tmp_path):
     """What fits said to have released is in the ledger, which holds no more than its total."""
     spend = "__import__('functools').partial(k.fit_until_refused, k.fits())"

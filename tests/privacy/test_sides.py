@@ -102,12 +102,32 @@ def test_the_check_moves_by_twice_the_rows(m, k, distinct):
 @pytest.mark.parametrize("ties", [True, False])
 @pytest.mark.parametrize("name", ["laplace", "zero-sum-laplace"])
 def test_no_unit_loses_more_than_epsilon(name, ties):
-    m, k, epsilon = 4, 2, 0.7
+    lost = loss(name, 0.7, ties=ties)
+    assert lost == pytest.approx(0.7, rel=1e-9) and lost <= 0.7 * (1 + 1e-12)
+
+
+def loss(name, epsilon, m=4, k=2, *, ties):
+    """The loss of both distributions is the l1 distance over the scale, attained far out."""
     noise = side_noise(UnitSensitivity(m, k, True, "replace"), name, epsilon, ties=ties)
     units = sides(m, k, True, ties) / (1 if ties else 2)
-    # the loss of both distributions is the l1 distance over the scale, attained far out
-    loss = noise.fineness * farthest(units) / noise.distribution.scale
-    assert loss == pytest.approx(epsilon, rel=1e-9) and loss <= epsilon * (1 + 1e-12)
+    return noise.fineness * farthest(units) / noise.distribution.scale
+
+
+@pytest.mark.parametrize(
+    ("planted", "k"),
+    [
+        ("2 * self.items - 2", 2),  # one item's wins and losses
+        ("self.net_l1", 2),  # whole wins, where steps are half wins
+        ("4 * self.effective_rows", 2),
+        ("2 * (self.net_l1 // 2 + 1)", 3),  # replaced by nothing, not by another unit
+    ],
+)
+def test_a_sensitivity_that_is_too_small_would_be_found(planted, k, monkeypatch):
+    code = compile(planted, "planted", "eval")
+    monkeypatch.setattr(
+        UnitSensitivity, "sides_l1", lambda self, ties: eval(code, {"self": self, "ties": ties})
+    )
+    assert loss("laplace", 0.7, k=k, ties=True) > 0.7 * 1.1
 
 
 def test_the_less_harmful_distribution_comes_first():

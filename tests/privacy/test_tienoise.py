@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from privrank.privacy import netnoise
 from privrank.privacy.knorm import SLACK
 from privrank.privacy.netnoise import net_noise, tie_noise, ties_left, weighted_noise
 from privrank.privacy.sensitivity import UnitSensitivity
@@ -135,30 +136,46 @@ def test_weighted_net_wins_and_ties_spend_what_they_have(reach, weight, epsilons
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("epsilons", [(0.06, 0.01), (0.85, 0.15), (0.3, 0.6), (5.0, 1.0)])
 def test_net_wins_and_ties_spend_what_they_have(reach, law, epsilons):
-    m, (net_epsilon, epsilon) = reach.items, epsilons
-    nets = net_noise(reach, law, net_epsilon, ties=True)
-    ties = tie_noise(reach, nets, net_epsilon, epsilon)
+    nets = net_noise(reach, law, epsilons[0], ties=True)
+    ties = tie_noise(reach, nets, *epsilons)
     left = ties_left(reach, law)
     assert ties.sensitivity == left
-    losses = []
+    whole = epsilons[0] + (epsilons[1] if left else 0.0)
+    lost = largest_loss(reach, nets, ties)
+    assert lost <= whole
+    # all of it, unless net wins ask for more noise than the ties that they do not pay for
+    own = bool(left) and ties.distribution.scale * epsilons[1] == pytest.approx(left)
+    assert lost > 0.99 * (whole if own else epsilons[0])
+
+
+def largest_loss(reach, nets, ties):
+    """What two units can lose by net wins and ties together."""
+    m, losses = reach.items, []
     for apart, size, total in moves(reach):
         steps, rate = 2 * nets.fineness * total, 0.0
-        if law == "permutohedron":
+        if nets.name == "permutohedron":
             steps = -(-nets.fineness * total // (size * (m - size)))
             rate = nets.distribution.rate + SLACK
         rate = rate or 1.0 / nets.distribution.scale
         losses.append(steps * rate + apart / ties.distribution.scale)
-    whole = net_epsilon + (epsilon if left else 0.0)
-    assert max(losses) <= whole
-    # and so where a unit goes to another group, whose net wins have noise of their own
+    # and where a unit goes to another group, whose net wins have noise of their own
     for apart, *both in moves_between_groups(reach):
         steps = [2 * nets.fineness * total for _, total in both]
-        if law == "permutohedron":
+        if nets.name == "permutohedron":
             steps = [-(-nets.fineness * total // (size * (m - size))) for size, total in both]
-        assert sum(steps) * rate + apart / ties.distribution.scale <= whole
-    # all of it, unless net wins ask for more noise than the ties that they do not pay for
-    own = bool(left) and ties.distribution.scale * epsilon == pytest.approx(left)
-    assert max(losses) > 0.99 * (whole if own else net_epsilon)
+        losses.append(sum(steps) * rate + apart / ties.distribution.scale)
+    return max(losses)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_ties_that_are_not_paid_for_would_be_found(law, monkeypatch):
+    """Planted: the sensitivity of net wins alone, 4 c, without w (k - c) for the ties beside."""
+    reach, epsilons = UnitSensitivity(4, 6, True, "outcome"), (0.85, 0.15)
+    nets = net_noise(reach, law, epsilons[0], ties=True)
+    assert ties_left(reach, law) > 0
+    assert largest_loss(reach, nets, tie_noise(reach, nets, *epsilons)) <= 1.0
+    monkeypatch.setattr(netnoise, "ties_left", lambda sensitivity, name: 0)
+    assert largest_loss(reach, nets, tie_noise(reach, nets, *epsilons)) > 1.05
 
 
 def test_ties_are_free_where_answers_are_few():
