@@ -248,7 +248,12 @@ class BTLResult(Result):
         All answers count as independent. Those of one respondent are not: where respondents gave
         several answers, :meth:`wald_test_terms` keeps its level and this test does not.
         """
-        return likelihood_ratio(self, restricted)
+        if not isinstance(restricted, BTLResult):
+            raise TypeError("restricted must be a fit of PrivateBTL, of the same answers.")
+        larger, smaller = (
+            (fit.release, fit._equations(), fit.estimate) for fit in (self, restricted)
+        )
+        return likelihood_ratio(larger, smaller)
 
     @property
     def design_effect(self) -> float:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
 
+from privrank.bradley_terry.estimate import Estimate
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import TIES
 from privrank.release.release import Release
 from privrank.release.survey import Covariates
 from privrank.util.arrays import FloatArray
 
-if TYPE_CHECKING:
-    from privrank.results.btl import BTLResult
+Fit = tuple[Release, ScoreEquations, Estimate]
+"""A release, its equations, and their fit."""
 
 
 def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -> float:
@@ -44,49 +45,52 @@ def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -
     return float(score @ b - loss.value(t) + loss.value(np.zeros_like(t)) - even)
 
 
-def likelihood_ratio(full: BTLResult, restricted: object) -> pd.Series[Any]:
-    """Return the likelihood-ratio test of :meth:`privrank.results.btl.BTLResult.compare_lr_test`.
+def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
+    """Return the likelihood-ratio test of a model within a larger one, both without privacy.
+
+    Twice the difference of log-likelihoods is chi-squared under the smaller one, with as many
+    degrees of freedom as it has coefficients less, where answers are independent.
 
     Raises
     ------
-    TypeError, ValueError
-        If it is no fit of maximum likelihood to the same answers, of a model within the larger one.
+    ValueError
+        If they are no fits of maximum likelihood to the same answers, or not of nested models.
     """
-    if not isinstance(restricted, type(full)):
-        raise TypeError("restricted must be a fit of PrivateBTL, of the same answers.")
-    statistic = 2.0 * (full.llf - restricted.llf)
-    for result in (full, restricted):
-        if np.any(result.estimate.ridge) or result.estimator != "maximum likelihood":
+    values = [
+        log_likelihood(release, equations, fitted.coefficients)
+        for release, equations, fitted in (larger, smaller)
+    ]
+    for _, equations, fitted in (larger, smaller):
+        if np.any(fitted.ridge) or equations.estimator != "maximum likelihood":
             raise ValueError(
                 "restricted and the larger model must be fits of maximum likelihood: fit both with "
                 "penalty=0, from answers in which no item won or lost all its comparisons."
             )
-    if _answers(full) != _answers(restricted):
+    if _answers(larger) != _answers(smaller):
         raise ValueError(
             "restricted must be a fit to the same answers, with the same items, unit, ties and "
             "link: fit both models to one frame."
         )
-    df = _size(full) - _size(restricted)
-    if not (_within(restricted.release.design.covariates, full.release.design.covariates) and df):
+    columns, fewer = (release.design.covariates for release, *_ in (larger, smaller))
+    free, left = (
+        int(np.rint(np.trace(equations.linear.identity))) for _, equations, _ in (larger, smaller)
+    )
+    if not _within(fewer, columns) or free == left:
         raise ValueError(
             "restricted must leave out terms of the larger model's formula, and have no others: "
             "call compare_lr_test of the larger model with the smaller one."
         )
-    values = (max(statistic, 0.0), df, float(chdtrc(df, max(statistic, 0.0))))
-    return pd.Series(values, index=["statistic", "df", "pvalue"], name="likelihood ratio")
+    statistic, df = max(2.0 * (values[0] - values[1]), 0.0), free - left
+    numbers = (statistic, df, float(chdtrc(df, statistic)))
+    return pd.Series(numbers, index=["statistic", "df", "pvalue"], name="likelihood ratio")
 
 
-def _size(result: BTLResult) -> int:
-    """Return the number of free coefficients."""
-    return int(np.rint(np.trace(result._equations().linear.identity)))
-
-
-def _answers(result: BTLResult) -> tuple[Any, ...]:
+def _answers(fit: Fit) -> tuple[Any, ...]:
     """Return what two fits to the same answers have in common, whatever their covariates are."""
-    design, pairs = result.release.design, result._equations().pairs
-    m = len(design.items)
+    release, equations, _ = fit
+    design, pairs, m = release.design, equations.pairs, equations.items
     met = np.bincount(pairs.first % m * m + pairs.second % m, pairs.count, minlength=m * m)
-    return design.items, design.nobs, design.unit, design.ties, result.link, tuple(met)
+    return design.items, design.nobs, design.unit, design.ties, release.link, tuple(met)
 
 
 def _within(smaller: Covariates | None, larger: Covariates | None) -> bool:
