@@ -54,6 +54,21 @@ class Survey:
         ``categories=``, because a column's own categories may be those that occur.
     source : str
         Where the copy of the data comes from, and its licence.
+
+    See Also
+    --------
+    load_university, load_immigration : The surveys.
+
+    Examples
+    --------
+    >>> from privrank.datasets import load_immigration
+    >>> survey = load_immigration()
+    >>> survey.items
+    ('crimRate', 'position', 'socBurd', 'culture')
+    >>> survey.comparisons.head(2)
+       respondent     item1     item2  outcome
+    0           1  crimRate  position      1.0
+    1           1  crimRate   socBurd      1.0
     """
 
     name: str

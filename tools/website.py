@@ -20,6 +20,7 @@ import sys
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from types import FunctionType
 from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +56,11 @@ BELOW = {
 # Tutorials in the order in which a reader needs them; others come after these.
 READ = ("university", "immigration", "covariates", "uniformity", "groups", "consensus")
 READ += ("rankings_worths", "planning", "leaderboard", "local")
+
+# What one reads of a result before all else, in this order, as far as it has it.
+FIRST = ("params", "bse", "selected", "order", "consensus", "statistic", "pvalue", "reject")
+FIRST += ("effect", "pvalues", "conf_int", "ranks", "rank_conf_int", "borda", "pairwise")
+FIRST += ("summary", "to_frame", "plot")
 
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
 FENCED = re.compile(r"(^`{5}.*?^`{5}$|^`{3}.*?^`{3}$)", flags=re.S | re.M)
@@ -162,6 +168,18 @@ def names_of_pages():
     return {name.removeprefix("privrank."): f"api/{name}" for name in objects}
 
 
+def read_first(result):
+    """What one reads first of a class of results, with what it is; fields are in its docstring."""
+    found = {name: inspect.getattr_static(result, name, None) for name in FIRST}
+    words = {property: "property", FunctionType: "method"}
+    return {name: words[type(value)] for name, value in found.items() if type(value) in words}
+
+
+def rubric(title):
+    """A heading within the description of a class."""
+    return [f"   .. rubric:: {title}", ""]
+
+
 def described(name, value):
     """The page of a public object, which Sphinx fills from its docstring."""
     module, _, last = name.rpartition(".")
@@ -169,6 +187,12 @@ def described(name, value):
         directive = [f".. autoexception:: {last}"]
     elif inspect.isclass(value):
         directive = [f".. autoclass:: {last}", "   :members:", "   :inherited-members:"]
+        first = read_first(value) if kind(value) == "Results" else {}
+        if first:
+            directive += [f"   :exclude-members: {', '.join(first)}", "", *rubric("Read first")]
+            for one, word in first.items():
+                directive += [f"   .. auto{word}:: {last}.{one}", ""]
+            directive += rubric("All else")
     else:
         word = "function" if inspect.isroutine(value) else "data"
         directive = [f".. auto{word}:: {last}"]
@@ -180,6 +204,7 @@ def described(name, value):
 def reference():
     """The pages of the API reference by name, the list of all first."""
     pages, rows = {}, ["API reference", "=============", "", "``import privrank as pr``", ""]
+    rows += ["Examples of methods go on from the example of their class.", ""]
     order = ["", ".. toctree::", "   :hidden:", ""]
     for group, objects in public().items():
         rows += [group, "-" * len(group), "", ".. list-table::", "   :widths: 30 70", ""]

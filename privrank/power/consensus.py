@@ -110,7 +110,13 @@ class AggregationPower(Power):
 
     @property
     def outcome(self) -> str:  # type: ignore[override]
-        """What is predicted, as an argument is called."""
+        """What is predicted, as an argument is called.
+
+        Examples
+        --------
+        >>> plan.outcome
+        'excess'
+        """
         return self.loss
 
     @property

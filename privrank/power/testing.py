@@ -379,6 +379,11 @@ class ClosenessPower(TestPower):
         Returns
         -------
         tuple of int
+
+        Examples
+        --------
+        >>> design.sizes(600)
+        (400, 200)
         """
         check_count("nobs", nobs, low=2)
         shares = np.asarray(self.shares, dtype=np.float64)

@@ -62,6 +62,28 @@ class BTLResult(Result):
         Fitted coefficients: the centred worths, or with covariates those on contrasts of items.
     warnings : tuple of str
         What to read with care.
+
+    See Also
+    --------
+    privrank.PrivateBTL : The model.
+    privrank.from_json : Reads a result from an archive.
+    privrank.pool : Pools several fits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> result = model.fit(epsilon=1.0, rng=np.random.default_rng(1))
+    >>> result.params.round(3)
+    item
+    crimRate    0.607
+    position   -0.287
+    socBurd     0.263
+    culture    -0.582
+    Name: worth, dtype: float64
     """
 
     requested: float | Literal["auto"]
@@ -112,6 +134,13 @@ class BTLResult(Result):
         """The items, in the components that released comparisons connect; mostly one.
 
         Worths and ranks hold within a component; those of an item alone in it are missing.
+
+        Examples
+        --------
+        One component: every item is compared, directly or by others, with every other one.
+
+        >>> result.components
+        (('crimRate', 'position', 'socBurd', 'culture'),)
         """
         return tuple(tuple(self.items[k] for k in part) for part in self._equations().components)
 
@@ -136,23 +165,47 @@ class BTLResult(Result):
 
     @property
     def link(self) -> Link:
-        """Link of the model."""
+        """Link of the model.
+
+        Examples
+        --------
+        >>> result.link.name
+        'logit'
+        """
         return self.release.link
 
     @property
     def estimator(self) -> str:
-        """The loss whose minimum the estimates are, before its ridge."""
+        """The loss whose minimum the estimates are, before its ridge.
+
+        Examples
+        --------
+        >>> result.estimator
+        'maximum likelihood'
+        """
         return self._equations().estimator
 
     @property
     def penalty(self) -> float | Literal["auto"]:
-        """Ridge gamma of the worths; with covariates, where it is a matrix, as it was asked for."""
+        """Ridge gamma of the worths; with covariates, where it is a matrix, as it was asked for.
+
+        Examples
+        --------
+        >>> round(result.penalty, 3)
+        2.434
+        """
         ridge = self.estimate.worths_ridge(self.release.design)
         return self.requested if isinstance(ridge, np.ndarray) else ridge
 
     @property
     def corrected(self) -> bool:
-        """Whether the bias of the ridge is corrected."""
+        """Whether the bias of the ridge is corrected.
+
+        Examples
+        --------
+        >>> result.corrected
+        True
+        """
         return self.estimate.corrected
 
     @property
@@ -161,33 +214,80 @@ class BTLResult(Result):
 
         These are the worths of the reference group, then how each column changes them, which adds
         up to zero over the items; ``first`` is the advantage of the item named first.
+
+        See Also
+        --------
+        privrank.BTLResult.worths : Worths of each group, with covariates.
+
+        Examples
+        --------
+        >>> result.params.round(3).to_dict()
+        {'crimRate': 0.607, 'position': -0.287, 'socBurd': 0.263, 'culture': -0.582}
         """
         return self._named(self._estimated(), "worth" if self._plain else "coef")
 
     @property
     def bse(self) -> pd.Series[float]:
-        """Standard errors, sampling and privacy noise together."""
+        """Standard errors, sampling and privacy noise together.
+
+        Examples
+        --------
+        >>> result.bse.round(3).to_dict()
+        {'crimRate': 0.184, 'position': 0.177, 'socBurd': 0.176, 'culture': 0.191}
+        """
         errors = standard_errors(self._display(), self._covariance().total)
         return self._named(errors, "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
-        """Sampling part of the standard errors."""
+        """Sampling part of the standard errors.
+
+        Examples
+        --------
+        >>> result.bse_sampling.round(3).to_dict()
+        {'crimRate': 0.146, 'position': 0.141, 'socBurd': 0.141, 'culture': 0.149}
+        """
         return self._errors(self._covariance().sampled, "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
-        """Privacy part of the standard errors."""
+        """Privacy part of the standard errors.
+
+        Examples
+        --------
+        The parts add up in squares:
+
+        >>> result.bse_privacy.round(3).to_dict()
+        {'crimRate': 0.113, 'position': 0.106, 'socBurd': 0.105, 'culture': 0.119}
+        >>> np.allclose(result.bse**2, result.bse_sampling**2 + result.bse_privacy**2)
+        True
+        """
         return self._errors(self._covariance().noisy, "privacy")
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Estimates over their standard errors; under noise p-values are not of these."""
+        """Estimates over their standard errors; under noise p-values are not of these.
+
+        Examples
+        --------
+        >>> result.tvalues.round(2).to_dict()
+        {'crimRate': 3.29, 'position': -1.62, 'socBurd': 1.49, 'culture': -3.05}
+        """
         return (self.params / self.bse).rename("z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
-        """Two-sided p-values for a worth equal to the average, or a coefficient of zero."""
+        """Two-sided p-values for a worth equal to the average, or a coefficient of zero.
+
+        See Also
+        --------
+        privrank.BTLResult.test_homogeneity : Whether all worths are equal.
+
+        Examples
+        --------
+        >>> result.pvalues.round(3).to_dict()
+        {'crimRate': 0.001, 'position': 0.103, 'socBurd': 0.133, 'culture': 0.003}
+        """
         values = inversion.pvalues(self._inference(), self._display())
         return self._named(values, column_heads(self.release)[-1])
 
@@ -197,6 +297,14 @@ class BTLResult(Result):
 
         A series of ``estimate, std_err, sampling, privacy, lower`` and ``upper``. Two items of
         equal worth tie with probability e^lambda / (2 + e^lambda).
+
+        Examples
+        --------
+        >>> ties = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+        ...                      max_rows=6, ties="davidson", design="public")
+        >>> parameter = ties.fit(epsilon=np.inf).tie_parameter
+        >>> parameter[["estimate", "lower", "upper"]].round(2).to_dict()
+        {'estimate': -0.32, 'lower': -0.6, 'upper': -0.03}
         """
         if not self.release.design.davidson:
             raise ValueError("tie_parameter is of fits with ties='davidson', and this is another.")
@@ -260,11 +368,22 @@ class BTLResult(Result):
         """Largest variance over that of independent answers, of a shown estimate or a difference.
 
         1 where answers are taken as independent.
+
+        Examples
+        --------
+        >>> round(result.design_effect, 2)
+        2.03
         """
         return contrasts.largest_effect(self._covariance(), self._display())
 
     def cov_params(self) -> pd.DataFrame:
-        """Return the covariance matrix of the estimates."""
+        """Return the covariance matrix of the estimates.
+
+        Examples
+        --------
+        >>> result.cov_params().loc["crimRate"].round(4).to_dict()
+        {'crimRate': 0.034, 'position': -0.0112, 'socBurd': -0.0085, 'culture': -0.0143}
+        """
         known = self._named(np.ones(len(self._names)), "").to_numpy()
         return self._whole_covariance() * np.outer(known, known)
 
@@ -283,6 +402,21 @@ class BTLResult(Result):
             Significance level; None takes the result's own, here and in all other methods.
         simultaneous : bool, default False
             Cover all estimates at once (Bonferroni).
+
+        See Also
+        --------
+        privrank.BTLResult.rank_conf_int : Confidence sets of ranks.
+        privrank.BTLResult.pairwise : Intervals of all pairs.
+
+        Examples
+        --------
+        >>> result.conf_int().round(2)
+                  lower  upper
+        item
+        crimRate   0.25   0.99
+        position  -0.65   0.06
+        socBurd   -0.08   0.62
+        culture   -0.98  -0.21
         """
         shown = self._display()
         # Bonferroni: each of p intervals at level alpha / p
@@ -306,6 +440,15 @@ class BTLResult(Result):
         ------
         TypeError, ValueError
             If `at` names no covariate, or a value is not declared or out of bounds.
+
+        Examples
+        --------
+        >>> result.worths()[["item", "worth", "std_err"]].round(3)
+               item  worth  std_err
+        0  crimRate  0.607    0.184
+        1  position -0.287    0.177
+        2   socBurd  0.263    0.176
+        3   culture -0.582    0.191
         """
         groups = groups_at(self.release.design.covariates, at, every=True)
         inference = self._inference()
@@ -322,7 +465,13 @@ class BTLResult(Result):
         )
 
     def worth(self, at: At = None) -> pd.Series[float]:
-        """Return worths on the multiplicative scale of the logit, adding up to 1 by component."""
+        """Return worths on the multiplicative scale of the logit, adding up to 1 by component.
+
+        Examples
+        --------
+        >>> result.worth().round(3).to_dict()
+        {'crimRate': 0.413, 'position': 0.169, 'socBurd': 0.293, 'culture': 0.126}
+        """
         if self.link != LOGIT:
             raise ValueError(
                 f"worth() is the multiplicative scale of the logit, and this fit has "
@@ -340,6 +489,11 @@ class BTLResult(Result):
         """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin.
 
         Where comparisons do not connect all items, ranks are those in one of :attr:`components`.
+
+        Examples
+        --------
+        >>> result.ranks().to_dict()
+        {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
         """
         # the place of each item in the released permutation orders equal worths
         coin, worths = np.argsort(self.release.tie_break), self._values(at)
@@ -357,6 +511,16 @@ class BTLResult(Result):
 
         1 plus the number of items surely better, to m minus the number surely worse, by step-down
         tests of all differences of two worths (:func:`privrank.hypotheses.ranksets.rank_sets`).
+
+        Examples
+        --------
+        >>> result.rank_conf_int()
+                  lower  upper
+        item
+        crimRate      1      2
+        position      2      4
+        socBurd       1      3
+        culture       3      4
         """
         low, high = self._at(at).rank_sets(self._level(alpha))
         frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
@@ -385,6 +549,12 @@ class BTLResult(Result):
             larger; what share of a pair's answers are ties the model does not say. With
             ``ties="davidson"`` it is ``preferred_if_decided``, the probability among answers that
             are no ties, beside those of all answers: ``win``, ``tie`` and ``loss`` of item1.
+
+        Examples
+        --------
+        >>> table = result.pairwise().set_index(["item1", "item2"])
+        >>> table.loc[("crimRate", "culture"), ["difference", "pvalue"]].round(4).to_dict()
+        {'difference': 1.1894, 'pvalue': 0.0004}
         """
         table = pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
         return pd.DataFrame(table)
@@ -409,6 +579,14 @@ class BTLResult(Result):
         ------
         TypeError, ValueError
             If a column is missing, or an entry is no item or no declared level.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> pairs = pd.DataFrame({"item1": ["crimRate"], "item2": ["socBurd"]})
+        >>> result.predict(pairs).round(3)
+           preferred_plus_half_ties  lower  upper
+        0                     0.585  0.445  0.717
         """
         shown, inference = predictors_of(frame, self.release.design), self._inference()
         t = shown @ self.estimate.coefficients
@@ -423,6 +601,11 @@ class BTLResult(Result):
 
         With ties each is the probability of being preferred plus half that of a tie; where ties
         have a parameter, that among answers that are no ties.
+
+        Examples
+        --------
+        >>> result.probabilities().loc["crimRate"].round(3).to_dict()
+        {'crimRate': 0.5, 'position': 0.71, 'socBurd': 0.585, 'culture': 0.767}
         """
         worths, names = self._values(at), list(self.items)
         difference = worths[:, None] - worths
@@ -442,6 +625,11 @@ class BTLResult(Result):
         References
         ----------
         Firth and de Menezes (2004), https://doi.org/10.1093/biomet/91.1.65.
+
+        Examples
+        --------
+        >>> result.quasi_se()["quasi_se"].round(3).to_dict()
+        {'crimRate': 0.213, 'position': 0.202, 'socBurd': 0.199, 'culture': 0.225}
         """
         return quasi_table(self._at(at))
 
@@ -452,6 +640,16 @@ class BTLResult(Result):
         hypothesis. :meth:`wald_test` has those at the fit, which grow faster than worths that noise
         drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969). It
         keeps its level, and sees less. With covariates it is the Wald test of the worths.
+
+        See Also
+        --------
+        privrank.BTLResult.wald_test : Any linear hypotheses.
+
+        Examples
+        --------
+        >>> test = result.test_homogeneity()
+        >>> round(test.statistic, 1), test.df, test.pvalue < 0.01
+        (20.1, 3, True)
         """
         return contrasts.homogeneity(self._inference(), self._map(at))
 
@@ -461,6 +659,18 @@ class BTLResult(Result):
         One row per term, the intercept being equal worths in the reference group; columns
         ``statistic``, ``df`` and ``pvalue``. P-values are Monte Carlo, under normal sampling error
         plus the exact noise distribution.
+
+        Examples
+        --------
+        >>> answers = fears.comparisons.merge(fears.students, on="respondent")
+        >>> by_sex = pr.PrivateBTL.from_formula(
+        ...     "item1 + item2 + outcome ~ sex", answers, respondent="respondent", max_rows=6,
+        ...     ties=True, design="public", levels=fears.levels)
+        >>> by_sex.fit(epsilon=np.inf).wald_test_terms().round(3)
+                   statistic  df  pvalue
+        term
+        Intercept     15.584   3   0.003
+        sex            1.713   3   0.641
         """
         tests = contrasts.term_tests(self._inference())
         frame = pd.DataFrame(list(tests.values()), index=pd.Index(list(tests), name="term"))
@@ -477,19 +687,49 @@ class BTLResult(Result):
         ------
         ValueError
             If the model has no item covariates, or as many as identified worths.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> topics = pd.DataFrame({"money": [0.0, 1.0, 1.0, 0.0]}, index=fears.items)
+        >>> by_topic = pr.PrivateBTL.from_formula(
+        ...     "item1 + item2 + outcome ~ 1", fears.comparisons, item_formula="money",
+        ...     item_data=topics, respondent="respondent", max_rows=6, ties=True, design="public")
+        >>> test = by_topic.fit(epsilon=np.inf).test_lack_of_fit()
+        >>> int(test["df"]), bool(test["pvalue"] < 0.01)
+        (2, True)
         """
         test = contrasts.lack_of_fit(self._inference())
         values = (test.statistic, test.df, test.pvalue)
         return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
 
     def t_test(self, hypothesis: Any) -> ContrastTests:
-        """Test linear hypotheses one by one, by Wald's test with the noise's distribution."""
+        """Test linear hypotheses one by one, by Wald's test with the noise's distribution.
+
+        Examples
+        --------
+        >>> result.t_test("crimRate = culture")
+                               Tests of Contrasts
+        ===============================================================
+                               coef  std err  p-value   [0.025   0.975]
+        ---------------------------------------------------------------
+        crimRate - culture   1.1894    0.315   <0.001    0.561    1.818
+        ===============================================================
+        P-values and intervals are by the distribution of sampling
+        error plus noise.
+        """
         return t_test(*self._tested(hypothesis))
 
     def wald_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses jointly, with errors at the fit and a Monte Carlo p-value.
 
         For the equality of all worths under much noise :meth:`test_homogeneity` sees more.
+
+        Examples
+        --------
+        >>> test = result.wald_test("crimRate = socBurd, position = culture")
+        >>> bool(0.2 < test.pvalue < 0.4)
+        True
         """
         return wald_test(*self._tested(hypothesis))
 
@@ -516,6 +756,16 @@ class BTLResult(Result):
 
         One row per item, best first, with ranks; with covariates one row per coefficient. The
         statistic ``z`` is there where p-values are of it: without noise, of independent answers.
+
+        Examples
+        --------
+        >>> result.to_frame()[["worth", "std_err", "rank", "rank_lower", "rank_upper"]].round(3)
+                  worth  std_err  rank  rank_lower  rank_upper
+        item
+        crimRate  0.607    0.184     1           1           2
+        socBurd   0.263    0.176     2           1           3
+        position -0.287    0.177     3           2           4
+        culture  -0.582    0.191     4           3           4
         """
         statistic = {"z": self.tvalues} if len(column_heads(self.release)) > 1 else {}
         frame = self._fit_frame("worth" if self._plain else "coef", **statistic)
@@ -528,11 +778,28 @@ class BTLResult(Result):
         return frame.iloc[np.concatenate([part[np.argsort(ranks[part])] for part in parts])]
 
     def summary(self, details: bool = False) -> Table:
-        """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""
+        """Return the fit as a table; `details` add the choice of noise and shares of epsilon.
+
+        Examples
+        --------
+        >>> table = result.summary()
+        >>> for line in str(table).splitlines()[9:13]:
+        ...     print(line)
+                             coef  std err  sampling  privacy  p-value   [0.025   0.975]     rank
+        -----------------------------------------------------------------------------------------
+        crimRate           0.6070    0.184     0.146    0.113    0.001    0.250    0.993      1-2
+        socBurd            0.2625    0.176     0.141    0.105    0.133   -0.084    0.621      1-3
+        """
         return fit_table(self, details)
 
     def plot_worth(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw worths with sampling-only and full intervals; with covariates, of every group."""
+        """Draw worths with sampling-only and full intervals; with covariates, of every group.
+
+        Examples
+        --------
+        >>> result.plot_worth().axes[0].get_xlabel().split(";")[0]
+        'worth (logit scale, centred)'
+        """
         facts, name = self.release.design.covariates, self.link.name
         heading = f"{self.link.model} worths, {caption(self.release)}"
         if facts is None:
@@ -542,7 +809,14 @@ class BTLResult(Result):
         return plots.group_worths(self.worths(), factors, self.alpha, heading, what, ax=ax)
 
     def plot_pairwise(self, ax: plots.Axes | None = None, *, at: At = None) -> plots.Figure:
-        """Draw :meth:`probabilities` as a heat map, best item first."""
+        """Draw :meth:`probabilities` as a heat map, best item first.
+
+        Examples
+        --------
+        >>> figure = result.plot_pairwise()
+        >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        ['crimRate', 'socBurd', 'position', 'culture']
+        """
         order = [name for name in self.to_frame().index if self._plain] or list(
             self.ranks(at).sort_values().index
         )
@@ -553,7 +827,13 @@ class BTLResult(Result):
         return plots.pairwise(table, caption(self.release), **named, ax=ax)
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the worths (:meth:`plot_worth`)."""
+        """Draw the worths (:meth:`plot_worth`).
+
+        Examples
+        --------
+        >>> result.plot().axes[0].get_xlabel().split(";")[0]
+        'worth (logit scale, centred)'
+        """
         return self.plot_worth(ax=ax)
 
     def _settings(self) -> dict[str, Any]:

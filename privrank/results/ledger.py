@@ -77,7 +77,20 @@ class Budget(Ledger):
     __slots__ = ()
 
     def summary(self) -> Table:
-        """Return the ledger as a table (text, ``as_html()``, ``as_latex()``)."""
+        """Return the ledger as a table (text, ``as_html()``, ``as_latex()``).
+
+        Examples
+        --------
+        >>> budget = pr.Budget(epsilon=1.0, unit="respondent")
+        >>> budget.reserve("PrivateBTL", 0.25, 0.0, unit="respondent", released="net wins")
+        >>> for line in str(budget.summary()).splitlines()[4:9]:
+        ...     print(line)
+        ===============================================
+        spent by                       epsilon    delta
+        -----------------------------------------------
+        PrivateBTL: net wins              0.25        0
+        spent                             0.25        0
+        """
         account = self._read_all()
         lines, split = account.spendings, self.pure is not None
         header = [

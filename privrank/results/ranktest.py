@@ -55,6 +55,21 @@ class RankTestResult(Result):
         What is tested.
     settings : mapping
         Other arguments of the fit that the archive has to keep.
+
+    See Also
+    --------
+    privrank.UniformityTest : Whether all answers are equally likely.
+    privrank.IdentityTest : Whether they have given probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> test = pr.UniformityTest.from_counts({"yes": 70, "no": 34, "unsure": 34},
+    ...                                      categories=["yes", "no", "unsure"])
+    >>> result = test.fit(epsilon=1.0, method="tv", draws=999, rng=np.random.default_rng(1))
+    >>> round(result.pvalue, 3), result.reject
+    (0.005, True)
     """
 
     family: ClassVar[str] = "Tests"
@@ -72,7 +87,13 @@ class RankTestResult(Result):
 
     @property
     def model(self) -> str:
-        """Name of the test."""
+        """Name of the test.
+
+        Examples
+        --------
+        >>> result.model
+        'UniformityTest'
+        """
         return self.test
 
     def _shape(self) -> tuple[str, ...]:
@@ -89,19 +110,37 @@ class RankTestResult(Result):
 
     @property
     def statistic(self) -> float | None:
-        """The noisy statistic, in its own unit; None when one random bit was released."""
+        """The noisy statistic, in its own unit; None when one random bit was released.
+
+        Examples
+        --------
+        >>> round(result.statistic, 3)
+        0.135
+        """
         return None if self._part is None else float(self._part.values[0] * self._part.step)
 
     @property
     def reject(self) -> bool:
-        """Whether H0 is rejected at level alpha."""
+        """Whether H0 is rejected at level alpha.
+
+        Examples
+        --------
+        >>> result.reject
+        True
+        """
         if self.pvalue is None:
             return bool(self.release.parts[DECISION].values[0])
         return self.pvalue <= self.alpha
 
     @property
     def pvalue_error(self) -> float | None:
-        """Standard error of the p-value from finitely many null draws; 0 for an exact null."""
+        """Standard error of the p-value from finitely many null draws; 0 for an exact null.
+
+        Examples
+        --------
+        >>> round(result.pvalue_error, 4)
+        0.0022
+        """
         if self.pvalue is None or self.draws is None:
             return None if self.pvalue is None else 0.0
         return math.sqrt(self.pvalue * (1.0 - self.pvalue) / self.draws)
@@ -113,6 +152,12 @@ class RankTestResult(Result):
         ------
         ValueError
             If the method released one random bit, which has none.
+
+        Examples
+        --------
+        >>> null = result.null()
+        >>> null.draws
+        999
         """
         if not isinstance(self.asked, Statistic):
             raise ValueError(
@@ -127,6 +172,16 @@ class RankTestResult(Result):
 
         With U this number and R the released statistic, the p-value is P(> R) + (1/2 - U) P(= R)
         under H0, noise included. Who declines a lot reads the p-value at U = -1/2.
+
+        Examples
+        --------
+        None of a table of draws; a test of two categories has one:
+
+        >>> print(result.boundary)
+        None
+        >>> test = pr.IdentityTest.from_counts({"yes": 61, "no": 37}, {"yes": 0.5, "no": 0.5})
+        >>> round(test.fit(epsilon=1.0, rng=np.random.default_rng(1)).boundary, 3)
+        0.449
         """
         part = self.release.parts.get(BOUNDARY)
         return None if part is None else float(part.values[0] * part.step)
@@ -142,6 +197,11 @@ class RankTestResult(Result):
         """The total variation distance from H0, less what the scatter of a sample adds to it.
 
         None unless the statistic estimates it, or an effect was released beside it.
+
+        Examples
+        --------
+        >>> round(result.effect, 3)
+        0.126
         """
         part = self._distance
         if part is None:
@@ -169,6 +229,12 @@ class RankTestResult(Result):
         ------
         ValueError
             Unless that distance was released, by ``"tv"`` or with an `effect_epsilon`.
+
+        Examples
+        --------
+        >>> low, high = result.conf_int()
+        >>> round(low, 3), round(high, 3)
+        (0.0, 0.259)
         """
         level, part = self._level(alpha), self._distance
         if part is None or self.pvalue is None:
@@ -209,6 +275,16 @@ class RankTestResult(Result):
         DetectableEffect
             Of rankings, the Mallows model with the largest phi; of choices, half of the categories
             more likely than the others.
+
+        See Also
+        --------
+        privrank.power.UniformityPower : The same before there are data.
+
+        Examples
+        --------
+        >>> effect = result.detectable_effect(power=0.8, replicates=40)
+        >>> bool(0.1 < effect.total_variation < 0.25)
+        True
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
@@ -221,7 +297,15 @@ class RankTestResult(Result):
         return PowerStudy(self.release, self.asked, threshold, self.null_model, self.alpha)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row: statistic, threshold, p-value and its error, decision, effect."""
+        """Return one row: statistic, threshold, p-value and its error, decision, effect.
+
+        Examples
+        --------
+        >>> result.to_frame()[["statistic", "pvalue", "reject", "effect"]].round(3)
+                            statistic  pvalue  reject  effect
+        test
+        UniformityTest, tv      0.135   0.005    True   0.126
+        """
         low, high = self._interval() or (None, None)
         names = ("statistic", "threshold", "pvalue", "pvalue_error", "reject", "effect")
         return self._row(f"{self.test}, {self.method}", names, lower=low, upper=high)
@@ -230,6 +314,15 @@ class RankTestResult(Result):
         """Return the table a paper can print: design, noise, statistic, p-value, decision.
 
         With `details` it has the scale of the noise.
+
+        Examples
+        --------
+        >>> table = result.summary()
+        >>> for line in str(table).splitlines()[8:11]:
+        ...     print(line)
+                                              statistic  threshold  p-value   decision
+        ------------------------------------------------------------------------------
+        total variation distance                 0.1353     0.0990   0.0048  reject H0
         """
         check_flag("details", details)
         release, decision = self.release, "reject H0" if self.reject else "do not reject"
@@ -269,6 +362,11 @@ class RankTestResult(Result):
         ------
         ValueError
             If the method released one random bit.
+
+        Examples
+        --------
+        >>> result.plot().axes[0].get_xlabel()
+        'total variation distance, privacy noise included'
         """
         null = self.null()
         assert self._part is not None and self.statistic is not None
