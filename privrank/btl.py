@@ -109,6 +109,12 @@ class PrivateBTL:
     ValueError, TypeError
         In one sentence, if the frame or an argument breaks a rule above.
 
+    See Also
+    --------
+    privrank.as_comparisons : Brings data of another form into that of comparisons.
+    privrank.PrivateTopK : The k most preferred items, without a model of worths.
+    privrank.PrivateRankAggregation : A consensus of whole rankings.
+
     Notes
     -----
     **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose sensitivities are

@@ -71,6 +71,11 @@ def pool(
         If there are fewer than two results, they are not of one kind, items or link, one
         of them is there twice or is not private, or facts of one survey differ.
 
+    See Also
+    --------
+    privrank.PooledResult : What is returned.
+    privrank.summary_col : Several results side by side, not combined.
+
     Notes
     -----
     Weights, errors, the test and random effects: :mod:`privrank.results.pooling`. With

@@ -96,6 +96,7 @@ def open_comparisons(
         "counts": columns.counts,
     }
     left_out = {"respondent", "counts"} | ({"outcome"} if columns.decided else set())
+    # a role that may be missing is left out where it has no name; all others are checked below
     given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
     for role, name in given.items():
         check_name(name, role)

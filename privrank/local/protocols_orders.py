@@ -159,6 +159,10 @@ class RandomPairs(Asking):
         Randomised response (their :RR), or Laplace noise cut at one half (their :Lap), which is a
         randomised response at less than the share of epsilon: ``response.epsilon`` says at which.
 
+    See Also
+    --------
+    privrank.local.SubRanking : Asks for the order of a few items at once.
+
     Notes
     -----
     All pairs stand in a public shuffled order. An assignment is the place of the first pair asked;

@@ -59,6 +59,11 @@ class BTLPower(ComparisonPower):
     n_jobs : int, default 1
         Processes; -1 for as many as there are cores. The answer is the same for any number.
 
+    See Also
+    --------
+    privrank.PrivateBTL : The model that is planned.
+    privrank.power.TopKPower : Plans a selection of the leading items.
+
     Notes
     -----
     Whole fits are simulated: answers are drawn and counted, released by the plan of a fit with its
@@ -157,6 +162,10 @@ class TopKPower(ComparisonPower):
     aim : {"separated", "right"}
         What `power` is the probability of: that the right set is selected and its separation
         p-value is at most `alpha`, or that the right set is selected.
+
+    See Also
+    --------
+    privrank.PrivateTopK : The selection that is planned.
 
     Notes
     -----
