@@ -30,6 +30,7 @@ from privrank.results.pairs import (
     probability_name,
     probability_table,
     quasi_table,
+    shares_of,
     tie_series,
     worth_columns,
 )
@@ -311,8 +312,6 @@ class BTLResult(Result):
         >>> parameter[["estimate", "lower", "upper"]].round(2).to_dict()
         {'estimate': -0.32, 'lower': -0.6, 'upper': -0.03}
         """
-        if not self.release.design.davidson:
-            raise ValueError("tie_parameter is of fits with ties='davidson', and this is another.")
         return tie_series(self._inference(), self.alpha)
 
     @property
@@ -467,12 +466,7 @@ class BTLResult(Result):
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
         worths = self._values(at)
-        shares = np.full(len(worths), np.nan)
-        for part in self._several(worths):
-            # less the largest, so that no exponential overflows
-            weight = np.exp(worths[part] - worths[part].max())
-            shares[part] = weight / weight.sum()
-        return self._series(shares, "worth")
+        return self._series(shares_of(worths, self._several(worths)), "worth")
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
         """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin.

@@ -75,7 +75,15 @@ def probability_table(
 
 
 def tie_series(inference: Inference, alpha: float) -> pd.Series[float]:
-    """Return the tie parameter, the last coefficient, with its errors and interval."""
+    """Return the tie parameter, the last coefficient, with its errors and interval.
+
+    Raises
+    ------
+    ValueError
+        If the fit has none.
+    """
+    if not inference.equations.tied:
+        raise ValueError("tie_parameter is of fits with ties='davidson', and this is another.")
     errors, b = inference.errors, inference.fitted.coefficients
     row = np.eye(1, len(b), len(b) - 1)
     parts = {"std_err": errors.total, "sampling": errors.sampling, "privacy": errors.privacy}
@@ -84,6 +92,16 @@ def tie_series(inference: Inference, alpha: float) -> pd.Series[float]:
     lower, upper = intervals(inference, row, alpha)
     values |= {"lower": float(lower[0]), "upper": float(upper[0])}
     return pd.Series(values, name="tie parameter")
+
+
+def shares_of(worths: FloatArray, parts: Sequence[IntArray]) -> FloatArray:
+    """Return worths on the multiplicative scale of the logit, adding up to 1 in each part."""
+    shares = np.full(len(worths), np.nan)
+    for part in parts:
+        # less the largest, so that no exponential overflows
+        weight = np.exp(worths[part] - worths[part].max())
+        shares[part] = weight / weight.sum()
+    return shares
 
 
 def worth_columns(inference: Inference, table: FloatArray, alpha: float) -> dict[str, FloatArray]:
