@@ -18,7 +18,7 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT, Link
-from privrank.results import plots
+from privrank.results import derived, plots
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
@@ -91,6 +91,8 @@ class BTLResult(Result):
     warnings: tuple[str, ...] = ()
 
     family: ClassVar[str] = "Bradley-Terry worths"
+
+    elo, simulate = derived.elo, derived.simulate
 
     def _shape(self) -> tuple[str, ...]:
         what = "items" if self._plain else "coefficients"

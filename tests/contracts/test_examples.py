@@ -103,6 +103,7 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
         "docs/scale.md",
         "docs/weights.md",
         "docs/coming-from.md",
+        "docs/after-the-release.md",
     ):
         blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
         assert blocks
@@ -115,6 +116,7 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
     assert "Private Top-2 Results" in shown
     assert "Privacy budget" in shown
     assert "the same worths from 4 engines: True" in shown
+    assert "drawn from a fitted model, epsilon = 1 per respondent" in shown
     assert "Crime rate" in (tmp_path / "fears.html").read_text(encoding="utf-8")
 
 
