@@ -82,8 +82,9 @@ class PrivateBTL:
         says. Whether the questionnaire allows ties: declared, never inferred from the answers. True
         counts a tie as half a win to each, so that worths say who would be preferred, ties divided.
         ``"davidson"`` gives ties a parameter: worths say who is preferred by those who decide, and
-        the result says how probable a tie is (``tie_parameter``). It takes the logit, no
-        covariates, at most 200 items, and no selection by :class:`privrank.PrivateTopK`.
+        the result says how probable a tie is (``tie_parameter``), which is the same in all groups.
+        It takes the logit, covariates of respondents but none of items, at most 200 items, and no
+        selection by :class:`privrank.PrivateTopK`.
     design : {"private", "public"}, default "private"
         ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
         is public; not so with lists that leave items out, which are refused. ``"private"``: it is

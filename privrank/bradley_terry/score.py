@@ -297,9 +297,13 @@ class ScoreEquations:
         return np.asarray(self.count_variance * (mean.T @ mean))
 
     def pair_means(self, b: FloatArray) -> FloatArray:
-        """Return the mean scores of one comparison of each pair with ties, shape (pairs, p)."""
+        """Return the mean scores of one comparison of each pair, shape (pairs, p).
+
+        With covariates by pattern and pair. Three edges add up to a pair where ties have a
+        parameter. Not for worths alone, whose matrix is sparse.
+        """
         by_edge = self.function.mean(self.linear.predict(b))[:, None] * self.linear.matrix()
-        return np.asarray(by_edge.reshape(3, -1, len(b)).sum(axis=0))
+        return np.asarray(by_edge.reshape(3 if self.tied else 1, -1, len(b)).sum(axis=0))
 
     @property
     def noisy(self) -> bool:
@@ -386,14 +390,14 @@ class ScoreEquations:
         if not self.grouped:
             return np.zeros((len(b), len(b)))
         mean, share = self.function.mean(self.linear.predict(b)), self.group_shares
-        scores = self.linear.scores_by_pattern(self.pairs.count * mean)
+        scores = self.linear.scores_by_pattern(self.count * mean)
         # the derivative of the scores by the comparisons of each cell
         slopes = (scores / share[:, None] - scores.sum(axis=0)) / self.group_answers.sum()
         noise = self.group_variance * (slopes.T @ slopes)
         if self.count_variance > 0:
-            rows = np.repeat(share, len(mean) // len(share)) * mean
-            rows = rows[:, None] * self.linear.matrix()
-            by_pair = rows.reshape(len(share), len(mean) // len(share), len(b)).sum(axis=0)
+            means = self.pair_means(b)
+            rows = np.repeat(share, len(means) // len(share))[:, None] * means
+            by_pair = rows.reshape(len(share), -1, len(b)).sum(axis=0)
             noise = noise + self.count_variance * (by_pair.T @ by_pair)
         return np.asarray(noise)
 
@@ -529,7 +533,9 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
     """
     covariates, part, pairs = release.design.covariates, release.parts[names.NET], counts["pairs"]
     m = len(release.design.items)
-    score = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
+    score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
+    # half the net wins of all groups together, whose first monomials are 1
+    half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
     random, order = pairs.origin == "equal", {}
     if covariates is not None:
         score = covariates.weights.T @ score @ item_basis(covariates, m)
@@ -541,7 +547,7 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
         order = {"order_distribution": named.laplace, "order_step": 0.5 * named.step}
         score = np.append(score, order["order_step"] * named.values[0])
     if release.design.davidson:
-        tied, most = release.parts[names.TIES], max(np.abs(score).sum(), 0.5)
+        tied, most = release.parts[names.TIES], max(float(np.abs(half).sum()), 0.5)
         total = float((pairs.count - counts.get("surplus", 0.0)).sum())
         score = np.append(score, max(min(float(tied.values[0]), total - most), 0.5))
         order = {"tie_distribution": tied.laplace}

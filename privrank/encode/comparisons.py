@@ -164,7 +164,8 @@ def encode_comparisons(
     sampled = check_excess(excess, columns.respondent, kind) == "sample"
     bound = check_count("max_rows", max_rows)
     distinct = check_flag("distinct_pairs", distinct_pairs)
-    tied = check_ties(ties, plain=predictor is None and not columns.decided)
+    described = None if predictor is None else predictor.covariates
+    tied = check_ties(ties, decided=columns.decided, facts=described)
     # what names and types of columns decide comes first: no cell is read for it
     covariates = () if predictor is None else predictor.columns
     frame, view = open_comparisons(frame, columns, covariates)

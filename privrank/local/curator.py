@@ -321,8 +321,8 @@ class Curator:
 
         Examples
         --------
-        >>> sorted(curator.sorted_places())
-        [0, 1, 2]
+        >>> Curator(protocol, respondents=30).sorted_places()  # before anybody has answered
+        [2, 0, 1]
         """
         return [item for group in self._divided() for item in group]
 

@@ -436,8 +436,8 @@ class AdaptiveKwikSort(Asking):
 
         Examples
         --------
-        >>> sorted(protocol.pivots.tolist())
-        [0, 1, 2]
+        >>> protocol.pivots.tolist()
+        [2, 0, 1]
         """
         return permutation(self.shuffle, len(self.items))
 
@@ -446,7 +446,7 @@ class AdaptiveKwikSort(Asking):
 
         Examples
         --------
-        >>> sorted(protocol.handing(handed=0, size=4).tolist())
-        [0, 1, 2, 3]
+        >>> protocol.handing(handed=0, size=4).tolist()
+        [2, 0, 3, 1]
         """
         return permutation(self.shuffle, size, len(self.items) + handed)

@@ -167,6 +167,11 @@ class Covariates:
         return table.reshape(self.patterns, self.rows)
 
     @property
+    def weight(self) -> int:
+        """Largest sum of a pattern's absolute weights in the statistic, in lattice steps."""
+        return int(np.abs(self.basis).sum(axis=1).max())
+
+    @property
     def kinds(self) -> IntArray:
         """Number the combinations of covariate values, by pattern: orders of naming are one kind.
 

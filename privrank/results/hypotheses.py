@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.score import ScoreEquations
 from privrank.results.tables import Table, interval_heads, printed, pvalue_cell
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_alpha
@@ -156,6 +157,23 @@ def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -
             text += sign + (name if abs(weight) == 1 else f"{abs(weight):g} {name}")
     text += f" = {constant:g}" * bool(constant)
     return textwrap.shorten(text, _LONGEST, placeholder=" ...")
+
+
+def check_compared(equations: ScoreEquations, display: FloatArray, weights: FloatArray) -> None:
+    """Refuse hypotheses about items that the released comparisons do not connect.
+
+    Given the map from fitted to shown coefficients, and the weights of these.
+    """
+    if equations.member is None:
+        return
+    inside, shown = equations.identifies(weights @ display), equations.within(display)
+    # or it is about one number that is printed
+    alone = [np.count_nonzero(row) == 1 and shown[row != 0].any() for row in weights]
+    if not (inside | np.array(alone)).all():
+        raise ValueError(
+            "hypothesis must compare items within one component of those that the released "
+            "comparisons connect: see components."
+        )
 
 
 def t_test(
