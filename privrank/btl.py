@@ -366,6 +366,7 @@ class PrivateBTL:
     def from_reports(
         tally: Tally,
         *,
+        ties: Literal[True, "davidson"] = True,
         link: str | Link = "logit",
         penalty: float | Literal["auto"] = "auto",
         solver: Solver = "newton",
@@ -378,6 +379,9 @@ class PrivateBTL:
         tally : Tally
             Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`:
             ``protocol.tally(reports)``. Reports hold no covariates and no order of naming.
+        ties : True or "davidson"
+            What reported ties are, if the protocol has any: half a win to each, or answers with a
+            parameter of their own.
         link, penalty, solver, alpha
             As of the class and in :meth:`fit`.
 
@@ -399,7 +403,7 @@ class PrivateBTL:
         >>> pr.PrivateBTL.from_reports(protocol.tally(reports)).ranks().to_dict()
         {'tea': 1, 'milk': 2}
         """
-        release = with_link(release_wins(tally, "PrivateBTL"), find(link))
+        release = with_link(release_wins(tally, "PrivateBTL", ties=ties), find(link))
         return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod

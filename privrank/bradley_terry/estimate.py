@@ -298,8 +298,11 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
     m, total, fitted = equations.items, equations.total, equations.fitted
     if equations.covariates is None:
         noise = equations.item_variance + m * equations.mean_edge_variance
-        # spread over all pairs, as the information is
-        noise += max(2.0 * float(equations.response.sum()) / (m - 1), 0.0)
+        # spread over all pairs, as the information is; two of three edges have half of a difference
+        added = equations.response
+        if equations.tied:
+            added = np.repeat((1.0, 0.25, 0.25), len(added) // 3) * added
+        noise += max(2.0 * float(added.sum()) / (m - 1), 0.0)
         information_per_contrast = nominal_information(m, total, fitted)
         return _of_worths(equations, default_ridge(information_per_contrast, noise, fitted))
     z, gram = equations.covariates.matrix, equations.weights.T @ equations.weights
