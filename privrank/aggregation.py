@@ -70,6 +70,12 @@ class PrivateRankAggregation:
     ValueError, TypeError
         In one sentence, if the frame or an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.as_rankings : Brings lists, orders and ties into the form of ranks.
+    privrank.UniformityTest : Whether there is any consensus.
+    privrank.pool : Several consensuses as one.
+
     Notes
     -----
     **Privacy.** Neighbours replace one unit; the number of units is public. Everything comes from

@@ -82,8 +82,9 @@ class PrivateBTL:
         says. Whether the questionnaire allows ties: declared, never inferred from the answers. True
         counts a tie as half a win to each, so that worths say who would be preferred, ties divided.
         ``"davidson"`` gives ties a parameter: worths say who is preferred by those who decide, and
-        the result says how probable a tie is (``tie_parameter``). It takes the logit, no
-        covariates, at most 200 items, and no selection by :class:`privrank.PrivateTopK`.
+        the result says how probable a tie is (``tie_parameter``), which is the same in all groups.
+        It takes the logit, covariates of respondents but none of items, at most 200 items, and no
+        selection by :class:`privrank.PrivateTopK`.
     design : {"private", "public"}, default "private"
         ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
         is public; not so with lists that leave items out, which are refused. ``"private"``: it is
@@ -107,6 +108,12 @@ class PrivateBTL:
     ------
     ValueError, TypeError
         In one sentence, if the frame or an argument breaks a rule above.
+
+    See Also
+    --------
+    privrank.as_comparisons : Brings data of another form into that of comparisons.
+    privrank.PrivateTopK : The k most preferred items, without a model of worths.
+    privrank.PrivateRankAggregation : A consensus of whole rankings.
 
     Notes
     -----
@@ -359,6 +366,7 @@ class PrivateBTL:
     def from_reports(
         tally: Tally,
         *,
+        ties: Literal[True, "davidson"] = True,
         link: str | Link = "logit",
         penalty: float | Literal["auto"] = "auto",
         solver: Solver = "newton",
@@ -371,6 +379,9 @@ class PrivateBTL:
         tally : Tally
             Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`:
             ``protocol.tally(reports)``. Reports hold no covariates and no order of naming.
+        ties : True or "davidson"
+            What reported ties are, if the protocol has any: half a win to each, or answers with a
+            parameter of their own.
         link, penalty, solver, alpha
             As of the class and in :meth:`fit`.
 
@@ -392,7 +403,7 @@ class PrivateBTL:
         >>> pr.PrivateBTL.from_reports(protocol.tally(reports)).ranks().to_dict()
         {'tea': 1, 'milk': 2}
         """
-        release = with_link(release_wins(tally, "PrivateBTL"), find(link))
+        release = with_link(release_wins(tally, "PrivateBTL", ties=ties), find(link))
         return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod

@@ -70,6 +70,11 @@ class ClosenessTest:
     ValueError, TypeError
         In one sentence, if a sample or an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.IdentityTest : Compares one sample with a distribution that is known.
+    privrank.power.ClosenessPower : What the test will detect.
+
     Notes
     -----
     **Privacy.** Neighbours replace one unit within its group (with ``labels="private"`` in any

@@ -57,7 +57,8 @@ class Survey:
 
     See Also
     --------
-    load_university, load_immigration : The surveys.
+    privrank.datasets.load_university : A survey of 303 students.
+    privrank.datasets.load_immigration : One of 98.
 
     Examples
     --------
@@ -188,6 +189,10 @@ def load_university(version: UniversityVersion = "2001") -> Survey:
     ValueError
         If `version` is neither "2001" nor "1998".
 
+    See Also
+    --------
+    privrank.datasets.load_immigration : A smaller survey.
+
     Notes
     -----
     **Items.** London (London School of Economics), Paris (HEC), Milano (Bocconi),
@@ -267,6 +272,10 @@ def load_immigration() -> Survey:
     -------
     Survey
         588 comparisons and 98 students with one covariate.
+
+    See Also
+    --------
+    privrank.datasets.load_university : A larger survey, with more covariates.
 
     Notes
     -----

@@ -95,6 +95,11 @@ class IdentityTest:
     ValueError, TypeError
         In one sentence, if the data, the null or an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.UniformityTest : Tests whether all rankings, or categories, are equally likely.
+    privrank.ClosenessTest : Compares samples with each other.
+
     Notes
     -----
     **Privacy.** As :class:`privrank.UniformityTest`: a whole-number statistic of proved

@@ -58,6 +58,11 @@ class PrivateTopK:
     ValueError, TypeError
         In one sentence, if the frame or an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.PrivateBTL : Worths of all items, from the same data.
+    privrank.power.TopKPower : How surely a set will be separated.
+
     Notes
     -----
     **Privacy.** One comparison moves the integer net wins by at most 4 in l1 under replacement or

@@ -95,6 +95,11 @@ class UniformityTest:
     ValueError, TypeError
         In one sentence, if the frame or an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.IdentityTest : Tests another distribution than the uniform one.
+    privrank.ClosenessTest : Compares groups with each other.
+
     Notes
     -----
     **Privacy.** Neighbours replace one unit; the number of units is public. Each method's statistic

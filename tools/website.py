@@ -28,22 +28,31 @@ DOCS = ROOT / "docs"
 
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # of this checkout, installed or not
 import privrank  # noqa: E402
+from privrank.bradley_terry.contrasts import HomogeneityResult  # noqa: E402
+from privrank.hypotheses.effects import DetectableEffect  # noqa: E402
+from privrank.hypotheses.nulls import Null  # noqa: E402
+from privrank.local.tally import Tally  # noqa: E402
+from privrank.release.release import Part  # noqa: E402
+from privrank.release.survey import Design, Sample  # noqa: E402
+from privrank.results.hypotheses import ContrastTests  # noqa: E402
+from privrank.results.tables import Table  # noqa: E402
 from vignettes import WARNED_AT, each, execute, heading  # noqa: E402
 
 # The side bar. Pages of docs/ that no group names come at the end of the second.
 GROUPS = {
     "Start": ["ten-minutes", "tutorials/index", "gallery"],
-    "Guides": ["models", "scale", "local", "weights", "coming-from", "privacy", "security"],
+    "Guides": ["models", "after-the-release", "scale", "local", "local-format", "weights"]
+    + ["coming-from", "compared", "privacy", "security"],
     "Reference": ["api/index", "glossary"],
     "Papers": ["papers/index"],
     "Evidence": ["validation/README", "speed"],
-    "Development": ["architecture", "contributing", "changelog", "data", "licences"],
+    "Development": ["architecture", "contributing", "conduct", "changelog", "data", "licences"],
 }
 SPREAD = "Guides"
 
 # Pages whose sources lie outside of docs/.
 OUTSIDE = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
-OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md"}
+OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md", "conduct": "CODE_OF_CONDUCT.md"}
 
 # Index pages, and which pages they list.
 BELOW = {
@@ -148,7 +157,10 @@ def kind(value):
 
 
 def public():
-    """Public objects by group and full name; each module has a group of its own."""
+    """Public objects by group and full name; each module has a group of its own.
+
+    Beside them what their methods return, which is documented though it has no short name.
+    """
     found = {name: {} for name in ("Models and tests", "Results", "Functions", "Other classes")}
     for name in privrank.__all__:
         value = getattr(privrank, name)
@@ -158,6 +170,11 @@ def public():
             found[f"pr.{name}"] = {one: own for one, own in inner.items() if own not in known}
         else:
             found[kind(value)][f"privrank.{name}"] = value
+    found["What methods return"] = {
+        f"{one.__module__}.{one.__name__}": one
+        for one in (Table, ContrastTests, HomogeneityResult, DetectableEffect, Null, Tally)
+        + (Part, Design, Sample)
+    }
     return found
 
 

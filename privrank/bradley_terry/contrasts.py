@@ -49,6 +49,17 @@ class HomogeneityResult:
         Monte Carlo p-value under normal sampling error plus the exact noise.
     draws : int
         Size of the null table; the p-value is a multiple of 1 / (draws + 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> test = model.fit(epsilon=1.0, rng=np.random.default_rng(1)).test_homogeneity()
+    >>> round(test.statistic, 1), test.df, round(test.pvalue, 3)
+    (20.1, 3, 0.001)
     """
 
     statistic: float
@@ -58,7 +69,13 @@ class HomogeneityResult:
 
     @property
     def pvalue_error(self) -> float:
-        """Monte Carlo standard error of the p-value."""
+        """Monte Carlo standard error of the p-value.
+
+        Examples
+        --------
+        >>> round(test.pvalue_error, 4)
+        0.0004
+        """
         return math.sqrt(self.pvalue * (1.0 - self.pvalue) / (self.draws + 1))
 
 

@@ -233,18 +233,19 @@ def score_covariance(
     linear, count = equations.linear, equations.pairs.count
     if MOMENTS[0] in release.parts:
         return cluster_moments(equations, release, b, function or equations.fitted)
-    if equations.random_pairs and equations.tied and DEPENDENCE not in release.parts:
-        mean, independent = equations.pair_means(b), independent_scores(equations, release, b)
-        # who meets whom is random, too: answers are draws from one distribution over all pairs, so
-        # their second moments are summed, less the square of the mean score
-        shared = count @ mean
-        second = independent + mean.T @ (count[:, None] * mean)
-        return np.asarray(second - np.outer(shared, shared) / equations.total)
     if equations.random_pairs and DEPENDENCE not in release.parts:
-        mean = linear.scores_by_pattern(count * equations.function.mean(linear.predict(b)))
+        means = equations.function.mean(linear.predict(b))
+        mean = linear.scores_by_pattern(equations.count * means)
         pattern = equations.pairs.first // equations.items
         total = np.maximum(np.bincount(pattern, count, minlength=len(mean)), 1e-12)
-        second = linear.information(np.asarray(0.25 * count))
+        # who meets whom is random, too: answers are draws from one distribution over all pairs, so
+        # their second moments are summed, less the square of the mean score
+        if equations.tied:  # variances given the pairs, and the squares of means
+            by_pair = equations.pair_means(b)
+            second = independent_scores(equations, release, b)
+            second = second + by_pair.T @ (count[:, None] * by_pair)
+        else:
+            second = linear.information(np.asarray(0.25 * count))
         return np.asarray(second - mean.T @ (mean / total[:, None]))
     independent = independent_scores(equations, release, b, function)
     if DEPENDENCE not in release.parts:
@@ -297,8 +298,11 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
     m, total, fitted = equations.items, equations.total, equations.fitted
     if equations.covariates is None:
         noise = equations.item_variance + m * equations.mean_edge_variance
-        # spread over all pairs, as the information is
-        noise += max(2.0 * float(equations.response.sum()) / (m - 1), 0.0)
+        # spread over all pairs, as the information is; two of three edges have half of a difference
+        added = equations.response
+        if equations.tied:
+            added = np.repeat((1.0, 0.25, 0.25), len(added) // 3) * added
+        noise += max(2.0 * float(added.sum()) / (m - 1), 0.0)
         information_per_contrast = nominal_information(m, total, fitted)
         return _of_worths(equations, default_ridge(information_per_contrast, noise, fitted))
     z, gram = equations.covariates.matrix, equations.weights.T @ equations.weights
@@ -311,8 +315,8 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
 
 
 def _of_worths(equations: ScoreEquations, ridge: float) -> Ridge:
-    """Return the ridge of worths without covariates; a tie parameter has none."""
-    return bordered(ridge * np.eye(equations.items), 0.0) if equations.tied else ridge
+    """Return the ridge of worths without covariates."""
+    return _beside_ties(equations, ridge * np.eye(equations.items)) if equations.tied else ridge
 
 
 def _cell_prior(equations: ScoreEquations) -> FloatArray:
@@ -325,4 +329,10 @@ def _by_column(equations: ScoreEquations, columns: FloatArray, order: float) -> 
     """Return the ridge of all coefficients, given those of the columns and the order effect."""
     basis = equations.basis
     matrix = np.asarray(np.kron(columns, basis.T @ basis))
-    return bordered(matrix, order) if equations.ordered else matrix
+    matrix = bordered(matrix, order) if equations.ordered else matrix
+    return _beside_ties(equations, matrix)
+
+
+def _beside_ties(equations: ScoreEquations, ridge: FloatArray) -> FloatArray:
+    """Return the ridge of all coefficients, of which a tie parameter has none."""
+    return bordered(ridge, 0.0) if equations.tied else ridge

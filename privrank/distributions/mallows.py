@@ -83,6 +83,12 @@ class Mallows:
     ValueError, TypeError
         One sentence, for an argument outside its range.
 
+    See Also
+    --------
+    privrank.PlackettLuce : Rankings by worths.
+    privrank.tolerance_to_phi : The dispersion at a given distance from uniform.
+    privrank.IdentityTest : Tests whether rankings follow a Mallows model.
+
     Notes
     -----
     **Statistic.** By repeated insertion in the order of the centre, d is a sum of independent

@@ -88,6 +88,11 @@ class PlackettLuce:
     ValueError, TypeError
         Unless the worths are at least two finite numbers.
 
+    See Also
+    --------
+    privrank.Mallows : Rankings about one central order.
+    privrank.simulate.bradley_terry : Paired comparisons by worths.
+
     Notes
     -----
     **Statistic.** Adding independent standard Gumbel variables to the worths and sorting gives
@@ -187,6 +192,11 @@ def bradley_terry(
     ------
     ValueError, TypeError
         One sentence, for an argument outside its range.
+
+    See Also
+    --------
+    privrank.PlackettLuce : Whole rankings by worths.
+    privrank.PrivateBTL : Fits worths to comparisons.
 
     References
     ----------

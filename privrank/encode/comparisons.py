@@ -96,6 +96,7 @@ def open_comparisons(
         "counts": columns.counts,
     }
     left_out = {"respondent", "counts"} | ({"outcome"} if columns.decided else set())
+    # a role that may be missing is left out where it has no name; all others are checked below
     given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
     for role, name in given.items():
         check_name(name, role)
@@ -163,7 +164,8 @@ def encode_comparisons(
     sampled = check_excess(excess, columns.respondent, kind) == "sample"
     bound = check_count("max_rows", max_rows)
     distinct = check_flag("distinct_pairs", distinct_pairs)
-    tied = check_ties(ties, plain=predictor is None and not columns.decided)
+    described = None if predictor is None else predictor.covariates
+    tied = check_ties(ties, decided=columns.decided, facts=described)
     # what names and types of columns decide comes first: no cell is read for it
     covariates = () if predictor is None else predictor.columns
     frame, view = open_comparisons(frame, columns, covariates)

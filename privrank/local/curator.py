@@ -86,6 +86,11 @@ class Curator:
     respondents : int
         How many people can be asked, at least the mean number of comparisons of the sort.
 
+    See Also
+    --------
+    privrank.local.AdaptiveKwikSort : The protocol.
+    privrank.local.Population : Answers a curator in studies.
+
     Notes
     -----
     **Statistic.** KwikSort compares no pair twice, and how many answers a pair is to get is fixed
@@ -316,8 +321,8 @@ class Curator:
 
         Examples
         --------
-        >>> sorted(curator.sorted_places())
-        [0, 1, 2]
+        >>> Curator(protocol, respondents=30).sorted_places()  # before anybody has answered
+        [2, 0, 1]
         """
         return [item for group in self._divided() for item in group]
 

@@ -185,8 +185,8 @@ class Protocol(ABC):
 
         Examples
         --------
-        >>> len(protocol.id)
-        16
+        >>> protocol.id
+        '541c4b9373af1e1e'
         """
         text = json.dumps(self._settings(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -159,6 +159,10 @@ class RandomPairs(Asking):
         Randomised response (their :RR), or Laplace noise cut at one half (their :Lap), which is a
         randomised response at less than the share of epsilon: ``response.epsilon`` says at which.
 
+    See Also
+    --------
+    privrank.local.SubRanking : Asks for the order of a few items at once.
+
     Notes
     -----
     All pairs stand in a public shuffled order. An assignment is the place of the first pair asked;
@@ -432,8 +436,8 @@ class AdaptiveKwikSort(Asking):
 
         Examples
         --------
-        >>> sorted(protocol.pivots.tolist())
-        [0, 1, 2]
+        >>> protocol.pivots.tolist()
+        [2, 0, 1]
         """
         return permutation(self.shuffle, len(self.items))
 
@@ -442,7 +446,7 @@ class AdaptiveKwikSort(Asking):
 
         Examples
         --------
-        >>> sorted(protocol.handing(handed=0, size=4).tolist())
-        [0, 1, 2, 3]
+        >>> protocol.handing(handed=0, size=4).tolist()
+        [2, 0, 3, 1]
         """
         return permutation(self.shuffle, size, len(self.items) + handed)

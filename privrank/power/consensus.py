@@ -65,6 +65,10 @@ class AggregationPower(Power):
     n_jobs : int, default 1
         Processes; -1 for as many as there are cores. The answer is the same for any number.
 
+    See Also
+    --------
+    privrank.PrivateRankAggregation : The consensus that is planned.
+
     Notes
     -----
     An effect is the ``phi`` of the model; what is wanted is stated by the name of the loss, as

@@ -167,6 +167,10 @@ class UniformityPower(OneSamplePower):
     ValueError, TypeError
         In one sentence, if an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.UniformityTest : The test that is planned.
+
     Notes
     -----
     **Statistic.** The power of the test as `fit` makes it: a simulated sample's probability of
@@ -251,6 +255,10 @@ class IdentityPower(OneSamplePower):
     ValueError, TypeError
         In one sentence, if an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.IdentityTest : The test that is planned.
+
     Notes
     -----
     **Statistic.** As :class:`UniformityPower`. The alternatives to a Mallows model have its centre
@@ -330,6 +338,10 @@ class ClosenessPower(TestPower):
     ------
     ValueError, TypeError
         In one sentence, if an argument breaks a rule.
+
+    See Also
+    --------
+    privrank.ClosenessTest : The test that is planned.
 
     Notes
     -----

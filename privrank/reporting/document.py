@@ -69,6 +69,10 @@ def report(
     OSError
         If the file cannot be written.
 
+    See Also
+    --------
+    privrank.summary_col : Several results in one table.
+
     Examples
     --------
     >>> import tempfile

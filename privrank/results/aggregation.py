@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
-from privrank.hypotheses.ranksets import rank_sets
+from privrank.hypotheses.ranksets import dominant_set, rank_sets
 from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -222,6 +222,64 @@ class AggregationResult(Result):
             {"item1": names[first], "item2": names[second]}
             | {name: self._in_order(matrix)[first, second] for name, matrix in columns.items()}
         )
+
+    def smith_set(self, alpha: float | None = None) -> tuple[str, ...]:
+        """Return items among which the Smith set is, with confidence; it costs nothing.
+
+        The Smith set is the smallest set of items of which each is preferred to each outside by a
+        majority of the rankings. Majorities are those of the population or, for
+        ``target="sample"``, of the units of this survey; ties count as in :attr:`fractions`.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level; by default that of the fit.
+
+        Returns
+        -------
+        tuple of str
+            The items, in the consensus order: the smallest set of which each is before each
+            outside by a majority that is certain, in the table of :meth:`pairwise` those
+            ``separated``. These hold at once with probability 1 - alpha, as the intervals
+            ``all_lower`` to ``all_upper`` do, for any distribution of rankings. Then the Smith set
+            is within it (:func:`privrank.hypotheses.ranksets.dominant_set`).
+
+        Raises
+        ------
+        ValueError
+            If no pair fractions were released.
+
+        Examples
+        --------
+        >>> result.smith_set(), result.smith_set(alpha=1e-6)
+        (('tea',), ('tea', 'coffee', 'milk'))
+        """
+        stated = self._about_pairs()
+        low, _ = stated.fraction_bounds(self._level(alpha), self.target, True)
+        inside = dominant_set(self._in_order(low > 0.5))
+        return tuple(item for item, member in zip(self.order, inside, strict=True) if member)
+
+    def condorcet_winner(self, alpha: float | None = None) -> str | None:
+        """Return the item that a majority prefers to each other, if one does with confidence.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level; by default that of the fit.
+
+        Returns
+        -------
+        str or None
+            The one item of :meth:`smith_set`, or None if there are several. A wrong item is
+            named with probability alpha at most. None does not say that there is no such item.
+
+        Examples
+        --------
+        >>> result.condorcet_winner()
+        'tea'
+        """
+        leading = self.smith_set(alpha)
+        return leading[0] if len(leading) == 1 else None
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence intervals of the ranks by mean rank.

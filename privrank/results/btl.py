@@ -18,16 +18,21 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT, Link
-from privrank.results import plots
+from privrank.results import derived, plots
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads
-from privrank.results.hypotheses import ContrastTests, t_test, wald_test
+from privrank.results.hypotheses import ContrastTests, check_compared, t_test, wald_test
+from privrank.results.likelihood import likelihood_ratio, log_likelihood
 from privrank.results.pairs import (
     answer_columns,
     pair_table,
     predictors_of,
     probability_name,
+    probability_table,
     quasi_table,
+    shares_of,
+    tie_series,
+    worth_columns,
 )
 from privrank.results.tables import Table
 from privrank.results.worthtable import TIE_ROW, fit_table
@@ -91,6 +96,8 @@ class BTLResult(Result):
     warnings: tuple[str, ...] = ()
 
     family: ClassVar[str] = "Bradley-Terry worths"
+
+    elo, simulate = derived.elo, derived.simulate
 
     def _shape(self) -> tuple[str, ...]:
         what = "items" if self._plain else "coefficients"
@@ -305,16 +312,53 @@ class BTLResult(Result):
         >>> parameter[["estimate", "lower", "upper"]].round(2).to_dict()
         {'estimate': -0.32, 'lower': -0.6, 'upper': -0.03}
         """
-        if not self.release.design.davidson:
-            raise ValueError("tie_parameter is of fits with ties='davidson', and this is another.")
-        inference, errors = self._inference(), self._covariance()
-        row = np.eye(1, len(self.estimate.coefficients), len(self.estimate.coefficients) - 1)
-        parts = {"std_err": errors.total, "sampling": errors.sampling, "privacy": errors.privacy}
-        values = {"estimate": float(self.estimate.coefficients[-1])}
-        values |= {name: float(standard_errors(row, part)[0]) for name, part in parts.items()}
-        lower, upper = inversion.intervals(inference, row, self.alpha)
-        values |= {"lower": float(lower[0]), "upper": float(upper[0])}
-        return pd.Series(values, name="tie parameter")
+        return tie_series(self._inference(), self.alpha)
+
+    @property
+    def llf(self) -> float:
+        """Log-likelihood of all answers at the estimates, of a run without privacy.
+
+        A tie without a parameter counts as half an answer for each item.
+
+        Examples
+        --------
+        >>> round(model.fit(epsilon=np.inf, penalty=0).llf, 2)
+        -320.81
+        """
+        return log_likelihood(self.release, self._equations(), self.estimate.coefficients)
+
+    def compare_lr_test(self, restricted: BTLResult) -> pd.Series[Any]:
+        """Test a model within this one by the likelihood ratio, both without privacy.
+
+        A series of ``statistic``, ``df`` and ``pvalue``, as if answers were independent. Where
+        respondents gave several, :meth:`wald_test_terms` keeps its level and this test does not.
+
+        Parameters
+        ----------
+        restricted : BTLResult
+            Of the smaller model for the same frame, with ``penalty=0``; its formula leaves out
+            terms. With ``ties="davidson"`` the tie parameter is common to all groups in both.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a fit is private or not of maximum likelihood, or the models are not nested.
+
+        Examples
+        --------
+        >>> by_sex = pr.PrivateBTL.from_formula(
+        ...     "item1 + item2 + outcome ~ sex", fears.comparisons.merge(
+        ...         fears.students.reset_index(), on="respondent"), respondent="respondent",
+        ...     items=fears.items, max_rows=6, ties=True, design="public")
+        >>> larger, smaller = (one.fit(epsilon=np.inf, penalty=0) for one in (by_sex, model))
+        >>> test = larger.compare_lr_test(smaller)
+        >>> test.astype(float).round(3).to_dict()
+        {'statistic': 2.181, 'df': 3.0, 'pvalue': 0.536}
+        """
+        if not isinstance(restricted, BTLResult):
+            raise TypeError("restricted must be a fit of PrivateBTL, of the same answers.")
+        fits = ((fit.release, fit._equations(), fit.estimate) for fit in (self, restricted))
+        return likelihood_ratio(*fits)
 
     @property
     def design_effect(self) -> float:
@@ -404,18 +448,9 @@ class BTLResult(Result):
         3   culture -0.582    0.191
         """
         groups = groups_at(self.release.design.covariates, at, every=True)
-        inference = self._inference()
-        inside = inference.equations.within(self._map(at, every=True))
-        lower, upper = inversion.intervals(inference, inside, self.alpha)
-        # a worth that no released comparison identifies has a row of zeros and no limits
-        known = np.where(np.isnan(lower) & ~inside.any(axis=1), np.nan, 1.0)
         rows = [group | {"item": item} for group in groups for item in self.items]
-        return pd.DataFrame(rows).assign(
-            worth=known * (inside @ self.estimate.coefficients),
-            std_err=known * standard_errors(inside, self._covariance().total),
-            lower=lower,
-            upper=upper,
-        )
+        numbers = worth_columns(self._inference(), self._map(at, every=True), self.alpha)
+        return pd.DataFrame(rows).assign(**numbers)
 
     def worth(self, at: At = None) -> pd.Series[float]:
         """Return worths on the multiplicative scale of the logit, adding up to 1 by component.
@@ -431,12 +466,7 @@ class BTLResult(Result):
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
         worths = self._values(at)
-        shares = np.full(len(worths), np.nan)
-        for part in self._several(worths):
-            # less the largest, so that no exponential overflows
-            weight = np.exp(worths[part] - worths[part].max())
-            shares[part] = weight / weight.sum()
-        return self._series(shares, "worth")
+        return self._series(shares_of(worths, self._several(worths)), "worth")
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
         """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin.
@@ -560,13 +590,7 @@ class BTLResult(Result):
         >>> result.probabilities().loc["crimRate"].round(3).to_dict()
         {'crimRate': 0.5, 'position': 0.71, 'socBurd': 0.585, 'culture': 0.767}
         """
-        worths, names = self._values(at), list(self.items)
-        difference = worths[:, None] - worths
-        if (facts := self._equations()).member is not None:
-            difference = np.where(
-                facts.together | np.eye(len(names), dtype=bool), difference, np.nan
-            )
-        return pd.DataFrame(self.link.probability(difference), names, names)
+        return probability_table(self._values(at), self.release, self._equations())
 
     def quasi_se(self, at: At = None) -> pd.DataFrame:
         """Return quasi standard errors, from which readers compute the error of any difference.
@@ -690,16 +714,7 @@ class BTLResult(Result):
         """Return what a test of a hypothesis needs, which the release must identify."""
         names = [str(name) for name in self.params.index]
         weights, constants = constraint(hypothesis, names)
-        if (facts := self._equations()).member is not None:
-            raw, shown = display(self.release.design), self._display()
-            inside = facts.identifies(weights @ raw)
-            # or it is about one number that is printed
-            alone = [np.count_nonzero(row) == 1 and shown[row != 0].any() for row in weights]
-            if not (inside | np.array(alone)).all():
-                raise ValueError(
-                    "hypothesis must compare items within one component of those that the "
-                    "released comparisons connect: see components."
-                )
+        check_compared(self._equations(), display(self.release.design), weights)
         estimated = pd.Series(self._estimated(), index=self.params.index)
         errors = self._inference().noisy_errors().through(self._display())
         return estimated, self._whole_covariance(), errors, (weights, constants)
@@ -793,12 +808,10 @@ class BTLResult(Result):
         return {"penalty": self.requested, "solver": self.solver}
 
     def _estimates(self) -> dict[str, Any]:
-        known = self.params.dropna()
         tied = {"tie parameter": self.estimate.coefficients[-1]}
-        estimates = {"params": dict(known), "penalty": self.penalty}
+        estimates = {"params": dict(self.params.dropna()), "penalty": self.penalty}
         return estimates | (tied if self.release.design.davidson else {})
 
     def _lines(self) -> dict[str, Any]:
-        if not self.release.design.davidson:
-            return {}
-        return {TIE_ROW: float(self.estimate.coefficients[-1])}
+        tied = {TIE_ROW: float(self.estimate.coefficients[-1])}
+        return tied if self.release.design.davidson else {}

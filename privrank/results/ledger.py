@@ -45,6 +45,10 @@ class Budget(Ledger):
         If a number is out of its range or `unit` is unknown; if the file is not a ledger, is
         another one, has been damaged or cut short, or cannot be read, locked or written.
 
+    See Also
+    --------
+    privrank.BudgetExceeded : What a fit raises that asks for more than is left.
+
     Notes
     -----
     The file is an SQLite database, to whose one table lines are only added: each says when what was

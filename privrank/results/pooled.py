@@ -431,7 +431,8 @@ class PooledResult:
         DataFrame
             One row per pair, ``item1`` and ``item2``. Of worths their ``difference`` and the
             ``probability`` that item1 is preferred, of which ``lower`` and ``upper`` are the
-            interval (with ties ``preferred_plus_half_ties``, to which half that of a tie is added).
+            interval (with ties ``preferred_plus_half_ties``, to which half that of a tie is added;
+            with ``ties="davidson"`` ``preferred_if_decided``).
             With random effects it is the probability at the mean of the differences.
             Of rankings the ``fraction`` that places item1 before item2. ``std_err``, and ``pvalue``
             for equal items.
@@ -649,6 +650,8 @@ def _notes(result: PooledResult) -> list[str]:
         said = "".join(dict.fromkeys(map(guarantee.reading, releases)))
         what, null = "centred worth (best-fitting for the pairs compared)", "the worth is 0"
         joint = "; the rank sets hold for all items at once"
+        if first.release.design.davidson:
+            said += "Every release has its own tie parameter; worths are of answers that decide. "
         rests.add("model")
     what = f"the item's {what}"
     if result.tau is not None:

@@ -460,6 +460,7 @@ class TopKResult(Result):
             f"rank {self.k + 1}, {tables.format_pvalue(self.pvalue)} under H0, that one left "
             f"out has at least the win rate of one selected.{other}"
         )
+        # a separated set and wider rank sets are no contradiction, which a reader has to be shown
         beyond = self.to_frame().query("selected")["rank_upper"] > self.k
         if self.pvalue <= self.alpha and beyond.any():
             separated += (

@@ -12,6 +12,7 @@ import pandas as pd
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inversion import attainable
+from privrank.bradley_terry.linear import WithTies
 from privrank.bradley_terry.opponents import matching_test
 from privrank.bradley_terry.paircounts import MOST_ERROR, pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
@@ -135,7 +136,7 @@ def _tie_rows(result: BTLResult, frame: pd.DataFrame) -> tuple[tuple[str, ...], 
     shown = [str(name) for name in frame if not str(name).startswith("rank")]
     values = result.tie_parameter.rename({"estimate": shown[0]})
     (row,) = tables.fit_rows(values.to_frame(TIE_ROW).T.reindex(columns=shown))
-    return ((*row, ""),)
+    return ((*row, "") if "rank" in frame else row,)
 
 
 def _tie_notes(result: BTLResult) -> list[str]:
@@ -332,9 +333,12 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         most = ridge / nominal if nominal > 0 else math.inf
     else:
         curvature = equations.fitted.mean_curvature * equations.pairs.count
-        information = equations.linear.information(np.asarray(curvature))
+        linear = equations.linear
+        if isinstance(linear, WithTies):  # a tie parameter, the last coefficient, has no ridge
+            linear, ridge = linear.worths, ridge[:-1, :-1]
+        information, p = linear.information(np.asarray(curvature)), len(ridge)
         # what is not identified is not shown
-        known = equations.linear.identity if equations.known is None else equations.known
+        known = linear.identity if equations.known is None else equations.known[:p, :p]
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0

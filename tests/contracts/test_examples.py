@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from matplotlib import pyplot
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import website  # noqa: E402
+
+import privrank  # noqa: E402
 
 PACKAGE = ROOT / "privrank"
 EXAMPLES = sorted(
@@ -64,18 +67,30 @@ def members_of(kind):
     return found
 
 
-def test_every_public_object_has_an_example():
+def documented():
+    """The docstrings of all that is public, by the place where it is defined."""
     shown = [value for objects in website.public().values() for value in objects.values()]
     classes = [value for value in shown if inspect.isclass(value)]
     objects = classes + [value for value in shown if inspect.isroutine(value)]
     objects += [member for kind in classes for member in members_of(kind).values()]
-    assert len(set(objects)) > 280
-    parser = doctest.DocTestParser()
-    assert not {
-        f"{value.__module__}.{value.__qualname__}"
-        for value in objects
-        if not parser.get_examples(value.__doc__ or "")
-    }
+    return {f"{one.__module__}.{one.__qualname__}": inspect.getdoc(one) or "" for one in objects}
+
+
+def test_every_public_object_has_an_example():
+    parser, docstrings = doctest.DocTestParser(), documented()
+    assert len(docstrings) > 320
+    assert [name for name, text in docstrings.items() if not parser.get_examples(text)] == []
+
+
+def test_what_a_docstring_leads_to_exists():
+    led = set()
+    for text in documented().values():
+        for section in re.findall(r"^See Also\n-+\n(.*?)(?:\n\n|\Z)", text, flags=re.M | re.S):
+            led |= set(re.findall(r"^privrank\.(\S+) : [A-Z]", section, flags=re.M))
+            assert section.count("\n") + 1 == len(re.findall(r"^privrank\.\S+ :", section, re.M))
+    assert len(led) > 40
+    for name in led:
+        assert attrgetter(name)(privrank) is not None
 
 
 @pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
@@ -88,6 +103,7 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
         "docs/scale.md",
         "docs/weights.md",
         "docs/coming-from.md",
+        "docs/after-the-release.md",
     ):
         blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
         assert blocks
@@ -100,6 +116,7 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
     assert "Private Top-2 Results" in shown
     assert "Privacy budget" in shown
     assert "the same worths from 4 engines: True" in shown
+    assert "drawn from a fitted model, epsilon = 1 per respondent" in shown
     assert "Crime rate" in (tmp_path / "fears.html").read_text(encoding="utf-8")
 
 
