@@ -42,17 +42,17 @@ from vignettes import WARNED_AT, each, execute, heading  # noqa: E402
 GROUPS = {
     "Start": ["ten-minutes", "tutorials/index", "gallery"],
     "Guides": ["models", "after-the-release", "scale", "local", "local-format", "weights"]
-    + ["coming-from", "privacy", "security"],
+    + ["coming-from", "compared", "privacy", "security"],
     "Reference": ["api/index", "glossary"],
     "Papers": ["papers/index"],
     "Evidence": ["validation/README", "speed"],
-    "Development": ["architecture", "contributing", "changelog", "data", "licences"],
+    "Development": ["architecture", "contributing", "conduct", "changelog", "data", "licences"],
 }
 SPREAD = "Guides"
 
 # Pages whose sources lie outside of docs/.
 OUTSIDE = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
-OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md"}
+OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md", "conduct": "CODE_OF_CONDUCT.md"}
 
 # Index pages, and which pages they list.
 BELOW = {

@@ -181,6 +181,18 @@ def test_ties_are_drawn_where_they_have_a_parameter():
         assert np.abs(share - table[name].reindex(share.index)).max() < 4.5 * np.sqrt(0.25 / 4000)
 
 
+def test_ties_of_a_group_are_those_of_its_worths():
+    rows = CEMS.comparisons.join(CEMS.students, on="respondent")
+    result = pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ french", rows, **TIED | {"ties": "davidson"}
+    ).fit(np.inf)
+    at = {"french": "good"}
+    frame = result.simulate(4000, seeded(), at=at)
+    tied = (frame["outcome"] == 0).groupby([frame["item1"], frame["item2"]]).mean()
+    stated = result.pairwise(at=at).set_index(["item1", "item2"])["tie"]
+    assert np.abs(tied - stated.reindex(tied.index)).max() < 4.5 * np.sqrt(0.25 / 4000)
+
+
 def test_rankings_follow_the_fit():
     result = worths()
     ranks = result.simulate(20_000, seeded(), form="rankings")
