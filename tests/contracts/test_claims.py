@@ -27,6 +27,10 @@ def shares(column):
     return column.astype(str).str.partition("/")[0].pipe(pd.to_numeric, errors="coerce")
 
 
+def asserted(table):
+    return table[table["verdict"] != "not asserted"]
+
+
 def null(table):
     return table[table["phi"] == 1]["rejected at .05"]
 
@@ -40,6 +44,16 @@ WORST = {
     "item_scatter": [lambda t: t["coverage of x"].min(), lambda t: t["z found"].max()],
     "ranking_worths": [lambda t: safe(t)["average"].min()],
     "rare_outcomes": [lambda t: t["least"].min(), lambda t: t["floor"].min()],
+    "davidson": [
+        lambda t: t["contrasts"].min(),
+        lambda t: t["worst"].min(),
+        lambda t: t["floor"][t["worst"].idxmin()],
+        lambda t: t["lambda"].min(),
+    ],
+    "proportional": [
+        lambda t: asserted(t)["least"].min(),
+        lambda t: asserted(t)["floor"][asserted(t)["least"].idxmin()],
+    ],
     "activity": [lambda t: t["coverage"].min()],
     "unequal_answers": [lambda t: t["level of g"].max()],
     "identified": [lambda t: t["worst pair"].max()],
