@@ -70,6 +70,12 @@ class PrivateRankAggregation:
     ValueError, TypeError
         In one sentence, if the frame or an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.as_rankings : Brings lists, orders and ties into the form of ranks.
+    privrank.UniformityTest : Whether there is any consensus.
+    privrank.pool : Several consensuses as one.
+
     Notes
     -----
     **Privacy.** Neighbours replace one unit; the number of units is public. Everything comes from
@@ -149,6 +155,14 @@ class PrivateRankAggregation:
         Returns
         -------
         PrivateRankAggregation
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> ranks = pd.DataFrame({"tea": [1, 2, 1], "coffee": [2, 1, 3], "milk": [3, 3, 2]})
+        >>> model = pr.PrivateRankAggregation.from_formula("tea + coffee + milk ~ 1", ranks)
+        >>> model.fit(epsilon=np.inf).order
+        ('tea', 'coffee', 'milk')
         """
         arguments |= {"ties": ties, "missing": missing}
         encoded = sample_of_formula(formula, data, arguments, "consensus")
@@ -218,6 +232,21 @@ class PrivateRankAggregation:
             In one sentence, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
+
+        See Also
+        --------
+        privrank.AggregationResult : What is returned.
+        privrank.power.AggregationPower : How far an order will be from the best one.
+
+        Examples
+        --------
+        >>> result = model.fit(epsilon=1.0, rng=np.random.default_rng(2))
+        >>> result.rank_conf_int()
+                lower  upper
+        item
+        tea         1      1
+        coffee      2      2
+        milk        3      3
         """
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, AggregationMethod)
@@ -258,6 +287,12 @@ class PrivateRankAggregation:
         Returns
         -------
         AggregationResult
+
+        Examples
+        --------
+        >>> result = model.fit(epsilon=1.0, rng=np.random.default_rng(2))
+        >>> pr.PrivateRankAggregation.from_release(result.release, target="sample").order
+        ('tea', 'coffee', 'milk')
         """
         check_release(release)
         checks.check_choice("target", target, Target)
@@ -296,6 +331,10 @@ class PrivateRankAggregation:
         -------
         AggregationResult
 
+        See Also
+        --------
+        privrank.local.SubRanking : A protocol of such reports.
+
         Notes
         -----
         **Privacy.** Every report is epsilon-private by itself
@@ -305,6 +344,14 @@ class PrivateRankAggregation:
         **Statistic.** See :mod:`privrank.local.estimates`: unbiased fractions of pairs and Kemeny's
         order of them, shrunken as far as sampling and response explain them; or Borda scores and
         the order of these.
+
+        Examples
+        --------
+        >>> from privrank.local import SubRanking
+        >>> protocol = SubRanking(["tea", "coffee", "milk"], epsilon=4.0)
+        >>> tally = protocol.tally(protocol.simulate(rankings, np.random.default_rng(3)))
+        >>> pr.PrivateRankAggregation.from_reports(tally).order
+        ('tea', 'coffee', 'milk')
         """
         release = release_consensus(tally)
         checks.warn(*cautions(release))

@@ -51,6 +51,19 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     TypeError, ValueError
         If the text is not an archived result, or was changed, or is one of a later version; if its
         link is not given, or what it has as pooled cannot be pooled.
+
+    See Also
+    --------
+    privrank.Release.from_json : Reads a release alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> test = pr.UniformityTest.from_counts({"yes": 61, "no": 37}, categories=["yes", "no"])
+    >>> result = test.fit(epsilon=1.0, rng=np.random.default_rng(1))
+    >>> pr.from_json(result.to_json()).pvalue == result.pvalue
+    True
     """
     record = read_archive(text, _WRITER)
     _check_version(record.get("privrank"))

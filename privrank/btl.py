@@ -82,8 +82,9 @@ class PrivateBTL:
         says. Whether the questionnaire allows ties: declared, never inferred from the answers. True
         counts a tie as half a win to each, so that worths say who would be preferred, ties divided.
         ``"davidson"`` gives ties a parameter: worths say who is preferred by those who decide, and
-        the result says how probable a tie is (``tie_parameter``). It takes the logit, no
-        covariates, at most 200 items, and no selection by :class:`privrank.PrivateTopK`.
+        the result says how probable a tie is (``tie_parameter``), which is the same in all groups.
+        It takes the logit, covariates of respondents but none of items, at most 200 items, and no
+        selection by :class:`privrank.PrivateTopK`.
     design : {"private", "public"}, default "private"
         ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
         is public; not so with lists that leave items out, which are refused. ``"private"``: it is
@@ -107,6 +108,12 @@ class PrivateBTL:
     ------
     ValueError, TypeError
         In one sentence, if the frame or an argument breaks a rule above.
+
+    See Also
+    --------
+    privrank.as_comparisons : Brings data of another form into that of comparisons.
+    privrank.PrivateTopK : The k most preferred items, without a model of worths.
+    privrank.PrivateRankAggregation : A consensus of whole rankings.
 
     Notes
     -----
@@ -221,6 +228,18 @@ class PrivateBTL:
         with the number of such sums. Under a public design it is public who has which covariates.
         Under a private one the sizes of the groups are released with noise, and so are the pair
         counts of all groups together unless they are declared. Each has a share of epsilon.
+
+        Examples
+        --------
+        How worths differ between the sexes, by the codebook's levels:
+
+        >>> fears = pr.datasets.load_immigration()
+        >>> answers = fears.comparisons.merge(fears.students, on="respondent")
+        >>> by_sex = pr.PrivateBTL.from_formula(
+        ...     "item1 + item2 + outcome ~ sex", answers, respondent="respondent", max_rows=6,
+        ...     ties=True, design="public", levels=fears.levels)
+        >>> list(by_sex.fit(epsilon=np.inf).params.index[4:6])
+        ['sex[T.male]:crimRate', 'sex[T.male]:position']
         """
         link = find(arguments.pop("link", "logit"))
         return cls(formula_columns(formula, data, arguments), link=link)
@@ -308,6 +327,18 @@ class PrivateBTL:
             Where intervals are known to undercover, noise has carried the counts beyond what
             answers can give, `delta` is as large as 1 / nobs, or ``penalty=0`` has no finite fit.
             All of it is said from the release and public facts.
+
+        See Also
+        --------
+        privrank.BTLResult : What is returned.
+        privrank.contribution_tradeoff : How many answers of each respondent to take.
+        privrank.power.BTLPower : What a fit will detect.
+
+        Examples
+        --------
+        >>> result = model.fit(epsilon=1.0, rng=np.random.default_rng(1))
+        >>> result.params.round(2).head(3).to_dict()
+        {'London': 0.9, 'Paris': 0.26, 'Milano': -0.21}
         """
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, Method)
@@ -335,6 +366,7 @@ class PrivateBTL:
     def from_reports(
         tally: Tally,
         *,
+        ties: Literal[True, "davidson"] = True,
         link: str | Link = "logit",
         penalty: float | Literal["auto"] = "auto",
         solver: Solver = "newton",
@@ -347,6 +379,9 @@ class PrivateBTL:
         tally : Tally
             Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`:
             ``protocol.tally(reports)``. Reports hold no covariates and no order of naming.
+        ties : True or "davidson"
+            What reported ties are, if the protocol has any: half a win to each, or answers with a
+            parameter of their own.
         link, penalty, solver, alpha
             As of the class and in :meth:`fit`.
 
@@ -354,8 +389,21 @@ class PrivateBTL:
         -------
         BTLResult
             Standard errors hold sampling and the noise of the responses; the curator adds none.
+
+        See Also
+        --------
+        privrank.local.Comparisons : The protocol of such reports.
+
+        Examples
+        --------
+        >>> from privrank.local import Comparisons
+        >>> protocol = Comparisons(["tea", "milk"], epsilon=2.0)
+        >>> rng = np.random.default_rng(1)
+        >>> reports = protocol.simulate(np.array(300 * [[1, 2]] + 100 * [[2, 1]]), rng)
+        >>> pr.PrivateBTL.from_reports(protocol.tally(reports)).ranks().to_dict()
+        {'tea': 1, 'milk': 2}
         """
-        release = with_link(release_wins(tally, "PrivateBTL"), find(link))
+        release = with_link(release_wins(tally, "PrivateBTL", ties=ties), find(link))
         return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod
@@ -382,6 +430,19 @@ class PrivateBTL:
         Returns
         -------
         BTLResult
+
+        See Also
+        --------
+        privrank.from_json : Reads a whole result.
+
+        Examples
+        --------
+        A release of net wins is read again, under another link and for nothing:
+
+        >>> release = model.fit(epsilon=1.0, rng=np.random.default_rng(1)).release
+        >>> probit = pr.PrivateBTL.from_release(release, link="probit", penalty=0)
+        >>> probit.params.round(2).head(2).to_dict()
+        {'London': 0.55, 'Paris': 0.16}
         """
         check_release(release)
         if link is not None:

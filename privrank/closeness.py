@@ -70,6 +70,11 @@ class ClosenessTest:
     ValueError, TypeError
         In one sentence, if a sample or an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.IdentityTest : Compares one sample with a distribution that is known.
+    privrank.power.ClosenessPower : What the test will detect.
+
     Notes
     -----
     **Privacy.** Neighbours replace one unit within its group (with ``labels="private"`` in any
@@ -206,6 +211,13 @@ class ClosenessTest:
         Returns
         -------
         ClosenessTest
+
+        Examples
+        --------
+        >>> counts = {"north": {"tea": 120, "milk": 60}, "south": {"tea": 40, "milk": 80}}
+        >>> test = pr.ClosenessTest.from_counts(counts, categories=["tea", "milk"])
+        >>> test
+        <ClosenessTest of choices: 2 items, groups north 180, south 120>
         """
         return cls(encode_count_tables(counts, categories), None)
 
@@ -272,6 +284,17 @@ class ClosenessTest:
             In one sentence, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
+
+        See Also
+        --------
+        privrank.ClosenessResult : What is returned.
+        privrank.power.ClosenessPower : What the test will detect.
+
+        Examples
+        --------
+        >>> result = test.fit(epsilon=1.0, effect_epsilon=1.0, rng=np.random.default_rng(2))
+        >>> result.reject, result.effect > 0
+        (True, True)
         """
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, ClosenessMethod)
@@ -314,6 +337,12 @@ class ClosenessTest:
         Returns
         -------
         ClosenessResult
+
+        Examples
+        --------
+        >>> result = test.fit(epsilon=1.0, rng=np.random.default_rng(2))
+        >>> pr.ClosenessTest.from_release(result.release, alpha=0.01).reject
+        True
         """
         check_release(release)
         # a bit keeps the level of its fit; a p-value is compared with any

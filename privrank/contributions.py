@@ -70,6 +70,10 @@ def contribution_tradeoff(
     ValueError, TypeError
         In one sentence, also if a fit at one of the bounds would be refused.
 
+    See Also
+    --------
+    privrank.power.BTLPower : The power of a survey with so many answers of each respondent.
+
     Examples
     --------
     >>> import privrank as pr

@@ -54,6 +54,22 @@ class Survey:
         ``categories=``, because a column's own categories may be those that occur.
     source : str
         Where the copy of the data comes from, and its licence.
+
+    See Also
+    --------
+    privrank.datasets.load_university : A survey of 303 students.
+    privrank.datasets.load_immigration : One of 98.
+
+    Examples
+    --------
+    >>> from privrank.datasets import load_immigration
+    >>> survey = load_immigration()
+    >>> survey.items
+    ('crimRate', 'position', 'socBurd', 'culture')
+    >>> survey.comparisons.head(2)
+       respondent     item1     item2  outcome
+    0           1  crimRate  position      1.0
+    1           1  crimRate   socBurd      1.0
     """
 
     name: str
@@ -173,6 +189,10 @@ def load_university(version: UniversityVersion = "2001") -> Survey:
     ValueError
         If `version` is neither "2001" nor "1998".
 
+    See Also
+    --------
+    privrank.datasets.load_immigration : A smaller survey.
+
     Notes
     -----
     **Items.** London (London School of Economics), Paris (HEC), Milano (Bocconi),
@@ -252,6 +272,10 @@ def load_immigration() -> Survey:
     -------
     Survey
         588 comparisons and 98 students with one covariate.
+
+    See Also
+    --------
+    privrank.datasets.load_university : A larger survey, with more covariates.
 
     Notes
     -----

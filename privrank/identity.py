@@ -95,6 +95,11 @@ class IdentityTest:
     ValueError, TypeError
         In one sentence, if the data, the null or an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.UniformityTest : Tests whether all rankings, or categories, are equally likely.
+    privrank.ClosenessTest : Compares samples with each other.
+
     Notes
     -----
     **Privacy.** As :class:`privrank.UniformityTest`: a whole-number statistic of proved
@@ -233,6 +238,13 @@ class IdentityTest:
         Returns
         -------
         IdentityTest
+
+        Examples
+        --------
+        >>> census = {"town": 0.7, "country": 0.3}
+        >>> test = pr.IdentityTest.from_counts({"town": 150, "country": 90}, census)
+        >>> round(test.fit(epsilon=np.inf).pvalue, 3)
+        0.014
         """
         declared = null_categories(null) if categories is None else categories
         encoded = encode_counts(counts, declared)
@@ -305,6 +317,17 @@ class IdentityTest:
             In one sentence, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
+
+        See Also
+        --------
+        privrank.RankTestResult : What is returned.
+        privrank.power.IdentityPower : What the test will detect.
+
+        Examples
+        --------
+        >>> result = test.fit(epsilon=1.0, rng=np.random.default_rng(2))
+        >>> result.method, result.reject
+        ('auto', True)
         """
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, IdentityMethod)
@@ -363,6 +386,12 @@ class IdentityTest:
         Returns
         -------
         RankTestResult
+
+        Examples
+        --------
+        >>> result = test.fit(epsilon=1.0, rng=np.random.default_rng(2))
+        >>> pr.IdentityTest.from_release(result.release, last_year, alpha=0.01).reject
+        True
         """
         check_release(release)
         record = read_null(null, release.sample).to_record()

@@ -71,9 +71,15 @@ def pool(
         If there are fewer than two results, they are not of one kind, items or link, one
         of them is there twice or is not private, or facts of one survey differ.
 
+    See Also
+    --------
+    privrank.PooledResult : What is returned.
+    privrank.summary_col : Several results side by side, not combined.
+
     Notes
     -----
-    Weights, errors, the test and random effects: :mod:`privrank.results.pooling`. Pooled worths
+    Weights, errors, the test and random effects: :mod:`privrank.results.pooling`. With
+    ``ties="davidson"`` worths are pooled, and each result has its own tie parameter. Pooled worths
     have no penalty of their results': the equations of all releases are solved together, and the
     bias of their ridge is corrected.
 
@@ -138,11 +144,8 @@ def _check_kinds(results: Sequence[Any]) -> None:
     if len({isinstance(result, BTLResult) for result in results}) > 1:
         raise TypeError("results must be of one kind: pool worths and consensus rankings apart.")
     surveys = [result.release.survey for result in results]
-    if any(isinstance(survey, Design) and survey.davidson for survey in surveys):
-        raise ValueError(
-            "results must not have ties='davidson', as tie parameters are not pooled: fit with "
-            "ties=True, which counts a tie as half a win to each."
-        )
+    davidson = [isinstance(survey, Design) and survey.davidson for survey in surveys]
+    _check_equal(davidson, "read ties alike: fit all with ties='davidson' or none")
     if any(result.release.source == "none" for result in results):
         raise ValueError(
             "results must be private, and one has epsilon=inf: fit it with a finite epsilon."

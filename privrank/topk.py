@@ -58,6 +58,11 @@ class PrivateTopK:
     ValueError, TypeError
         In one sentence, if the frame or an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.PrivateBTL : Worths of all items, from the same data.
+    privrank.power.TopKPower : How surely a set will be separated.
+
     Notes
     -----
     **Privacy.** One comparison moves the integer net wins by at most 4 in l1 under replacement or
@@ -142,6 +147,14 @@ class PrivateTopK:
         Returns
         -------
         PrivateTopK
+
+        Examples
+        --------
+        >>> model = pr.PrivateTopK.from_formula(
+        ...     "item1 + item2 + outcome ~ 1", cems.comparisons, k=2, respondent="respondent",
+        ...     items=cems.items, max_rows=15, ties=True, design="public")
+        >>> model
+        <PrivateTopK: k = 2, 6 items, 303 respondents>
         """
         encoded = formula_columns(formula, data, arguments)
         _check_ties(encoded.design.ties)
@@ -185,6 +198,17 @@ class PrivateTopK:
             In one sentence, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
+
+        See Also
+        --------
+        privrank.TopKResult : What is returned.
+        privrank.power.TopKPower : How surely a set will be separated.
+
+        Examples
+        --------
+        >>> result = model.fit(epsilon=1.0, rng=np.random.default_rng(1))
+        >>> result.selected, bool(result.pvalue < 0.05)
+        (('London', 'Paris'), True)
         """
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("noise", noise, Noise)
@@ -222,6 +246,15 @@ class PrivateTopK:
         Returns
         -------
         TopKResult
+
+        Examples
+        --------
+        >>> from privrank.local import Comparisons
+        >>> protocol = Comparisons(["tea", "coffee", "milk"], epsilon=2.0)
+        >>> rankings = pr.Mallows(3, phi=0.4).rvs(900, np.random.default_rng(1))
+        >>> tally = protocol.tally(protocol.simulate(rankings, np.random.default_rng(2)))
+        >>> pr.PrivateTopK.from_reports(tally, k=1).selected
+        ('tea',)
         """
         release = release_wins(tally, "PrivateTopK")
         return infer(release, k=k, alpha=alpha, warn=True)
@@ -242,6 +275,16 @@ class PrivateTopK:
         Returns
         -------
         TopKResult
+
+        Examples
+        --------
+        A fit of worths has released what a selection needs:
+
+        >>> worths = pr.PrivateBTL(cems.comparisons, items=cems.items, respondent="respondent",
+        ...                        max_rows=15, ties=True, design="public")
+        >>> fit = worths.fit(epsilon=1.0, rng=np.random.default_rng(1))
+        >>> pr.PrivateTopK.from_release(fit.release, k=2).selected
+        ('London', 'Paris')
         """
         return infer(release, k=k, alpha=alpha, warn=True)
 

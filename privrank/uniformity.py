@@ -95,6 +95,11 @@ class UniformityTest:
     ValueError, TypeError
         In one sentence, if the frame or an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.IdentityTest : Tests another distribution than the uniform one.
+    privrank.ClosenessTest : Compares groups with each other.
+
     Notes
     -----
     **Privacy.** Neighbours replace one unit; the number of units is public. Each method's statistic
@@ -185,6 +190,12 @@ class UniformityTest:
         Returns
         -------
         UniformityTest
+
+        Examples
+        --------
+        >>> test = pr.UniformityTest.from_counts({"yes": 61, "no": 37}, categories=["yes", "no"])
+        >>> round(test.fit(epsilon=np.inf).pvalue, 3)
+        0.02
         """
         return cls(encode_counts(counts, categories))
 
@@ -254,6 +265,17 @@ class UniformityTest:
             In one sentence, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
+
+        See Also
+        --------
+        privrank.RankTestResult : What is returned.
+        privrank.power.UniformityPower : What the test will detect.
+
+        Examples
+        --------
+        >>> result = test.fit(epsilon=1.0, rng=np.random.default_rng(2))
+        >>> result.pvalue < 0.01
+        True
         """
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, UniformityMethod)
@@ -290,6 +312,18 @@ class UniformityTest:
             Significance level.
         draws : int, optional
             Monte Carlo draws of the null distribution; by default 9,999, fewer for many reports.
+
+        See Also
+        --------
+        privrank.local.PairBits : The protocol of such reports.
+
+        Examples
+        --------
+        >>> from privrank.local import PairBits
+        >>> protocol = PairBits(["tea", "coffee", "milk"], epsilon=4.0, pairing="private")
+        >>> tally = protocol.tally(protocol.simulate(rankings, np.random.default_rng(3)))
+        >>> pr.UniformityTest.from_reports(tally, draws=999).reject
+        True
         """
         if draws is not None:
             checks.check_count("draws", draws, low=19)
@@ -313,6 +347,11 @@ class UniformityTest:
         Returns
         -------
         RankTestResult
+
+        Examples
+        --------
+        >>> pr.UniformityTest.from_release(result.release, alpha=0.01).reject
+        True
         """
         return infer(release, alpha=alpha, draws=draws)
 

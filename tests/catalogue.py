@@ -203,6 +203,23 @@ def covariates():
         *fits("named first by people", btl, fixed_people, PERSON | gender | PUBLIC, [{}], **first),
         *fits("ages", btl, fixed, ROW | gender | ages | PUBLIC, [{}], **aged),
         *fits("ages of people", btl, fixed_people, PERSON | gender | ages | PUBLIC, [{}], **aged),
+        *tied_covariates(both, aged),
+    ]
+
+
+def tied_covariates(groups, numbers):
+    """PrivateBTL with covariates of units and a parameter for ties, given two formulas."""
+    btl, declared = pr.PrivateBTL, {"levels": surveys.LEVELS}
+    row, person = {**ROW, **declared, **DAVIDSON}, {**PERSON, **declared, **DAVIDSON}
+    rows, people = (surveys.grouped(people=p, ties=True) for p in (None, True))
+    fixed, fixed_people = surveys.described(), surveys.described(people=6)
+    ages = {"levels": {"gender": surveys.LEVELS["gender"]}, "bounds": {"age": (18, 65)}} | PUBLIC
+    return [
+        *fits("groups of rows, tie parameter", btl, rows, row, [{}, *COUNTS], **groups),
+        *fits("groups of people, tie parameter", btl, people, person, [{}], **groups),
+        *fits("drawn groups, tie parameter", btl, people, person | SAMPLED, [{}], **groups),
+        *fits("public groups, tie parameter", btl, fixed, row | PUBLIC, [{}], **groups),
+        *fits("ages, tie parameter", btl, fixed_people, person | ages, [{}], **numbers),
     ]
 
 

@@ -225,9 +225,9 @@ def decided(people=False, fixed=False):
     return {**frames, "one pair": polars(frame(pairs[:, ::-1][np.zeros(size, dtype=int)]))}
 
 
-def grouped(people=None):
+def grouped(people=None, ties=False):
     """Comparisons with covariates under a private design: who is in which group is private."""
-    base = private_rows() if people is None else private_respondents()
+    base = private_rows(ties=ties) if people is None else private_respondents(ties=ties)
     size = ROWS if people is None else PEOPLE
     groups = {
         "mixed": (np.arange(size) % 3, np.arange(size) % 2),

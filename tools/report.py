@@ -1,4 +1,4 @@
-"""A report on the example surveys, what they prefer and what epsilon buys: ``make report``.
+"""A report on the example surveys, and on what their respondents prefer: ``make report``.
 
 Each survey has one ledger. What was released is archived as JSON in ``releases/`` of the output
 folder and read back from there, so that a second run spends nothing and writes the same report.
@@ -20,7 +20,6 @@ from privrank.btl import PrivateBTL
 from privrank.reporting.document import report, write
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
-from privrank.results.columns import summary_col
 from privrank.results.ledger import Budget
 from privrank.results.tables import Table
 from privrank.topk import PrivateTopK
@@ -29,11 +28,27 @@ from privrank.util.checks import PrivrankWarning
 # Size of the top set; fixed before any release was seen, as its p-value needs.
 TOP = 2
 
-# Each survey is fitted at these; its main fits have the second.
-EPSILONS = (0.5, 1.0, 2.0)
+# That of each release: one of comparisons, one of rankings.
+EPSILON = 1.0
+
+# What readers see in the place of codes.
+LABELS = {
+    "university": {"StGallen": "St. Gallen"},
+    "immigration": {
+        "crimRate": "Crime rate",
+        "position": "Training places",
+        "socBurd": "Social burden",
+        "culture": "Culture threatened",
+    },
+}
+
+TEXT = """Students of a business university said, pair by pair, at which of six universities they \
+would rather spend time abroad (University), and others which of four negative statements about \
+foreigners they found more acceptable (Immigration): that they increase crime rates, take training \
+places, are a burden on the social system, or threaten the culture."""
 
 
-def _worths(survey: datasets.Survey, epsilon: float, budget: Budget) -> BTLResult:
+def _worths(survey: datasets.Survey, budget: Budget) -> BTLResult:
     m = len(survey.items)
     model = PrivateBTL(
         survey.comparisons,
@@ -43,14 +58,14 @@ def _worths(survey: datasets.Survey, epsilon: float, budget: Budget) -> BTLResul
         ties=True,
         design="public",
     )
-    return model.fit(epsilon=epsilon, budget=budget)
+    return model.fit(epsilon=EPSILON, budget=budget)
 
 
-def _consensus(survey: datasets.Survey, epsilon: float, budget: Budget) -> AggregationResult:
+def _consensus(survey: datasets.Survey, budget: Budget) -> AggregationResult:
     model = PrivateRankAggregation(
         survey.rankings(ties="shared"), respondent="respondent", ties=True
     )
-    return model.fit(epsilon=epsilon, releases="pairs", budget=budget)
+    return model.fit(epsilon=EPSILON, releases="pairs", budget=budget)
 
 
 def _stop(sentence: str) -> NoReturn:
@@ -71,7 +86,7 @@ def _ledger(path: Path, survey: datasets.Survey) -> Budget:
         _stop(str(error).removesuffix(".") + ", or choose another --out.")
 
 
-def _read(path: Path, survey: datasets.Survey, epsilon: float) -> Any:
+def _read(path: Path, survey: datasets.Survey) -> Any:
     """Return an archived result, which must be what the name of its file says."""
     kind = BTLResult if "-worths-" in path.name else AggregationResult
     try:
@@ -79,7 +94,7 @@ def _read(path: Path, survey: datasets.Survey, epsilon: float) -> Any:
         shown = (type(result), result.items, result.nobs, result.epsilon, result.release.source)
     except (ValueError, KeyError, TypeError):
         shown = None
-    if shown != (kind, survey.items, len(survey.students), epsilon, "secure"):
+    if shown != (kind, survey.items, len(survey.students), EPSILON, "secure"):
         _stop(f"{path} holds no such release as its name says: restore it, or delete it.")
     return result
 
@@ -93,22 +108,21 @@ def investigate(survey: datasets.Survey, store: Path) -> dict[str, Any]:
     """
     name, budget = survey.name.capitalize(), _ledger(store / f"{survey.name}.ledger", survey)
     results = []
-    wanted = [("worths", _worths, epsilon) for epsilon in EPSILONS]
-    for what, fit, epsilon in (*wanted, ("consensus", _consensus, EPSILONS[1])):
-        path = store / f"{survey.name}-{what}-epsilon-{epsilon:g}.json"
+    for what, fit in (("worths", _worths), ("consensus", _consensus)):
+        path = store / f"{survey.name}-{what}-epsilon-{EPSILON:g}.json"
         # paid for first, written whole, then read back: what is shown is what is archived
         if not path.exists():
-            print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {epsilon:g} ...")
+            print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {EPSILON:g} ...")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivrankWarning)  # the summary says it too
-                write(path, fit(survey, epsilon, budget).to_json())
-        results.append(_read(path, survey, epsilon))
-    *worths, consensus = results
+                write(path, fit(survey, budget).to_json())
+        results.append(_read(path, survey))
+    worths, consensus = results
+    labels, top = LABELS[survey.name], PrivateTopK.from_release(worths.release, k=TOP)
     return {
-        f"{name}: worths": worths[1],
-        f"{name}: the top {TOP}": PrivateTopK.from_release(worths[1].release, k=TOP),
-        f"{name}: a consensus without a model": consensus,
-        f"{name}: what epsilon buys": summary_col(worths),
+        f"{name}: worths": worths.with_labels(labels),
+        f"{name}: the top {TOP}": top.with_labels(labels),
+        f"{name}: a consensus without a model": consensus.with_labels(labels),
         f"{name}: all that was spent": budget,
     }
 
@@ -130,7 +144,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for load in (datasets.load_university, datasets.load_immigration):
             chapters |= investigate(load(), out / "releases")
         title = "Two preference surveys under differential privacy"
-        page = report(chapters, out / "index.html", title=title)
+        page = report(chapters, out / "index.html", title=title, text=TEXT)
     except OSError as error:
         _stop(f"cannot write to {str(out)!r}: {str(error.strerror or error).removesuffix('.')}.")
     for heading, entry in chapters.items():

@@ -20,6 +20,7 @@ import sys
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from types import FunctionType
 from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,22 +28,31 @@ DOCS = ROOT / "docs"
 
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # of this checkout, installed or not
 import privrank  # noqa: E402
+from privrank.bradley_terry.contrasts import HomogeneityResult  # noqa: E402
+from privrank.hypotheses.effects import DetectableEffect  # noqa: E402
+from privrank.hypotheses.nulls import Null  # noqa: E402
+from privrank.local.tally import Tally  # noqa: E402
+from privrank.release.release import Part  # noqa: E402
+from privrank.release.survey import Design, Sample  # noqa: E402
+from privrank.results.hypotheses import ContrastTests  # noqa: E402
+from privrank.results.tables import Table  # noqa: E402
 from vignettes import WARNED_AT, each, execute, heading  # noqa: E402
 
 # The side bar. Pages of docs/ that no group names come at the end of the second.
 GROUPS = {
     "Start": ["ten-minutes", "tutorials/index", "gallery"],
-    "Guides": ["models", "scale", "local", "weights", "coming-from", "privacy", "security"],
+    "Guides": ["models", "after-the-release", "scale", "local", "local-format", "weights"]
+    + ["coming-from", "compared", "privacy", "security"],
     "Reference": ["api/index", "glossary"],
     "Papers": ["papers/index"],
     "Evidence": ["validation/README", "speed"],
-    "Development": ["architecture", "contributing", "changelog", "data", "licences"],
+    "Development": ["architecture", "contributing", "conduct", "changelog", "data", "licences"],
 }
 SPREAD = "Guides"
 
 # Pages whose sources lie outside of docs/.
 OUTSIDE = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
-OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md"}
+OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md", "conduct": "CODE_OF_CONDUCT.md"}
 
 # Index pages, and which pages they list.
 BELOW = {
@@ -55,6 +65,11 @@ BELOW = {
 # Tutorials in the order in which a reader needs them; others come after these.
 READ = ("university", "immigration", "covariates", "uniformity", "groups", "consensus")
 READ += ("rankings_worths", "planning", "leaderboard", "local")
+
+# What one reads of a result before all else, in this order, as far as it has it.
+FIRST = ("params", "bse", "selected", "order", "consensus", "statistic", "pvalue", "reject")
+FIRST += ("effect", "pvalues", "conf_int", "ranks", "rank_conf_int", "borda", "pairwise")
+FIRST += ("summary", "to_frame", "plot")
 
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
 FENCED = re.compile(r"(^`{5}.*?^`{5}$|^`{3}.*?^`{3}$)", flags=re.S | re.M)
@@ -142,7 +157,10 @@ def kind(value):
 
 
 def public():
-    """Public objects by group and full name; each module has a group of its own."""
+    """Public objects by group and full name; each module has a group of its own.
+
+    Beside them what their methods return, which is documented though it has no short name.
+    """
     found = {name: {} for name in ("Models and tests", "Results", "Functions", "Other classes")}
     for name in privrank.__all__:
         value = getattr(privrank, name)
@@ -152,6 +170,11 @@ def public():
             found[f"pr.{name}"] = {one: own for one, own in inner.items() if own not in known}
         else:
             found[kind(value)][f"privrank.{name}"] = value
+    found["What methods return"] = {
+        f"{one.__module__}.{one.__name__}": one
+        for one in (Table, ContrastTests, HomogeneityResult, DetectableEffect, Null, Tally)
+        + (Part, Design, Sample)
+    }
     return found
 
 
@@ -162,6 +185,18 @@ def names_of_pages():
     return {name.removeprefix("privrank."): f"api/{name}" for name in objects}
 
 
+def read_first(result):
+    """What one reads first of a class of results, with what it is; fields are in its docstring."""
+    found = {name: inspect.getattr_static(result, name, None) for name in FIRST}
+    words = {property: "property", FunctionType: "method"}
+    return {name: words[type(value)] for name, value in found.items() if type(value) in words}
+
+
+def rubric(title):
+    """A heading within the description of a class."""
+    return [f"   .. rubric:: {title}", ""]
+
+
 def described(name, value):
     """The page of a public object, which Sphinx fills from its docstring."""
     module, _, last = name.rpartition(".")
@@ -169,6 +204,12 @@ def described(name, value):
         directive = [f".. autoexception:: {last}"]
     elif inspect.isclass(value):
         directive = [f".. autoclass:: {last}", "   :members:", "   :inherited-members:"]
+        first = read_first(value) if kind(value) == "Results" else {}
+        if first:
+            directive += [f"   :exclude-members: {', '.join(first)}", "", *rubric("Read first")]
+            for one, word in first.items():
+                directive += [f"   .. auto{word}:: {last}.{one}", ""]
+            directive += rubric("All else")
     else:
         word = "function" if inspect.isroutine(value) else "data"
         directive = [f".. auto{word}:: {last}"]
@@ -180,6 +221,7 @@ def described(name, value):
 def reference():
     """The pages of the API reference by name, the list of all first."""
     pages, rows = {}, ["API reference", "=============", "", "``import privrank as pr``", ""]
+    rows += ["Examples of methods go on from the example of their class.", ""]
     order = ["", ".. toctree::", "   :hidden:", ""]
     for group, objects in public().items():
         rows += [group, "-" * len(group), "", ".. list-table::", "   :widths: 30 70", ""]

@@ -3,6 +3,9 @@
 Rows, and respondents who answer all pairs or some at random, in both designs. Ties are independent,
 or respondents differ in how often they tie and in their worths: what is true then are the worths
 and the lambda that fit the expected answers. ``rate`` is how probable a tie is between equals.
+
+A second table has the errors of the University and the Immigration survey at epsilon 1: of answers
+drawn anew from the fit without privacy, independently of each other, and of respondents resampled.
 """
 
 from __future__ import annotations
@@ -155,7 +158,108 @@ def row(cell: Cell, runs: list[tuple[np.ndarray, bool, bool, float, float]]) -> 
     }
 
 
+SURVEYS = {
+    "university": (pr.datasets.load_university(), 15),
+    "immigration": (pr.datasets.load_immigration(), 6),
+}
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A survey at epsilon 1, its answers anew: how, by which fit, and the error that is predicted.
+
+    That is of a fit to first order: of independent answers, and net wins at .85 of epsilon beside
+    ties at .15, or all of epsilon and ties that are known.
+    """
+
+    name: str
+    resampled: bool
+    ties: bool | str
+    dependence: str
+    predicted: float = np.nan
+
+    def __str__(self) -> str:
+        how = "respondents resampled" if self.resampled else "independent answers"
+        return f"{self.name}, {how}, ties={self.ties}, dependence={self.dependence}"
+
+    def replicates(self, number: int) -> int:
+        return number
+
+
+ERRORS = [
+    Survey("university", False, "davidson", "none", 0.1206),
+    Survey("university", False, "davidson", "worst"),
+    Survey("university", True, "davidson", "worst"),
+    Survey("university", True, True, "worst"),
+    Survey("immigration", False, "davidson", "none", 0.329),
+    Survey("immigration", False, "davidson", "worst"),
+    Survey("immigration", True, "davidson", "worst"),
+    Survey("immigration", True, True, "worst"),
+]
+
+
+def model(cell: Survey, frame: pd.DataFrame) -> pr.PrivateBTL:
+    """Return the model of a survey, whose design is public."""
+    survey, rows = SURVEYS[cell.name]
+    who = {"respondent": "respondent", "max_rows": rows, "items": survey.items}
+    return pr.PrivateBTL(frame, ties=cell.ties, design="public", **who)
+
+
+@cache
+def exact(name: str, ties: bool | str) -> pr.BTLResult:
+    """Return the fit without privacy."""
+    whole = Survey(name, False, ties, "none")
+    return model(whole, SURVEYS[name][0].comparisons).fit(np.inf, penalty=0)
+
+
+def survey_error(rng: np.random.Generator, cell: Survey) -> tuple[float, float, float]:
+    """Return mean squares of the errors of all contrasts, as made and as stated, and of lambda."""
+    true, frame = exact(cell.name, cell.ties), SURVEYS[cell.name][0].comparisons
+    if cell.resampled:
+        frame = study.resample(rng, frame)
+    else:
+        chances, draw = true.predict(frame), rng.random(len(frame))
+        outcome = np.where(draw < chances["win"], 1, -1)
+        outcome = np.where(draw > 1.0 - chances["tie"], 0, outcome)
+        frame = frame.assign(outcome=np.where(frame["outcome"].isna(), np.nan, outcome))
+    result = model(cell, frame).fit(1.0, dependence=cell.dependence, rng=rng)
+    first, second = np.triu_indices(len(true.items), 1)
+    off, covariance = (result.params - true.params).to_numpy(), result.cov_params().to_numpy()
+    own = np.diag(covariance)
+    stated = own[first] + own[second] - 2.0 * covariance[first, second]
+    tie = result.estimate.coefficients[-1] - true.estimate.coefficients[-1]
+    squares = (off[first] - off[second]) ** 2
+    return squares.mean(), stated.mean(), tie**2 if cell.ties == "davidson" else np.nan
+
+
+def error_row(cell: Survey, runs: list[tuple[float, float, float]]) -> dict[str, object]:
+    """Return a row of the table of errors."""
+    squares, stated, ties = np.array(runs).T
+    rmse = np.sqrt(squares.mean())
+    error = squares.std(ddof=1) / np.sqrt(len(squares)) / (2.0 * rmse)
+    return {
+        "survey": str(cell),
+        "replicates": len(runs),
+        "RMSE of contrasts": f"{rmse:.4f}",
+        "its error": f"{error:.4f}",
+        "predicted": "" if np.isnan(cell.predicted) else f"{cell.predicted:.4f}",
+        "stated": f"{np.sqrt(np.median(stated)):.4f}",
+        "RMSE of lambda": "" if np.isnan(ties).all() else f"{np.sqrt(ties.mean()):.3f}",
+    }
+
+
 def main() -> None:
+    arguments = study.asked(__doc__, 100)
+    study.table(
+        "davidson_surveys",
+        "Errors of two surveys with a parameter for ties",
+        "python validation/davidson.py",
+        ERRORS,
+        survey_error,
+        error_row,
+        arguments,
+        first=4200,
+    )
     study.table(
         "davidson",
         "Coverage of 95 % intervals with a parameter for ties",
@@ -163,7 +267,7 @@ def main() -> None:
         CELLS,
         run,
         row,
-        study.asked(__doc__, 100),
+        arguments,
         first=4100,
     )
 

@@ -50,6 +50,7 @@ STUDIES = (
     "closeness_intervals",
     "aggregation",
     "aggregation_orders",
+    "smith_sets",
     "local",
     "local_few",
     "local_intervals",

@@ -25,12 +25,13 @@ from privrank.bradley_terry.inference import (
     noise_by_place,
 )
 from privrank.bradley_terry.inversion import intervals, pvalues
+from privrank.bradley_terry.linear import ItemContrasts
 from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.hypotheses.ranksets import rank_sets
 from privrank.release.names import LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
-from privrank.util.solvers import attempt, carried, pseudo_inverse, quadratic, rank
+from privrank.util.solvers import attempt, carried, pseudo_inverse, quadratic, whitened
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,17 @@ class HomogeneityResult:
         Monte Carlo p-value under normal sampling error plus the exact noise.
     draws : int
         Size of the null table; the p-value is a multiple of 1 / (draws + 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> test = model.fit(epsilon=1.0, rng=np.random.default_rng(1)).test_homogeneity()
+    >>> round(test.statistic, 1), test.df, round(test.pvalue, 3)
+    (20.1, 3, 0.001)
     """
 
     statistic: float
@@ -57,7 +69,13 @@ class HomogeneityResult:
 
     @property
     def pvalue_error(self) -> float:
-        """Monte Carlo standard error of the p-value."""
+        """Monte Carlo standard error of the p-value.
+
+        Examples
+        --------
+        >>> round(test.pvalue_error, 4)
+        0.0004
+        """
         return math.sqrt(self.pvalue * (1.0 - self.pvalue) / (self.draws + 1))
 
 
@@ -118,7 +136,7 @@ def own_and_between(covariance: FloatArray) -> FloatArray:
 
 def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     """Return the largest design effect of shown coefficients and of differences of two of them."""
-    if np.array_equal(errors.sampling, errors.independent):
+    if errors.alone is None:
         return 1.0
     sampling, independent = (
         own_and_between(carried(shown, part)) for part in (errors.sampling, errors.independent)
@@ -152,7 +170,8 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     at = inference.fitted.coefficients if MOMENTS[0] in release.parts else zero
     scores = score_covariance(equations, release, at, equations.function)
     pairs = linear.information(equations.edge_variance(zero))
-    weights = linear.inverse(scores + equations.item_variance * linear.identity + pairs)
+    assert isinstance(linear, ItemContrasts)
+    total = linear.filled(scores + equations.item_variance * linear.identity + pairs)
     # noise of the scores by its distribution, without its mean, which no contrast sees
     noise = noise_by_place(equations, zero, draws)
     noise = noise - noise.mean(axis=1, keepdims=True)
@@ -169,16 +188,19 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         # of many items the noise of pairs is taken as normal
         normal = null + pairs if m > MOST_SIMULATED_ITEMS else null
         draw = inference.errors_of(normal).draws(draws, df, "homogeneity")
-        tests.append(_quadratic(equations.score, weights, draw + noise, df))
+        # the statistic of the release and those of the null, by one root of their covariance
+        rows = linear.centred(np.vstack((equations.score, draw + noise)))
+        statistic, *table = (whitened(rows, total) ** 2).sum(axis=1)
+        tests.append(_test(statistic, np.array(table), df))
     return max(tests, key=lambda test: test.pvalue)
 
 
 def wald(inference: Inference, contrast: FloatArray, label: str) -> HomogeneityResult:
     """Test that contrasts of the coefficients, shape (rows, p), are zero, by simulated errors."""
     middle = carried(contrast, inference.errors.total)
-    value, df = contrast @ inference.fitted.coefficients, rank(middle)
+    value, (weights, df) = contrast @ inference.fitted.coefficients, pseudo_inverse(middle)
     errors = inference.draw_errors(label, df)
-    return _quadratic(value, pseudo_inverse(middle), errors @ contrast.T, df)
+    return _quadratic(value, weights, errors @ contrast.T, df)
 
 
 def _quadratic(
@@ -186,9 +208,12 @@ def _quadratic(
 ) -> HomogeneityResult:
     if df == 0:  # nothing to test
         return HomogeneityResult(math.nan, 0, math.nan, len(null))
-    table = quadratic(null, weights)
-    statistic = float(value @ weights @ value)
-    return HomogeneityResult(statistic, df, monte_carlo_pvalue(statistic, table), len(table))
+    return _test(float(value @ weights @ value), quadratic(null, weights), df)
+
+
+def _test(statistic: float, table: FloatArray, df: int) -> HomogeneityResult:
+    pvalue = monte_carlo_pvalue(statistic, table)
+    return HomogeneityResult(float(statistic), df, pvalue, len(table))
 
 
 def term_tests(inference: Inference) -> dict[str, HomogeneityResult]:

@@ -193,20 +193,25 @@ def cluster_moments(
 
 def _tie_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
     """Return the same where ties have a parameter: scores are half net wins, and ties."""
-    edges, n = len(equations.pairs.first), release.design.nobs
-    yy, yn, nn, ty, tn, tt = (
-        release.parts[name].values.reshape(edges, edges).astype(float)
-        for name in (*MOMENTS, *TIE_MOMENTS)
-    )
+    edges, n, start = len(equations.pairs.first), release.design.nobs, 0
     won, tied, lost = answer_probabilities(*worths_and_ties(equations.linear.predict(b)))
-    mean = np.concatenate((0.5 * (won - lost), tied))
-    # z = (y / 2, t) by pair, less n mean
-    zz = np.block([[0.25 * yy, 0.5 * ty.T], [0.5 * ty, tt]])
-    cross = np.tile(np.vstack((0.5 * yn, tn)), 2) * mean
-    meat = zz - cross - cross.T + np.tile(nn, (2, 2)) * np.outer(mean, mean)
-    items = equations.linear.matrix()[:edges, :-1]
-    rows = np.block([[items, np.zeros((edges, 1))], [np.zeros_like(items), np.ones((edges, 1))]])
-    return np.asarray(rows.T @ meat @ rows * (n / max(n - 1, 1)))
+    items, total = equations.linear.matrix()[:edges, :-1], np.zeros((len(b), len(b)))
+    for part in blocks(release.design, equations.pairs):
+        size = part.stop - part.start
+        yy, yn, nn, ty, tn, tt = (
+            release.parts[name].values[start : start + size**2].reshape(size, size).astype(float)
+            for name in (*MOMENTS, *TIE_MOMENTS)
+        )
+        start += size**2
+        mean = np.concatenate((0.5 * (won - lost)[part], tied[part]))
+        # z = (y / 2, t) by pair, less n mean
+        zz = np.block([[0.25 * yy, 0.5 * ty.T], [0.5 * ty, tt]])
+        cross = np.tile(np.vstack((0.5 * yn, tn)), 2) * mean
+        meat = zz - cross - cross.T + np.tile(nn, (2, 2)) * np.outer(mean, mean)
+        rows, zero, one = items[part], np.zeros((size, 1)), np.ones((size, 1))
+        rows = np.block([[rows, zero], [np.zeros_like(rows), one]])
+        total += rows.T @ meat @ rows
+    return total * (n / max(n - 1, 1))
 
 
 def with_tie_floor(
@@ -293,9 +298,11 @@ def contrast_directions(
         rows += [groups, *(pairs @ groups[k : k + m] for k in range(0, len(groups), m))]
         differences = pairs @ item_basis(facts, m)
         columns = np.kron(np.eye(len(facts.columns)), differences)
-        rows.append(np.pad(columns, ((0, 0), (0, int(facts.ordered)))))
+        rows.append(np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))))
         # exactly zero where nothing is identified: directions are brought to one length
         scores = equations.within(np.vstack(rows)) @ response
+        if equations.tied:
+            scores = np.vstack((scores, response[-1]))
         weights = _by_kind(design, equations, scores)
     # nets are the scores of the matching loss, whichever the fit has
     function = ScoreFunction(release.link, ties=equations.tied)
@@ -332,6 +339,8 @@ def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> F
     )
     if equations.ordered:
         weights[:, :, m] = scores[:, -1:]
+    if equations.tied:  # a score is half a net win, or a tie
+        weights[:, :, m] = 2.0 * scores[:, -1:]
     return weights
 
 
@@ -362,6 +371,12 @@ def _explained(
     sums = np.einsum("csi,si->cs", weights[:, :, :m], net)
     centred = weights[:, :, :m] - weights[:, :, :m].mean(axis=2, keepdims=True)
     variance = 4.0 * equations.item_variance * (centred**2).sum(axis=2)
+    if equations.tied:  # released for all groups together: those of each as the fit expects them
+        mean = equations.function.mean(equations.linear.predict(b))
+        tied = equations.linear.scores_by_pattern(equations.count * mean)[:, -1]
+        of_kinds = weights[:, :, m] * np.bincount(facts.kinds, tied)
+        sums = sums + of_kinds
+        variance = variance + of_kinds**2 * equations.tie_distribution.variance / tied.sum() ** 2
     by_cell = (sums**2 - variance) / _most_units(equations, release.design, errors=3.0)
     return np.asarray(np.maximum(by_cell.sum(axis=1), 0.0))
 

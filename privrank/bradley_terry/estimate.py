@@ -7,6 +7,7 @@ comes from public numbers alone, so that planning uses the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, own
-from privrank.util.solvers import carried, pseudo_inverse
+from privrank.util.solvers import product, pseudo_inverse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,41 +69,62 @@ class Estimate:
         return self.ridge
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Covariance:
     """Covariance of the coefficients, split into sampling and privacy noise.
 
+    Coefficients move with the scores by a linear map R, so that a covariance S of the scores gives
+    them R S R'. Of many items the halves R S are enough for standard errors.
+
     Parameters
     ----------
-    sampling, privacy : ndarray, shape (p, p)
-        Two parts of the covariance.
     response : ndarray, shape (p, p)
-        The linear map from scores to coefficients.
+        The linear map R from scores to coefficients.
     scores : ndarray, shape (p, p)
         Sampling covariance of the scores.
-    independent : ndarray, shape (p, p)
-        What the sampling part would be if all answers were independent.
+    sampled, noisy : ndarray, shape (p, p)
+        R times the covariances of sampling error and of noise.
+    alone : ndarray, shape (p, p), optional
+        `sampled` as it would be if all answers were independent, where they are not.
     scatter : ndarray, shape (p, p), or float
         What items add that are not where their covariates put them, a third part
         (:mod:`privrank.bradley_terry.inference`).
     """
 
-    sampling: FloatArray
-    privacy: FloatArray
     response: FloatArray
     scores: FloatArray
-    independent: FloatArray
+    sampled: FloatArray
+    noisy: FloatArray
+    alone: FloatArray | None = None
     scatter: FloatArray | float = 0.0
 
-    def __post_init__(self) -> None:
-        """Take private, read-only copies."""
-        for name in ("sampling", "privacy", "response", "scores", "independent"):
-            object.__setattr__(self, name, own(getattr(self, name), np.float64))
+    @cached_property
+    def sampling(self) -> FloatArray:
+        """Covariance of the coefficients by sampling error."""
+        return self._whole(self.sampled)
 
-    @property
+    @cached_property
+    def privacy(self) -> FloatArray:
+        """Covariance of the coefficients by noise."""
+        return self._whole(self.noisy)
+
+    @cached_property
+    def independent(self) -> FloatArray:
+        """What the sampling part would be if all answers were independent."""
+        return self._whole(self.sampled if self.alone is None else self.alone)
+
+    @cached_property
     def total(self) -> FloatArray:
         """Covariance with all sources of error."""
-        return np.asarray(self.sampling + self.privacy + self.scatter)
+        return self._whole(self.sampled + self.noisy, self.scatter)
+
+    def _whole(self, half: FloatArray, scatter: FloatArray | float = 0.0) -> FloatArray:
+        # read-only, as a reader may be given it
+        return own(half @ self.response.T + scatter, np.float64)
+
+    def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
+        """Return the variances of combinations of coefficients, one by row, given a half."""
+        return np.asarray((product(shown, half) * product(shown, self.response)).sum(axis=1))
 
 
 def estimate(
@@ -184,12 +206,12 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     if equations.output_variance > 0:
         hessian = equations.information(fitted.first) + times(fitted.ridge, identity)
         noise = noise + equations.output_variance * (hessian @ hessian)
-    sampling = independent = carried(moved, scores - added)
+    sampled, alone = moved @ (scores - added), None
     if LARGEST in release.found and not equations.tied:
-        independent = sampling / released_effect(release)
+        alone = sampled / released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-        independent = carried(moved, independent_scores(equations, release, b) - added)
-    return Covariance(sampling, carried(moved, noise), moved, scores, independent)
+        alone = moved @ (independent_scores(equations, release, b) - added)
+    return Covariance(moved, scores, sampled, product(moved, noise), alone)
 
 
 def score_covariance(
@@ -211,18 +233,19 @@ def score_covariance(
     linear, count = equations.linear, equations.pairs.count
     if MOMENTS[0] in release.parts:
         return cluster_moments(equations, release, b, function or equations.fitted)
-    if equations.random_pairs and equations.tied and DEPENDENCE not in release.parts:
-        mean, independent = equations.pair_means(b), independent_scores(equations, release, b)
-        # who meets whom is random, too: answers are draws from one distribution over all pairs, so
-        # their second moments are summed, less the square of the mean score
-        shared = count @ mean
-        second = independent + mean.T @ (count[:, None] * mean)
-        return np.asarray(second - np.outer(shared, shared) / equations.total)
     if equations.random_pairs and DEPENDENCE not in release.parts:
-        mean = linear.scores_by_pattern(count * equations.function.mean(linear.predict(b)))
+        means = equations.function.mean(linear.predict(b))
+        mean = linear.scores_by_pattern(equations.count * means)
         pattern = equations.pairs.first // equations.items
         total = np.maximum(np.bincount(pattern, count, minlength=len(mean)), 1e-12)
-        second = linear.information(np.asarray(0.25 * count))
+        # who meets whom is random, too: answers are draws from one distribution over all pairs, so
+        # their second moments are summed, less the square of the mean score
+        if equations.tied:  # variances given the pairs, and the squares of means
+            by_pair = equations.pair_means(b)
+            second = independent_scores(equations, release, b)
+            second = second + by_pair.T @ (count[:, None] * by_pair)
+        else:
+            second = linear.information(np.asarray(0.25 * count))
         return np.asarray(second - mean.T @ (mean / total[:, None]))
     independent = independent_scores(equations, release, b, function)
     if DEPENDENCE not in release.parts:
@@ -275,22 +298,25 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
     m, total, fitted = equations.items, equations.total, equations.fitted
     if equations.covariates is None:
         noise = equations.item_variance + m * equations.mean_edge_variance
-        # spread over all pairs, as the information is
-        noise += max(2.0 * float(equations.response.sum()) / (m - 1), 0.0)
+        # spread over all pairs, as the information is; two of three edges have half of a difference
+        added = equations.response
+        if equations.tied:
+            added = np.repeat((1.0, 0.25, 0.25), len(added) // 3) * added
+        noise += max(2.0 * float(added.sum()) / (m - 1), 0.0)
         information_per_contrast = nominal_information(m, total, fitted)
         return _of_worths(equations, default_ridge(information_per_contrast, noise, fitted))
     z, gram = equations.covariates.matrix, equations.weights.T @ equations.weights
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
     prior = _cell_prior(equations)
-    ridge = prior + equations.item_variance * gram @ pseudo_inverse(information) @ prior
+    ridge = prior + equations.item_variance * gram @ pseudo_inverse(information)[0] @ prior
     alone = 1.0 + equations.order_variance / (fitted.mean_curvature * total)
     return _by_column(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
 
 
 def _of_worths(equations: ScoreEquations, ridge: float) -> Ridge:
-    """Return the ridge of worths without covariates; a tie parameter has none."""
-    return bordered(ridge * np.eye(equations.items), 0.0) if equations.tied else ridge
+    """Return the ridge of worths without covariates."""
+    return _beside_ties(equations, ridge * np.eye(equations.items)) if equations.tied else ridge
 
 
 def _cell_prior(equations: ScoreEquations) -> FloatArray:
@@ -303,4 +329,10 @@ def _by_column(equations: ScoreEquations, columns: FloatArray, order: float) -> 
     """Return the ridge of all coefficients, given those of the columns and the order effect."""
     basis = equations.basis
     matrix = np.asarray(np.kron(columns, basis.T @ basis))
-    return bordered(matrix, order) if equations.ordered else matrix
+    matrix = bordered(matrix, order) if equations.ordered else matrix
+    return _beside_ties(equations, matrix)
+
+
+def _beside_ties(equations: ScoreEquations, ridge: FloatArray) -> FloatArray:
+    """Return the ridge of all coefficients, of which a tie parameter has none."""
+    return bordered(ridge, 0.0) if equations.tied else ridge

@@ -180,6 +180,9 @@ def _draw_noise(
     if equations.ordered:
         first = equations.order_step * equations.order_distribution.simulate((draws, 1), generator)
         noise = np.column_stack((noise, first))
+    if equations.tied:
+        ties = equations.tie_distribution.simulate((draws, 1), generator)
+        noise = np.column_stack((noise, ties))
     return np.asarray(noise)
 
 

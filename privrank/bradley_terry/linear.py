@@ -77,6 +77,10 @@ class ItemContrasts:
         """Return the scores of the one pattern that there is, shape (1, m)."""
         return self.scores(edges)[None, :]
 
+    def by_pattern(self, edges: FloatArray) -> FloatArray:
+        """Return the sum of the edges' numbers, shape (1,)."""
+        return np.asarray(edges.sum(keepdims=True))
+
     def information(self, weights: FloatArray) -> FloatArray:
         """Return E' diag(weights) E, the graph's Laplacian, for each row of weights."""
         matrix = np.zeros((*weights.shape[:-1], self.size, self.size))
@@ -93,8 +97,11 @@ class ItemContrasts:
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
         """Return the pseudo-inverse of a matrix whose null space is what is constant."""
-        filled = matrix + np.trace(matrix) / self.size**2
-        return self.centred(self.centred(inverse(filled)).T)
+        return self.centred(self.centred(inverse(self.filled(matrix))).T)
+
+    def filled(self, matrix: FloatArray) -> FloatArray:
+        """Return a matrix with the mean of its diagonal put in where worths are constant."""
+        return np.asarray(matrix + np.trace(matrix) / self.size**2)
 
     def centred(self, b: FloatArray) -> FloatArray:
         """Return the worths with sum zero, for each row of worths."""
@@ -212,6 +219,10 @@ class Columns:
         np.add.at(table, self.pattern, edges[:, None] * self.columns)
         return table
 
+    def by_pattern(self, edges: FloatArray) -> FloatArray:
+        """Return the sums of the edges' numbers by pattern, shape (patterns,)."""
+        return np.bincount(self.pattern, edges, minlength=self.patterns).astype(np.float64)
+
     def information(self, weights: FloatArray) -> FloatArray:
         """Return E' diag(weights) E, for each row of weights."""
         return np.asarray(self.columns.T @ (weights[..., None] * self.columns))
@@ -270,11 +281,11 @@ class WithTies:
 
     Parameters
     ----------
-    worths : ItemContrasts
-        The linear predictor of worths.
+    worths : ItemContrasts or Columns
+        The linear predictor of worths; with covariates ties have one parameter for all patterns.
     """
 
-    worths: ItemContrasts
+    worths: ItemContrasts | Columns
 
     @property
     def size(self) -> int:
@@ -291,8 +302,10 @@ class WithTies:
         return np.append(self.worths.scores(decided + 0.5 * (won + lost)), (lost - won).sum())
 
     def scores_by_pattern(self, edges: FloatArray) -> FloatArray:
-        """Return the scores of the one pattern that there is, shape (1, p)."""
-        return self.scores(edges)[None, :]
+        """Return E' edges by pattern, shape (patterns, p)."""
+        decided, won, lost = np.split(edges, 3)
+        table = self.worths.scores_by_pattern(decided + 0.5 * (won + lost))
+        return np.column_stack((table, self.worths.by_pattern(lost - won)))
 
     def information(self, weights: FloatArray) -> FloatArray:
         """Return E' diag(weights) E, for each row of weights."""
@@ -305,11 +318,11 @@ class WithTies:
 
     @property
     def identity(self) -> FloatArray:
-        """The identity on worths that sum to zero, and lambda."""
+        """The identity on worths that sum to zero, or on coefficients, and on lambda."""
         return bordered(self.worths.identity, 1.0)
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
-        """Return the pseudo-inverse of a matrix whose null space are constant worths."""
+        """Return the pseudo-inverse of a matrix whose null space are constant worths, if any."""
         return self.identity @ inverse(self._filled(matrix)) @ self.identity
 
     def _filled(self, matrix: FloatArray) -> FloatArray:
@@ -327,8 +340,8 @@ class WithTies:
 
     def rounding(self, target: FloatArray, loss: EdgeLoss, ridge: Ridge) -> Bound:
         """Bound the l2 error of a gradient, as :meth:`Columns.rounding` does."""
-        columns = Columns(self.matrix(), np.zeros(len(loss.size), dtype=np.int64), 1)
-        return columns.rounding(target, loss, ridge)
+        every = Columns(self.matrix(), np.zeros(len(loss.size), dtype=np.int64), 1)
+        return every.rounding(target, loss, ridge)
 
     def newton_step(
         self, gradient: FloatArray, weights: FloatArray, ridge: Ridge, accuracy: float
@@ -348,19 +361,19 @@ LinearPredictor = ItemContrasts | Columns | WithTies
 def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
     """Return the linear predictor of a design; with covariates by pattern and pair."""
     covariates, m = design.covariates, len(design.items)
-    if covariates is None:
-        worths = ItemContrasts(pairs, m)
-        return WithTies(worths) if design.davidson else worths
-    pattern = pairs.first // m
-    columns = predictor_matrix(
-        covariates,
-        covariates.matrix[pattern],
-        pairs.first % m,
-        pairs.second % m,
-        m,
-        covariates.first[pattern],
-    )
-    return Columns(columns, pattern, covariates.patterns)
+    worths: ItemContrasts | Columns = ItemContrasts(pairs, m)
+    if covariates is not None:
+        pattern = pairs.first // m
+        columns = predictor_matrix(
+            covariates,
+            covariates.matrix[pattern],
+            pairs.first % m,
+            pairs.second % m,
+            m,
+            covariates.first[pattern],
+        )
+        worths = Columns(columns, pattern, covariates.patterns)
+    return WithTies(worths) if design.davidson else worths
 
 
 def identified(design: Design, member: IntArray | None) -> FloatArray | None:
@@ -385,7 +398,7 @@ def identified(design: Design, member: IntArray | None) -> FloatArray | None:
     if np.allclose(within, np.eye(len(within)), atol=1e-9):
         return None
     whole = np.kron(np.eye(len(covariates.columns)), within)
-    known = np.eye(len(whole) + covariates.ordered)
+    known = np.eye(len(whole) + covariates.ordered + design.davidson)
     known[: len(whole), : len(whole)] = whole
     return known
 
@@ -440,7 +453,9 @@ def check_identified(design: Design) -> None:
     if covariates is None or pairs is None:
         raise ValueError("design must have covariates and pair counts.")
     # collinear columns: a least eigenvalue of 0 where all have length 1
-    gram = linear_predictor(design, pairs).information(np.ones(len(pairs.first)))
+    linear = linear_predictor(design, pairs)
+    worths = linear.worths if isinstance(linear, WithTies) else linear
+    gram = worths.information(np.ones(len(pairs.first)))
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     if spectrum(gram / np.outer(scale, scale))[0][0] < 1e-9:
         raise ValueError(
@@ -472,7 +487,8 @@ def display(design: Design) -> FloatArray:
     lengths = np.linalg.norm(covariates.item_matrix, axis=0)
     block = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, m)
     table = np.asarray(np.kron(np.eye(len(covariates.columns)), block))
-    return bordered(table, 1.0) if covariates.ordered else table
+    table = bordered(table, 1.0) if covariates.ordered else table
+    return _beside_ties(table, design)
 
 
 def names_shown(design: Design) -> tuple[str, ...]:
@@ -535,7 +551,7 @@ def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
     if covariates is None:
         return of_worths(design)
     table = np.asarray(np.kron(_rows_at(covariates, groups), item_basis(covariates, m)))
-    return np.column_stack((table, np.zeros(len(table)))) if covariates.ordered else table
+    return _beside_ties(np.pad(table, ((0, 0), (0, int(covariates.ordered)))), design)
 
 
 def pair_predictors(
@@ -550,4 +566,10 @@ def pair_predictors(
         items = of_worths(design)  # pair counts sort their pairs, and rows stay as they are
         return items[first] - items[second]
     rows = rows_at(covariates, columns, n)
-    return predictor_matrix(covariates, rows, first, second, m, np.ones(n, dtype=np.int64))
+    named = np.ones(n, dtype=np.int64)
+    return _beside_ties(predictor_matrix(covariates, rows, first, second, m, named), design)
+
+
+def _beside_ties(table: FloatArray, design: Design) -> FloatArray:
+    """Return a map from coefficients, of which a tie parameter, if there is one, is the last."""
+    return np.pad(table, ((0, 0), (0, int(design.davidson))))

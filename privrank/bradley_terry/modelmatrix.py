@@ -344,6 +344,8 @@ def rows_at(facts: Covariates, table: Mapping[str, Sequence[Any]], size: int) ->
     ValueError
         If a level is not declared, or a number is out of its bounds.
     """
+    # cells number the combinations of declared levels, the last factor running fastest; within one
+    # a row of the matrix is a polynomial in the positions of numbers within their bounds
     cell = np.zeros(size, dtype=np.int64)
     for name, declared in facts.factors:
         number = {level: place for place, level in enumerate(declared)}

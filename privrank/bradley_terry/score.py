@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import (
+    ItemContrasts,
     LinearPredictor,
     WithTies,
     bordered,
@@ -260,6 +261,8 @@ class ScoreEquations:
         exact = np.asarray(self.count * function.variance(t))
         if not len(self.response):
             return exact
+        if self.tied:
+            return exact + np.maximum(self.response, 0.0)
         mean = np.abs(function.mean(t))
         return np.maximum(exact + self.response, self.pairs.count * mean * (0.5 - mean))
 
@@ -297,9 +300,13 @@ class ScoreEquations:
         return np.asarray(self.count_variance * (mean.T @ mean))
 
     def pair_means(self, b: FloatArray) -> FloatArray:
-        """Return the mean scores of one comparison of each pair with ties, shape (pairs, p)."""
+        """Return the mean scores of one comparison of each pair, shape (pairs, p).
+
+        With covariates by pattern and pair. Three edges add up to a pair where ties have a
+        parameter. Not for worths alone, whose matrix is sparse.
+        """
         by_edge = self.function.mean(self.linear.predict(b))[:, None] * self.linear.matrix()
-        return np.asarray(by_edge.reshape(3, -1, len(b)).sum(axis=0))
+        return np.asarray(by_edge.reshape(3 if self.tied else 1, -1, len(b)).sum(axis=0))
 
     @property
     def noisy(self) -> bool:
@@ -386,14 +393,14 @@ class ScoreEquations:
         if not self.grouped:
             return np.zeros((len(b), len(b)))
         mean, share = self.function.mean(self.linear.predict(b)), self.group_shares
-        scores = self.linear.scores_by_pattern(self.pairs.count * mean)
+        scores = self.linear.scores_by_pattern(self.count * mean)
         # the derivative of the scores by the comparisons of each cell
         slopes = (scores / share[:, None] - scores.sum(axis=0)) / self.group_answers.sum()
         noise = self.group_variance * (slopes.T @ slopes)
         if self.count_variance > 0:
-            rows = np.repeat(share, len(mean) // len(share)) * mean
-            rows = rows[:, None] * self.linear.matrix()
-            by_pair = rows.reshape(len(share), len(mean) // len(share), len(b)).sum(axis=0)
+            means = self.pair_means(b)
+            rows = np.repeat(share, len(means) // len(share))[:, None] * means
+            by_pair = rows.reshape(len(share), -1, len(b)).sum(axis=0)
             noise = noise + self.count_variance * (by_pair.T @ by_pair)
         return np.asarray(noise)
 
@@ -450,6 +457,12 @@ def score_equations(release: Release) -> ScoreEquations:
     (F - 1/2)^2 = F (1 - F) + (E(r^2) / gain^2 - 1) / 4. Sampling and response are one draw, and
     this is its variance. E(r^2) is 1 without ties; else it has an unbiased estimate in the share of
     a pair's reports that are no ties.
+
+    Where ties have a parameter, an answer of three is reported with the probability q_a = gain p_a
+    + c, c = (1 - gain) / 3. So of n reports (n_a - c n) / gain has the mean n p_a. Net wins and
+    ties of these are the scores. Their covariance is that of answers, edge by edge, with
+    q_a q_b / gain^2 in the place of p_a p_b. The difference is (c (q_a + q_b) - c^2) / gain^2, of
+    which the numbers of reports have an unbiased estimate.
     """
     if names.WINS in release.parts:
         return _of_wins(release)
@@ -502,7 +515,7 @@ def _equations(
 def _of_wins(release: Release) -> ScoreEquations:
     """Read the wins of both items of each pair: of the pairs met, or noisy and of all."""
     design, part = release.design, release.parts[names.WINS]
-    wins = part.step * part.values.reshape(2, -1)
+    wins: FloatArray = part.step * part.values.reshape(2, -1).astype(np.float64)
     half = 0.5 * (wins[0] - wins[1])
     if design.pairs is None:
         if not isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian):
@@ -515,11 +528,32 @@ def _of_wins(release: Release) -> ScoreEquations:
     linear, counts = linear_predictor(design, design.pairs), {"pairs": design.pairs}
     if names.GAIN in release.plan.settings:
         gain = release.plan.number(names.GAIN)
+        if design.davidson:
+            return _of_reported_ties(release, design.pairs, wins, gain)
         response = 0.25 * (wins.sum(axis=0) / gain**2 - design.pairs.count)
         return _equations(release, counts, linear.scores(half / gain), response=response)
     exact = design.covariates is None and release.link == LOGIT
     answers = None if exact else (wins[0], wins[1])
     return _equations(release, counts, linear.scores(half), answers=answers)
+
+
+def _of_reported_ties(
+    release: Release, pairs: PairCounts, wins: FloatArray, gain: float
+) -> ScoreEquations:
+    """Read numbers of reports; those of neither item are ties (:func:`score_equations`)."""
+    tied, other = pairs.count - wins.sum(axis=0), (1.0 - gain) / 3.0
+    both = np.concatenate((wins[0] + wins[1], wins[0] + tied, tied + wins[1]))
+    response = (other * both - other**2 * np.tile(pairs.count, 3)) / gain**2
+    half = ItemContrasts(pairs, len(release.design.items)).scores(0.5 * (wins[0] - wins[1]) / gain)
+    ties = float((tied - other * pairs.count).sum()) / gain
+    score = np.append(half, _possible_ties(ties, pairs.total, half))
+    return _equations(release, {"pairs": pairs}, score, response=response)
+
+
+def _possible_ties(ties: float, total: float, half: FloatArray) -> float:
+    """Return a number of ties, brought to where there is a fit, given half the net wins."""
+    most = max(float(np.abs(half).sum()), 0.5)
+    return max(min(ties, total - most), 0.5)
 
 
 def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
@@ -529,7 +563,9 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
     """
     covariates, part, pairs = release.design.covariates, release.parts[names.NET], counts["pairs"]
     m = len(release.design.items)
-    score = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
+    score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
+    # half the net wins of all groups together, whose first monomials are 1
+    half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
     random, order = pairs.origin == "equal", {}
     if covariates is not None:
         score = covariates.weights.T @ score @ item_basis(covariates, m)
@@ -541,9 +577,9 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
         order = {"order_distribution": named.laplace, "order_step": 0.5 * named.step}
         score = np.append(score, order["order_step"] * named.values[0])
     if release.design.davidson:
-        tied, most = release.parts[names.TIES], max(np.abs(score).sum(), 0.5)
+        tied = release.parts[names.TIES]
         total = float((pairs.count - counts.get("surplus", 0.0)).sum())
-        score = np.append(score, max(min(float(tied.values[0]), total - most), 0.5))
+        score = np.append(score, _possible_ties(float(tied.values[0]), total, half))
         order = {"tie_distribution": tied.laplace}
     return _equations(
         release,

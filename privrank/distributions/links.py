@@ -240,23 +240,53 @@ class Link:
 
     @property
     def model(self) -> str:
-        """Whose model of paired comparisons it is."""
+        """Whose model of paired comparisons it is.
+
+        Examples
+        --------
+        >>> sech.model
+        'Bradley-Terry'
+        """
         return "Thurstone" if self.name == "probit" else "Bradley-Terry"
 
     def probability(self, t: Any) -> FloatArray:
-        """Return F(t), the probability that the first of two items is preferred."""
+        """Return F(t), the probability that the first of two items is preferred.
+
+        Examples
+        --------
+        >>> sech.probability([0.0, 0.5, 2.0]).round(3)
+        array([0.5  , 0.728, 0.973])
+        """
         return np.asarray(0.5 + self.excess(t))
 
     def excess(self, t: Any) -> FloatArray:
-        """Return F(t) - 1/2."""
+        """Return F(t) - 1/2.
+
+        Examples
+        --------
+        >>> sech.excess([-0.5, 0.0, 0.5]).round(3)
+        array([-0.228,  0.   ,  0.228])
+        """
         return self.exact.excess(np.asarray(t, dtype=np.float64))
 
     def density(self, t: Any) -> FloatArray:
-        """Return F'(t)."""
+        """Return F'(t).
+
+        Examples
+        --------
+        >>> sech.density([0.0, 1.0]).round(3)
+        array([0.5  , 0.199])
+        """
         return self.exact.density(np.asarray(t, dtype=np.float64))
 
     def integral(self, t: Any) -> FloatArray:
-        """Return the integral of F - 1/2 from 0 to t, an even function."""
+        """Return the integral of F - 1/2 from 0 to t, an even function.
+
+        Examples
+        --------
+        >>> sech.integral([0.0, 1.0, -1.0]).round(3)
+        array([0.   , 0.213, 0.213])
+        """
         return self.exact.integral(np.asarray(t, dtype=np.float64))
 
 

@@ -19,7 +19,16 @@ __all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
 
 
 def generator(rng: object) -> np.random.Generator:
-    """Return `rng`, or for None a new generator with fresh entropy; an int is refused."""
+    """Return `rng`, or for None a new generator with fresh entropy; an int is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank import simulate
+    >>> rng = np.random.default_rng(1)
+    >>> simulate.generator(rng) is rng, type(simulate.generator(None)).__name__
+    (True, 'Generator')
+    """
     if rng is None:
         return np.random.default_rng()
     if isinstance(rng, np.random.Generator):
@@ -31,7 +40,15 @@ def generator(rng: object) -> np.random.Generator:
 
 
 def ranks_of_scores(scores: FloatArray) -> IntArray:
-    """Return the ranks within each row, 1 for the largest score, by one sort and one scatter."""
+    """Return the ranks within each row, 1 for the largest score, by one sort and one scatter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank import simulate
+    >>> simulate.ranks_of_scores(np.array([[0.2, 1.5, -0.3]]))
+    array([[2, 1, 3]])
+    """
     order = np.argsort(-scores, axis=1)
     ranks = np.empty(scores.shape, dtype=np.int64)
     np.put_along_axis(ranks, order, np.arange(1, scores.shape[1] + 1)[None, :], axis=1)
@@ -70,6 +87,11 @@ class PlackettLuce:
     ------
     ValueError, TypeError
         Unless the worths are at least two finite numbers.
+
+    See Also
+    --------
+    privrank.Mallows : Rankings about one central order.
+    privrank.simulate.bradley_terry : Paired comparisons by worths.
 
     Notes
     -----
@@ -116,6 +138,17 @@ class PlackettLuce:
         -------
         ndarray of int64, shape (n, m)
             Ranks, 1 for the best; one row per ranking, one column per item.
+
+        See Also
+        --------
+        privrank.simulate.bradley_terry : Paired comparisons by worths.
+
+        Examples
+        --------
+        >>> model.rvs(3, np.random.default_rng(1))
+        array([[1, 3, 2],
+               [2, 1, 3],
+               [2, 1, 3]])
         """
         n, m = check_count("size", size), len(self.worths)
         source = generator(rng)
@@ -159,6 +192,11 @@ def bradley_terry(
     ------
     ValueError, TypeError
         One sentence, for an argument outside its range.
+
+    See Also
+    --------
+    privrank.PlackettLuce : Whole rankings by worths.
+    privrank.PrivateBTL : Fits worths to comparisons.
 
     References
     ----------

@@ -138,6 +138,11 @@ def as_comparisons(
     ValueError, TypeError
         One sentence, for a frame that breaks a rule above.
 
+    See Also
+    --------
+    privrank.as_rankings : The same for whole rankings.
+    privrank.PrivateBTL : Fits worths to comparisons.
+
     Notes
     -----
     **Rankings as comparisons.** A complete ranking of m items becomes m (m - 1) / 2 comparisons,

@@ -96,6 +96,7 @@ def open_comparisons(
         "counts": columns.counts,
     }
     left_out = {"respondent", "counts"} | ({"outcome"} if columns.decided else set())
+    # a role that may be missing is left out where it has no name; all others are checked below
     given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
     for role, name in given.items():
         check_name(name, role)
@@ -163,7 +164,8 @@ def encode_comparisons(
     sampled = check_excess(excess, columns.respondent, kind) == "sample"
     bound = check_count("max_rows", max_rows)
     distinct = check_flag("distinct_pairs", distinct_pairs)
-    tied = check_ties(ties, plain=predictor is None and not columns.decided)
+    described = None if predictor is None else predictor.covariates
+    tied = check_ties(ties, decided=columns.decided, facts=described)
     # what names and types of columns decide comes first: no cell is read for it
     covariates = () if predictor is None else predictor.columns
     frame, view = open_comparisons(frame, columns, covariates)
@@ -394,7 +396,9 @@ def _outcomes(
     codes = keys[outcome].codes
     values = np.append(keys[outcome].values.astype(np.float64), np.nan)
     missing = np.isnan(values)
-    answers = values[np.bincount(codes % len(values), minlength=len(values)) > 0]
+    met = np.zeros(len(values), dtype=np.bool_)
+    met[codes] = True
+    answers = values[met]
     if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
         raise ValueError(
             f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "

@@ -463,17 +463,17 @@ def _key_of_texts(texts: Any) -> Key:
     """Return the codes and distinct values of Arrow's texts, or of numbers that stand for them."""
     import pyarrow as pa
 
-    coded = pa.types.is_dictionary(texts.type)
+    if not pa.types.is_dictionary(texts.type):
+        plain = texts if pa.types.is_string(texts.type) else texts.cast("large_string")
+        pieces = plain.dictionary_encode().chunks  # one table of values serves all of them
+        codes = np.concatenate([piece.indices.fill_null(-1).to_numpy() for piece in pieces])
+        return Key(codes.astype(np.int64), pieces[-1].dictionary.to_numpy(zero_copy_only=False))
     # in one piece, as the dictionaries of many would have to be brought together
-    whole = texts.unify_dictionaries() if coded else texts.cast("large_string")
-    whole = whole.combine_chunks() if coded else whole.combine_chunks().dictionary_encode()
-    values = whole.dictionary.to_numpy(zero_copy_only=False)
+    whole = texts.unify_dictionaries().combine_chunks()
     codes = whole.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-    if not coded:
-        return Key(codes, values)
     # a dictionary may hold values that no entry has, some of them twice, and null
     codes, met = pd.factorize(codes)
-    place, values = pd.factorize(values[met])
+    place, values = pd.factorize(whole.dictionary.to_numpy(zero_copy_only=False)[met])
     return Key(np.append(place, -1)[codes].astype(np.int64), values)
 
 

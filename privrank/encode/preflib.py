@@ -43,6 +43,10 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
         In one sentence, for a path that is none, a file of another kind, or one that contradicts
         itself.
 
+    See Also
+    --------
+    privrank.as_rankings : Reads rankings of other forms.
+
     Notes
     -----
     Rankings with ties or missing items go to `PrivateRankAggregation` with ``ties=True`` and

@@ -93,6 +93,12 @@ def as_rankings(
     ValueError, TypeError
         One sentence, for a frame that breaks a rule above.
 
+    See Also
+    --------
+    privrank.as_comparisons : The same for paired comparisons.
+    privrank.read_preflib : Reads files of preferences.
+    privrank.PrivateRankAggregation : A consensus of rankings.
+
     Notes
     -----
     **When random completion is exact.** A row reports part of a ranking: some orders between items.

@@ -47,6 +47,20 @@ class DetectableEffect:
         Monte Carlo standard error of that distance.
     apart : str
         What the distance is between.
+
+    See Also
+    --------
+    privrank.RankTestResult.detectable_effect : Makes it, of one sample.
+    privrank.ClosenessResult.detectable_effect : Makes it, of groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> test = pr.UniformityTest.from_counts({"yes": 61, "no": 37}, categories=["yes", "no"])
+    >>> effect = test.fit(epsilon=np.inf).detectable_effect(power=0.8)
+    >>> print(effect)
+    Detected with power 0.8 at level 0.05: a total variation distance of 0.148 from H0 (exact).
     """
 
     power: float

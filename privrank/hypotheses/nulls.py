@@ -205,6 +205,16 @@ class Null:
         Their probabilities, or their shares of the Monte Carlo draws.
     draws : int or None
         Number of Monte Carlo draws; None where the distribution is exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> test = pr.UniformityTest.from_counts({"yes": 61, "no": 37}, categories=["yes", "no"])
+    >>> result = test.fit(epsilon=1.0, method="tv", draws=999, rng=np.random.default_rng(1))
+    >>> null, noise = result.null(), result.release.parts["statistic"].laplace
+    >>> len(null.values), null.draws is None  # known exactly
+    (50, True)
     """
 
     values: IntArray
@@ -218,7 +228,13 @@ class Null:
 
     @classmethod
     def of_draws(cls, draws: IntArray) -> Null:
-        """Return the distribution that Monte Carlo draws of the statistic stand for."""
+        """Return the distribution that Monte Carlo draws of the statistic stand for.
+
+        Examples
+        --------
+        >>> Null.of_draws(np.array([3, 1, 1, 2])).weights
+        array([0.5 , 0.25, 0.25])
+        """
         values, counts = np.unique(draws, return_counts=True)
         return cls(values, counts / len(draws), len(draws))
 
@@ -237,6 +253,12 @@ class Null:
         mean, over the noise, of (1 + #{T_b + noise_b >= observed}) / (N + 1), which is uniform on
         its grid or larger because the N + 1 noisy statistics are exchangeable. So tests by it keep
         their level on average over tables, and it varies less.
+
+        Examples
+        --------
+        >>> observed = int(result.release.values["statistic"][0])
+        >>> null.pvalue(observed, noise) == result.pvalue
+        True
         """
         tail = min(float(self.weights @ distribution.tail(observed - self.values)), 1.0)
         if self.draws is None:
@@ -249,6 +271,12 @@ class Null:
 
         The bins hold all but a probability of about 10^-4; every edge is a whole number, and a bin
         holds the values from its left edge up to, but not, its right one.
+
+        Examples
+        --------
+        >>> edges, mass = null.bins(noise)
+        >>> round(mass.sum(), 3).item()
+        1.0
         """
         # a threshold of level a is the least value with a tail of at most a
         exact = Null(self.values, self.weights)
@@ -266,6 +294,12 @@ class Null:
         """Return the least noisy statistic that is rejected at level alpha, None if none is.
 
         The `lot` is that of the p-value.
+
+        Examples
+        --------
+        >>> step = result.release.parts["statistic"].step
+        >>> null.threshold(0.05, noise) * step == result.threshold
+        True
         """
         # beyond `reach` steps past the largest value noise has less than exp(-40) alpha: no larger
         # threshold can matter

@@ -1,4 +1,4 @@
-"""Simultaneous confidence sets of ranks, by Holm's step-down."""
+"""Sets of items that hold at once: ranks, by Holm's step-down, and who may lead by majorities."""
 
 from __future__ import annotations
 
@@ -68,3 +68,51 @@ def rank_sets(
     low = 1 + better.sum(axis=1)
     high = 1 + identified.sum(axis=1) - better.sum(axis=0)
     return low.astype(np.int64), high.astype(np.int64)
+
+
+def dominant_set(better: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the smallest set of items, not empty, of which each is better than all outside of it.
+
+    Parameters
+    ----------
+    better : ndarray of bool, shape (m, m)
+        Whether row is better than column; never both ways round, and not of every pair.
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+        Whether an item is in it.
+
+    Notes
+    -----
+    **Statistic.** Call a set closed if each of its items is better than each outside. Of two closed
+    sets one is part of the other: an item of the first alone would be better than one of the second
+    alone, and the other way round. So there is a smallest. Of its s items each is better than m - s
+    others or more, and no item outside is better than so many. Hence an item that is better than as
+    many as any is in it. Whoever is not worse than some member has to be in, too, and what comes of
+    adding these is closed.
+
+    *With confidence.* Let `better` be orders of majorities that are all true, with probability
+    1 - alpha. The set is closed for these, and so for the true majorities, to which they belong.
+    The Smith set is the smallest closed set of the true ones, and thus within it. No smaller set
+    will do: where all other pairs are divided evenly, the two sets are equal.
+
+    References
+    ----------
+    Smith (1973), https://doi.org/10.2307/1914033.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank.hypotheses.ranksets import dominant_set
+    >>> better = np.zeros((3, 3), dtype=bool)
+    >>> better[0, 2] = better[1, 2] = True
+    >>> dominant_set(better).tolist()
+    [True, True, False]
+    """
+    member: NDArray[np.bool_] = np.zeros(len(better), dtype=bool)
+    member[better.sum(axis=1).argmax()] = True
+    # no item is better than itself, so that members stay
+    while (larger := np.asarray(~better[member].all(axis=0))).sum() > member.sum():
+        member = larger
+    return member

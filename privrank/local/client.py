@@ -27,7 +27,15 @@ KINDS: dict[str, type[Protocol]] = {kind.kind: kind for kind in (*_ORDERS, Duchi
 
 
 def protocol_from_json(text: str) -> Protocol:
-    """Return the protocol that ``to_json`` wrote; its id has to be that of its settings."""
+    """Return the protocol that ``to_json`` wrote; its id has to be that of its settings.
+
+    Examples
+    --------
+    >>> from privrank.local import Comparisons, protocol_from_json
+    >>> text = Comparisons(["tea", "milk"], epsilon=1.0).to_json()
+    >>> protocol_from_json(text)
+    Comparisons(items=('tea', 'milk'), epsilon=1.0, partial='refuse', ties=False)
+    """
     try:
         content = json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -65,6 +73,10 @@ class Client:
         As the curator published it. A device that was handed a text reads it with `from_json`,
         which refuses a large epsilon.
 
+    See Also
+    --------
+    privrank.local.Comparisons : A protocol; its ``tally`` counts reports.
+
     Notes
     -----
     **Privacy.** One report is epsilon-private (:class:`privrank.local.responses.SubsetResponse`).
@@ -74,6 +86,14 @@ class Client:
     respondents who answer that are protected at the sum. What is asked is drawn once, before a
     ranking is read, and kept; a survey that chooses its questions hands in what it asks, which must
     not depend on the ranking.
+
+    Examples
+    --------
+    >>> from privrank.local import Client, Comparisons
+    >>> text = Comparisons(["tea", "milk"], epsilon=1.0).to_json()  # as the curator publishes it
+    >>> client = Client.from_json(text)
+    >>> client.question
+    [('tea', 'milk')]
     """
 
     def __init__(self, protocol: Protocol) -> None:
@@ -99,6 +119,11 @@ class Client:
         max_epsilon : float, default 8.0
             The largest epsilon at which this device answers. At 8 a report may be 3,000 times as
             probable under one ranking as under another, and often shows it.
+
+        Examples
+        --------
+        >>> Client.from_json(text, max_epsilon=2.0).protocol.epsilon
+        1.0
         """
         rule = "a positive finite number"
         check_number("max_epsilon", max_epsilon, rule, lambda most: 0 < most < math.inf)
@@ -112,7 +137,13 @@ class Client:
         return cls(protocol)
 
     def explain(self) -> str:
-        """Return in a few sentences, for the respondent, what a report may show."""
+        """Return in a few sentences, for the respondent, what a report may show.
+
+        Examples
+        --------
+        >>> print(client.explain().split(".")[0])
+        Your ranking does not leave this device
+        """
         response, digits = self.protocol.response, self.protocol.digits
         part = "it" if digits == 1 else f"each of its {digits} parts"
         return (
@@ -125,12 +156,24 @@ class Client:
 
     @cached_property
     def assignment(self) -> int:
-        """What this respondent is asked, as a number."""
+        """What this respondent is asked, as a number.
+
+        Examples
+        --------
+        >>> client.assignment
+        0
+        """
         return self.protocol.draw_assignment()
 
     @property
     def question(self) -> list[tuple[str, ...]]:
-        """The items to put in order, in as many sets as the answer has digits."""
+        """The items to put in order, in as many sets as the answer has digits.
+
+        Examples
+        --------
+        >>> client.question
+        [('tea', 'milk')]
+        """
         return self.protocol.question(self.assignment)
 
     def randomize(
@@ -152,6 +195,12 @@ class Client:
         -------
         dict
             ``protocol_id``, ``assignment``, ``answer`` and ``report_id``, to be sent as they are.
+
+        Examples
+        --------
+        >>> report = Client.from_json(text).randomize(["milk", "tea"])
+        >>> sorted(report)
+        ['answer', 'assignment', 'protocol_id', 'report_id']
         """
         if self._reported:
             raise RuntimeError(

@@ -86,6 +86,11 @@ class Curator:
     respondents : int
         How many people can be asked, at least the mean number of comparisons of the sort.
 
+    See Also
+    --------
+    privrank.local.AdaptiveKwikSort : The protocol.
+    privrank.local.Population : Answers a curator in studies.
+
     Notes
     -----
     **Statistic.** KwikSort compares no pair twice, and how many answers a pair is to get is fixed
@@ -158,17 +163,39 @@ class Curator:
 
     @property
     def answered(self) -> int:
-        """Accepted answers so far."""
+        """Accepted answers so far.
+
+        Examples
+        --------
+        >>> curator.answered
+        1
+        """
         return int(self._given.sum())
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Rejected reports by reason."""
+        """Rejected reports by reason.
+
+        Examples
+        --------
+        A second report to one query:
+
+        >>> curator.receive([report])
+        {'accepted': 0, 'repeated id': 1}
+        >>> curator.rejected
+        {'repeated id': 1}
+        """
         return {reason: number for reason, number in self._rejected.items() if number}
 
     @property
     def finished(self) -> bool:
-        """Whether every item has its final place."""
+        """Whether every item has its final place.
+
+        Examples
+        --------
+        >>> curator.finished
+        False
+        """
         return len(self._groups) == self._items
 
     @property
@@ -178,7 +205,13 @@ class Curator:
 
     @property
     def wanted(self) -> int:
-        """Answers that this round still lacks, as far as there are respondents left for them."""
+        """Answers that this round still lacks, as far as there are respondents left for them.
+
+        Examples
+        --------
+        >>> curator.wanted > 0
+        True
+        """
         return int(min(self._lacking.sum(), self.respondents - self.handed))
 
     def next_queries(self, k: int | None = None) -> list[dict[str, Any]]:
@@ -197,6 +230,13 @@ class Curator:
             are at most `wanted` of them, as the next round depends on the answers of this one, and
             none when nobody is wanted. Somebody who does not answer is replaced by asking for
             queries again.
+
+        Examples
+        --------
+        >>> run = Curator(protocol, respondents=30)
+        >>> query, *others = run.next_queries(3)
+        >>> list(query), len(others)
+        (['protocol_id', 'assignment', 'report_id', 'items'], 2)
         """
         size = self.wanted if k is None else min(check_count("k", k), self.wanted)
         # a pair is handed out as often as it lacks answers; those asked least come first
@@ -236,6 +276,14 @@ class Curator:
             How many of these were ``"accepted"``, and how many rejected for which reason. Of
             several reports with one id the first counts, and of several in one hand-over none if
             they differ; the query is open then as before.
+
+        Examples
+        --------
+        >>> run = Curator(protocol, respondents=30)
+        >>> query, *_ = run.next_queries(1)
+        >>> report = protocol.randomize(query["items"], query["assignment"], query["report_id"])
+        >>> run.receive([report]), run.receive([report])
+        ({'accepted': 1}, {'accepted': 0, 'repeated id': 1})
         """
         protocol = self.protocol
         ids, pairs, answers, rejected = read_reports(
@@ -269,7 +317,13 @@ class Curator:
         return divided(self._groups, np.where(self._forward, net, -net) > 0)
 
     def sorted_places(self) -> list[int]:
-        """Return places of the items as the sort has left them, best first."""
+        """Return places of the items as the sort has left them, best first.
+
+        Examples
+        --------
+        >>> Curator(protocol, respondents=30).sorted_places()  # before anybody has answered
+        [2, 0, 1]
+        """
         return [item for group in self._divided() for item in group]
 
     def result(self, alpha: float = 0.05) -> AggregationResult:
@@ -285,6 +339,10 @@ class Curator:
         AggregationResult
             It has no Borda scores and no intervals of ranks, as most pairs are asked of nobody.
 
+        See Also
+        --------
+        privrank.AggregationResult : What is returned.
+
         Notes
         -----
         **Statistic.** The sort uses each majority by itself, and an item that one of them puts on
@@ -298,6 +356,17 @@ class Curator:
         at alpha divided by the number of all pairs. The probability that a pair is asked and its
         interval misses is at most that for each. So they hold at once with probability at least
         1 - alpha, also for pairs that the order makes neighbours.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from privrank import Mallows
+        >>> from privrank.local import Population
+        >>> rng = np.random.default_rng(1)
+        >>> run = Curator(protocol, respondents=600)
+        >>> Population(protocol, Mallows(3, phi=0.3).rvs(600, rng), rng).run(run)
+        >>> run.result().order
+        ('tea', 'coffee', 'water')
         """
         # a tally of (pair, answer) cells, as other protocols have one: all that follows is theirs
         counts = np.column_stack((self._first, self._given - self._first))
@@ -341,6 +410,11 @@ class Curator:
         It holds counts by pair, never an answer beside the id of its report. Of ids 64 bits are
         kept: those of open queries beside their pairs, and those that are used. Keep it from others
         all the same, as ids with the same 64 bits can be made up, and would answer open queries.
+
+        Examples
+        --------
+        >>> Curator.from_json(curator.to_json())
+        <Curator: 3 items, 1 answers from 2 of 30 respondents, 21 wanted>
         """
         return archive(
             {
@@ -358,7 +432,13 @@ class Curator:
 
     @classmethod
     def from_json(cls, text: str) -> Curator:
-        """Rebuild the curator that :meth:`to_json` wrote; it goes on as if never interrupted."""
+        """Rebuild the curator that :meth:`to_json` wrote; it goes on as if never interrupted.
+
+        Examples
+        --------
+        >>> Curator.from_json(curator.to_json()).handed
+        2
+        """
         record = read_archive(text, _WRITER)
         try:
             # its check has shown the record to be as it was written
@@ -394,6 +474,23 @@ class Population:
         Probability that somebody who is asked never answers.
     late : float in [0, 1), default 0.0
         Probability that an answer arrives only when others are asked the next time.
+
+    See Also
+    --------
+    privrank.local.Curator : Whom these people answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank import Mallows
+    >>> from privrank.local import AdaptiveKwikSort, Curator, Population
+    >>> protocol = AdaptiveKwikSort(["tea", "coffee", "water"], epsilon=2.0)
+    >>> rng = np.random.default_rng(1)
+    >>> people = Population(protocol, Mallows(3, phi=0.3).rvs(600, rng), rng)
+    >>> curator = Curator(protocol, respondents=400)
+    >>> people.run(curator)
+    >>> curator.finished
+    True
     """
 
     def __init__(
@@ -425,6 +522,12 @@ class Population:
         """Return the reports that arrive when the next people are asked these queries, in columns.
 
         Those of people who are late with an earlier query come first.
+
+        Examples
+        --------
+        >>> queries = Curator(protocol, respondents=30).next_queries(5)
+        >>> people.answer(queries)["report_id"].shape
+        (5,)
         """
         known = as_list(queries)
         if known is None or not all(isinstance(query, Mapping) for query in known):
@@ -443,7 +546,15 @@ class Population:
         return {k: np.concatenate([held[k], v[coming & ~later]]) for k, v in reports.items()}
 
     def run(self, curator: Curator) -> None:
-        """Answer a curator until nobody is wanted."""
+        """Answer a curator until nobody is wanted.
+
+        Examples
+        --------
+        >>> run = Curator(protocol, respondents=100)
+        >>> people.run(run)
+        >>> run.finished
+        True
+        """
         while queries := curator.next_queries():
             curator.receive(self.answer(queries))
         curator.receive(self.answer([]))

@@ -30,9 +30,10 @@ from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
 from privrank.local.tally import Tally, Values, check_tally, fixed_point, public_order, release_of
+from privrank.plans.choice import check_ties
 from privrank.release import names
 from privrank.release.release import Release
-from privrank.release.survey import Design, PairCounts, check_connected
+from privrank.release.survey import Design, PairCounts, Ties, check_connected
 from privrank.util.arrays import FloatArray, IntArray, blocks
 
 FEWEST = 2
@@ -95,42 +96,47 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
     )
 
 
-def release_wins(tally: Tally, by: str) -> Release:
+def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
     """Return the wins of both items of each pair asked, for the model `by` of comparisons.
 
     These are the numbers of reports for either item, public as the reports are. A report r of an
     answer y in {1, 0, -1} has E(r | y) = gain y: a response gives every value the smaller weight,
     which cancels, and the true one the rest. How that enters a fit stands at
     :func:`privrank.bradley_terry.score.score_equations`. One respondent gives one answer, so
-    answers are independent.
+    answers are independent. Reports of neither item are ties, which ``ties="davidson"`` reads.
     """
     check_tally(tally)
-    protocol = tally.protocol
+    protocol, read = tally.protocol, check_ties(ties, decided=False, facts=None)
     if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
         raise ValueError(
             f"comparisons are read from reports of one pair each, and these are of the protocol "
             f"{protocol.kind!r} with more: collect reports of Comparisons, or of RandomPairs with "
             f"pairs=1."
         )
+    if read != "davidson":
+        read = protocol.options > 2
+    elif protocol.options < 3:
+        raise ValueError(
+            "ties='davidson' needs reports that can be ties, and this protocol has none: collect "
+            "reports of Comparisons(..., ties=True), or leave ties= out."
+        )
     # votes of pairs as they were sent: the gain of the response is undone by what reads the wins
     votes = Votes.of(tally, protocol)
-    first_wins, second_wins, ties = (votes.numbers(side) for side in (1, -1, 0))
+    first_wins, second_wins, tied = (votes.numbers(side) for side in (1, -1, 0))
     if not first_wins.any() and not second_wins.any():
         raise ValueError(
             "tally must hold answers that prefer an item, and all of them are ties, which leave "
             "nothing to tell an error from: collect more reports."
         )
-    pairs = _met(first_wins + second_wins + ties, protocol)
-    met = first_wins + second_wins + ties > 0
+    pairs = _met(first_wins + second_wins + tied, protocol)
+    met = first_wins + second_wins + tied > 0
     return release_of(
         tally,
         {names.WINS: (np.concatenate((first_wins[met], second_wins[met])), 1.0)},
         by=by,
         method="randomised response",
         settings={names.GAIN: protocol.gain},
-        survey=Design(
-            protocol.items, tally.n, "respondent", 1, True, protocol.options > 2, "public", pairs
-        ),
+        survey=Design(protocol.items, tally.n, "respondent", 1, True, read, "public", pairs),
     )
 
 

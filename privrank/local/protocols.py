@@ -52,6 +52,14 @@ class Protocol(ABC):
     partial : {"refuse", "complete"}
         What becomes of a ranking with ties or without some of the items asked about: it is refused,
         or ties are ordered at random and what is left out comes last, in random order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank.local import SubRanking
+    >>> protocol = SubRanking(["tea", "coffee", "milk"], epsilon=1.0)
+    >>> protocol
+    SubRanking(items=('tea', 'coffee', 'milk'), epsilon=1.0, partial='refuse', size=2)
     """
 
     items: tuple[str, ...]
@@ -87,27 +95,57 @@ class Protocol(ABC):
     @property
     @abstractmethod
     def assignments(self) -> int:
-        """How many assignments there are; one is drawn uniformly, before the ranking is read."""
+        """How many assignments there are; one is drawn uniformly, before the ranking is read.
+
+        Examples
+        --------
+        >>> protocol.assignments
+        3
+        """
 
     @property
     def answers(self) -> int:
-        """How many answers there are: they are the numbers below it."""
+        """How many answers there are: they are the numbers below it.
+
+        Examples
+        --------
+        >>> protocol.answers
+        2
+        """
         return int(self.options**self.digits)
 
     @cached_property
     def response(self) -> SubsetResponse:
-        """The response of one digit."""
+        """The response of one digit.
+
+        Examples
+        --------
+        >>> round(protocol.response.favoured_probability, 3)
+        0.731
+        """
         share = Fraction(self.epsilon) / self.digits
         return SubsetResponse.at(share, self.options, self.favoured)
 
     @property
     def gain(self) -> float:
-        """What the expected answer keeps of the true one; estimators divide by it."""
+        """What the expected answer keeps of the true one; estimators divide by it.
+
+        Examples
+        --------
+        >>> round(protocol.gain, 3)
+        0.462
+        """
         return self.response.gain
 
     @cached_property
     def all_pairs(self) -> IntArray:
-        """All pairs of items, the earlier one first, in lexicographic order: (pairs, 2)."""
+        """All pairs of items, the earlier one first, in lexicographic order: (pairs, 2).
+
+        Examples
+        --------
+        >>> protocol.all_pairs.tolist()
+        [[0, 1], [0, 2], [1, 2]]
+        """
         return np.column_stack(np.triu_indices(len(self.items), 1))
 
     @abstractmethod
@@ -123,7 +161,14 @@ class Protocol(ABC):
         """
 
     def question(self, assignment: int) -> list[tuple[str, ...]]:
-        """Return the items that an assignment asks to be ordered, one tuple for each digit."""
+        """Return the items that an assignment asks to be ordered, one tuple for each digit.
+
+        Examples
+        --------
+        >>> from privrank.local import CapBorda
+        >>> CapBorda(["tea", "coffee", "milk"], epsilon=1.0).question(0)
+        [('tea', 'coffee', 'milk')]
+        """
         del assignment
         return [self.items]
 
@@ -136,24 +181,54 @@ class Protocol(ABC):
 
     @cached_property
     def id(self) -> str:
-        """16 hexadecimal digits that stand for all settings of the protocol and its version."""
+        """16 hexadecimal digits that stand for all settings of the protocol and its version.
+
+        Examples
+        --------
+        >>> protocol.id
+        '541c4b9373af1e1e'
+        """
         text = json.dumps(self._settings(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
-        """Return the protocol as JSON, with its id, to be published and handed to clients."""
+        """Return the protocol as JSON, with its id, to be published and handed to clients.
+
+        See Also
+        --------
+        privrank.local.protocol_from_json : Reads the text.
+        privrank.local.Client.from_json : Reads it on a respondent's device.
+
+        Examples
+        --------
+        >>> from privrank.local import protocol_from_json
+        >>> protocol_from_json(protocol.to_json()) == protocol
+        True
+        """
         return json.dumps({**self._settings(), "id": self.id}, ensure_ascii=False)
 
     # The respondent's side.
 
     def draw_assignment(self) -> int:
-        """Draw what one respondent is asked, from the operating system's random bits."""
+        """Draw what one respondent is asked, from the operating system's random bits.
+
+        Examples
+        --------
+        >>> protocol.draw_assignment() < protocol.assignments
+        True
+        """
         if self.adaptive:
             raise ValueError(_HANDED.format("assignment"))
         return below(self.assignments)
 
     def draw_id(self) -> str:
-        """Draw the id of a report, 128 random bits of the operating system."""
+        """Draw the id of a report, 128 random bits of the operating system.
+
+        Examples
+        --------
+        >>> len(protocol.draw_id())
+        32
+        """
         return identifier()
 
     def randomize(
@@ -177,6 +252,10 @@ class Protocol(ABC):
         dict
             The report: ``protocol_id``, ``assignment``, ``answer`` and a random ``report_id``.
 
+        See Also
+        --------
+        privrank.local.Client : One respondent, who answers once.
+
         Notes
         -----
         **Privacy.** The report is epsilon-private for any two rankings of its respondent (proof:
@@ -186,6 +265,12 @@ class Protocol(ABC):
         own epsilon. It is one of rankings that answer what is asked, as all complete ones do.
         Whether a report is made at all is not protected, so with ``partial="refuse"`` one of a
         ranking that leaves items out shows that it was not asked about them.
+
+        Examples
+        --------
+        >>> report = protocol.randomize(["coffee", "tea", "milk"])
+        >>> list(report)
+        ['protocol_id', 'assignment', 'answer', 'report_id']
         """
         # an assignment that is drawn here may be about any of the items, so the ranking needs all
         if assignment is None:
@@ -216,7 +301,13 @@ class Protocol(ABC):
     # Studies, and the curator's side.
 
     def assign(self, n: int, rng: np.random.Generator) -> IntArray:
-        """Draw assignments for `n` respondents, for studies."""
+        """Draw assignments for `n` respondents, for studies.
+
+        Examples
+        --------
+        >>> protocol.assign(4, np.random.default_rng(1)).tolist()
+        [1, 1, 2, 2]
+        """
         check_generator(rng)
         return rng.integers(0, self.assignments, checks.check_count("n", n, low=0))
 
@@ -241,6 +332,13 @@ class Protocol(ABC):
         -------
         dict of arrays
             The columns of the reports that `randomize` makes one by one.
+
+        Examples
+        --------
+        >>> ranks = np.array([[1, 2, 3], [1, 3, 2]])
+        >>> reports = protocol.simulate(ranks, np.random.default_rng(1))
+        >>> reports["answer"].tolist()
+        [1, 0]
         """
         check_generator(rng)
         rankings = check_rankings(ranks, len(self.items), ties=self.keeps_ties)
@@ -268,11 +366,23 @@ class Protocol(ABC):
         return codes.astype(np.int64)
 
     def packed(self, values: NDArray[Any]) -> IntArray:
-        """Return the answers that digits in the last axis stand for, the highest first."""
+        """Return the answers that digits in the last axis stand for, the highest first.
+
+        Examples
+        --------
+        >>> protocol.packed(np.array([[1], [0]])).tolist()
+        [1, 0]
+        """
         return np.asarray(values.astype(np.int64) @ self._powers)
 
     def unpacked(self, answers: NDArray[Any]) -> IntArray:
-        """Return the digits of answers: (..., digits)."""
+        """Return the digits of answers: (..., digits).
+
+        Examples
+        --------
+        >>> protocol.unpacked(np.array([1, 0])).tolist()
+        [[1], [0]]
+        """
         values = np.asarray(answers, dtype=np.int64)[..., None] // self._powers % self.options
         return np.asarray(values)
 
@@ -285,6 +395,16 @@ class Protocol(ABC):
         """Count reports at the curator's: see :class:`privrank.local.tally.Tally`.
 
         Clients have no need of the libraries that this loads.
+
+        See Also
+        --------
+        privrank.PrivateRankAggregation.from_reports : Reads a tally as a consensus.
+
+        Examples
+        --------
+        >>> ranks = np.array([[1, 2, 3], [1, 3, 2]])
+        >>> protocol.tally(protocol.simulate(ranks, np.random.default_rng(1)))
+        <Tally: sub-ranking, 2 reports accepted, rejected: none>
         """
         return import_module("privrank.local.tally").Tally.of(self, reports)
 
@@ -294,6 +414,14 @@ class Asking(Protocol):
 
     The favoured value is the place of the order among all of them in lexicographic order, so with
     two items 0 if the first is placed before the second, and 1 if after it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank.local import RandomPairs
+    >>> protocol = RandomPairs(["tea", "coffee", "milk"], epsilon=1.0)
+    >>> protocol.question(0)
+    [('tea', 'milk')]
     """
 
     width = 2
@@ -301,16 +429,34 @@ class Asking(Protocol):
 
     @cached_property
     def table(self) -> IntArray:
-        """What each assignment asks about, a pair of its own by default: (.., digits, width)."""
+        """What each assignment asks about, a pair of its own by default: (.., digits, width).
+
+        Examples
+        --------
+        >>> protocol.table.shape
+        (3, 1, 2)
+        """
         return self.all_pairs[:, None]
 
     @property
     def assignments(self) -> int:
-        """The rows of the table."""
+        """The rows of the table.
+
+        Examples
+        --------
+        >>> protocol.assignments
+        3
+        """
         return len(self.table)
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the items that assignments ask about: (respondents, digits, width)."""
+        """Return the items that assignments ask about: (respondents, digits, width).
+
+        Examples
+        --------
+        >>> protocol.asked(np.array([0, 1])).tolist()
+        [[[0, 2]], [[0, 1]]]
+        """
         return np.asarray(self.table[np.asarray(assignments)])
 
     @cached_property
@@ -323,12 +469,23 @@ class Asking(Protocol):
         """What a value says of two of the asked items: (options, width, width).
 
         1 if it places the one of the row before that of the column, -1 if after it, 0 for a tie.
+
+        Examples
+        --------
+        >>> protocol.signs[0].tolist()
+        [[0, 1], [-1, 0]]
         """
         places = np.argsort(self._orders, axis=1)
         return np.asarray(np.sign(places[:, None, :] - places[:, :, None]), dtype=np.int8)
 
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
-        """Return the value that stands for the order of the asked items."""
+        """Return the value that stands for the order of the asked items.
+
+        Examples
+        --------
+        >>> protocol.favoured_answers(np.array([[1, 2, 3], [3, 2, 1]]), np.array([0, 0])).ravel()
+        array([0, 1])
+        """
         rows = np.arange(len(ranks))[:, None, None]
         order = np.argsort(ranks[rows, self.asked(assignments)], axis=-1)
         # read as the digits of a number, orders ascend in lexicographic order
@@ -336,7 +493,13 @@ class Asking(Protocol):
         return np.searchsorted(self._orders @ powers, order @ powers)[..., None]
 
     def question(self, assignment: int) -> list[tuple[str, ...]]:
-        """Return the items that an assignment asks to be ordered, one tuple for each digit."""
+        """Return the items that an assignment asks to be ordered, one tuple for each digit.
+
+        Examples
+        --------
+        >>> protocol.question(2)
+        [('coffee', 'milk')]
+        """
         code = checks.check_count("assignment", assignment, low=0, high=self.assignments - 1)
         sets = self.asked(np.array([code]))[0].tolist()
         return [tuple(self.items[place] for place in places) for places in sets]

@@ -72,10 +72,22 @@ class SubRanking(Asking):
         How many items each respondent orders, 2 to 8. The best for Borda scores if left out: 2 up
         to an epsilon of 1.946, 3 up to 4.142, 4 up to 6.244, and so on, at most all.
 
+    See Also
+    --------
+    privrank.PrivateRankAggregation.from_reports : Reads a tally of reports.
+
     Notes
     -----
     An assignment stands for a subset of the items: in colexicographic order, the one of places
     c_1 < ... < c_s is number C(c_1, 1) + ... + C(c_s, s).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank.local import SubRanking
+    >>> protocol = SubRanking(["tea", "coffee", "milk", "juice"], epsilon=2.0)
+    >>> protocol.size, protocol.assignments
+    (3, 4)
     """
 
     size: int | None = None
@@ -97,7 +109,13 @@ class SubRanking(Asking):
 
     @property
     def assignments(self) -> int:
-        """All subsets of the items."""
+        """All subsets of the items.
+
+        Examples
+        --------
+        >>> protocol.assignments
+        4
+        """
         return math.comb(len(self.items), self.width)
 
     @cached_property
@@ -107,7 +125,13 @@ class SubRanking(Asking):
         return np.array([[math.comb(c, j) for c in places] for j in rows], dtype=np.int64)
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the subsets, in ascending order of places: (respondents, 1, size)."""
+        """Return the subsets, in ascending order of places: (respondents, 1, size).
+
+        Examples
+        --------
+        >>> protocol.asked(np.array([0, 1])).tolist()
+        [[[0, 1, 2]], [[0, 1, 3]]]
+        """
         # from the largest place down: the greatest c with C(c, j) at most what is left
         left = np.array(assignments, dtype=np.int64)
         subsets = np.empty((len(left), 1, self.width), dtype=np.int64)
@@ -135,6 +159,10 @@ class RandomPairs(Asking):
         Randomised response (their :RR), or Laplace noise cut at one half (their :Lap), which is a
         randomised response at less than the share of epsilon: ``response.epsilon`` says at which.
 
+    See Also
+    --------
+    privrank.local.SubRanking : Asks for the order of a few items at once.
+
     Notes
     -----
     All pairs stand in a public shuffled order. An assignment is the place of the first pair asked;
@@ -143,6 +171,14 @@ class RandomPairs(Asking):
     References
     ----------
     https://arxiv.org/abs/1908.04486
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank.local import RandomPairs
+    >>> protocol = RandomPairs(["tea", "coffee", "milk"], epsilon=2.0)
+    >>> round(protocol.gain, 3)
+    0.762
     """
 
     pairs: int = 1
@@ -159,7 +195,13 @@ class RandomPairs(Asking):
 
     @cached_property
     def response(self) -> SubsetResponse:
-        """The response of one pair."""
+        """The response of one pair.
+
+        Examples
+        --------
+        >>> round(protocol.response.favoured_probability, 3)
+        0.881
+        """
         share = Fraction(self.epsilon) / self.digits
         if self.method == "laplace":
             return SubsetResponse.thresholded_laplace(share)
@@ -170,7 +212,13 @@ class RandomPairs(Asking):
         return self.all_pairs[permutation(_PAIR_ORDER, self.assignments)]
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the pairs, from the assigned one on: (respondents, pairs, 2)."""
+        """Return the pairs, from the assigned one on: (respondents, pairs, 2).
+
+        Examples
+        --------
+        >>> protocol.asked(np.array([0])).tolist()
+        [[[0, 2]]]
+        """
         following = np.asarray(assignments)[:, None] + np.arange(self.pairs)
         return np.asarray(self._shuffled[following % self.assignments])
 
@@ -195,10 +243,21 @@ class PairBits(Asking):
         Whether the pairs are the same for all, from a public shuffle of the items, or everybody
         draws their own out of all pairs of items.
 
+    See Also
+    --------
+    privrank.UniformityTest.from_reports : Tests whether all orders are equally likely.
+
     References
     ----------
     Busa-Fekete, Fotakis and Zampetakis (2021), Private and non-private uniformity testing for
     ranking data.
+
+    Examples
+    --------
+    >>> from privrank.local import PairBits
+    >>> protocol = PairBits(["tea", "coffee", "milk", "juice"], epsilon=1.0)
+    >>> [protocol.question(code) for code in range(protocol.assignments)]
+    [[('juice', 'milk')], [('coffee', 'tea')]]
     """
 
     pairs: int | Literal["all"] | None = None
@@ -226,7 +285,13 @@ class PairBits(Asking):
 
     @cached_property
     def table(self) -> IntArray:
-        """All pairs for private pairing, else those of a public matching, one by one or at once."""
+        """All pairs for private pairing, else those of a public matching, one by one or at once.
+
+        Examples
+        --------
+        >>> protocol.table.shape
+        (2, 1, 2)
+        """
         if self.pairing == "private":
             return self.all_pairs[:, None]
         most = len(self.items) // 2
@@ -252,10 +317,23 @@ class Comparisons(Asking):
     ties : bool
         Whether a tie is an answer: then items of equal rank are one.
 
+    See Also
+    --------
+    privrank.PrivateBTL.from_reports : Reads a tally of reports as worths.
+    privrank.PrivateTopK.from_reports : Reads it as the leading items.
+
     Notes
     -----
     An assignment is the place of the pair among all pairs in lexicographic order. A survey that
     asks pairs of its own choice hands it to :meth:`randomize`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank.local import Comparisons
+    >>> protocol = Comparisons(["tea", "coffee", "milk"], epsilon=1.0, ties=True)
+    >>> protocol.question(0), protocol.options
+    ([('tea', 'coffee')], 3)
     """
 
     ties: bool = False
@@ -269,12 +347,25 @@ class Comparisons(Asking):
 
     @cached_property
     def signs(self) -> NDArray[np.int8]:
-        """What a value says of the pair: 1 for the first item, -1 for the second, 0 for a tie."""
+        """What a value says of the pair: 1 for the first item, -1 for the second, 0 for a tie.
+
+        Examples
+        --------
+        >>> protocol.signs[2].tolist()
+        [[0, 0], [0, 0]]
+        """
         first = np.array([[0, 1], [-1, 0]], dtype=np.int8)
         return np.stack([first, -first, 0 * first][: self.options])
 
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
-        """Return the outcome, by the ranks of the two items."""
+        """Return the outcome, by the ranks of the two items.
+
+        Examples
+        --------
+        >>> ranks = np.array([[1, 2, 3], [1, 1, 2]])  # the second finds tea and coffee equal
+        >>> protocol.favoured_answers(ranks, np.array([0, 0])).ravel()
+        array([0, 2])
+        """
         first, second = np.take_along_axis(ranks, self.asked(assignments)[:, 0], axis=1).T
         return np.where(first == second, 2, first > second).astype(np.int64)[:, None, None]
 
@@ -297,6 +388,10 @@ class AdaptiveKwikSort(Asking):
         Number of the public shuffle that decides the order of the pivots and who of a hand-out is
         asked for which pair. Fix it before the survey starts.
 
+    See Also
+    --------
+    privrank.local.Curator : Hands out the queries, and counts the answers.
+
     Notes
     -----
     The assignment is the place of the pair among all in lexicographic order; a curator's query
@@ -317,6 +412,13 @@ class AdaptiveKwikSort(Asking):
     References
     ----------
     Alabi, Ghazi, Kumar and Manurangsi (2022), https://arxiv.org/abs/2112.14652.
+
+    Examples
+    --------
+    >>> from privrank.local import AdaptiveKwikSort
+    >>> protocol = AdaptiveKwikSort(["tea", "coffee", "milk"], epsilon=1.0)
+    >>> protocol.assignments, protocol.adaptive
+    (3, True)
     """
 
     shuffle: int = 0
@@ -330,9 +432,21 @@ class AdaptiveKwikSort(Asking):
 
     @property
     def pivots(self) -> IntArray:
-        """All items in the order in which they become pivots, a public permutation."""
+        """All items in the order in which they become pivots, a public permutation.
+
+        Examples
+        --------
+        >>> protocol.pivots.tolist()
+        [2, 0, 1]
+        """
         return permutation(self.shuffle, len(self.items))
 
     def handing(self, handed: int, size: int) -> IntArray:
-        """Return the public order in which `size` queries are handed out after `handed` others."""
+        """Return the public order in which `size` queries are handed out after `handed` others.
+
+        Examples
+        --------
+        >>> protocol.handing(handed=0, size=4).tolist()
+        [2, 0, 3, 1]
+        """
         return permutation(self.shuffle, size, len(self.items) + handed)

@@ -40,6 +40,10 @@ class DuchiBall(Protocol):
     items, epsilon, partial
         As for all protocols.
 
+    See Also
+    --------
+    privrank.local.SubRanking : Asks for the order of a few items.
+
     Notes
     -----
     **Statistic.** Let v hold 1 for each pair of which the respondent places the earlier item
@@ -54,6 +58,14 @@ class DuchiBall(Protocol):
     ----------
     Duchi, Jordan and Wainwright (2018), Minimax optimal procedures for locally private estimation;
     Alabi, Ghazi, Kumar and Manurangsi (2022), Private rank aggregation in central and local models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank.local import DuchiBall
+    >>> protocol = DuchiBall(["tea", "coffee", "milk"], epsilon=1.0)
+    >>> protocol.answers
+    2
     """
 
     kind: ClassVar[str] = "Duchi ball"
@@ -61,17 +73,37 @@ class DuchiBall(Protocol):
 
     @property
     def gain(self) -> float:
-        """That of the bit, times what a direction keeps of one pair."""
+        """That of the bit, times what a direction keeps of one pair.
+
+        Examples
+        --------
+        >>> round(protocol.gain, 3)
+        0.133
+        """
         pairs = len(self.all_pairs)
         share = math.lgamma(pairs / 2) - math.lgamma((pairs + 1) / 2)
         return self.response.gain * math.exp(share) / math.sqrt(math.pi * pairs)
 
     def directions(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the direction of each assignment, over :attr:`all_pairs`, of length `SCALE`."""
+        """Return the direction of each assignment, over :attr:`all_pairs`, of length `SCALE`.
+
+        Examples
+        --------
+        One coordinate for each pair:
+
+        >>> protocol.directions(np.array([0, 1])).shape
+        (2, 3)
+        """
         return publicdraws.directions(np.asarray(assignments), 0, len(self.all_pairs))
 
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
-        """Return the side on which each ranking lies."""
+        """Return the side on which each ranking lies.
+
+        Examples
+        --------
+        >>> protocol.favoured_answers(np.array([[1, 2, 3], [3, 2, 1]]), np.array([5, 5])).ravel()
+        array([1, 0])
+        """
         first, second = self.all_pairs.T
 
         def sides(rows: slice) -> IntArray:
@@ -102,6 +134,10 @@ class CapBorda(Protocol):
     cap : int, optional
         How many of them are favoured; the number of the least variance if left out.
 
+    See Also
+    --------
+    privrank.PrivateRankAggregation.from_reports : Reads a tally of reports.
+
     Notes
     -----
     **Statistic.** Let x be the centred vector of (m + 1) / 2 - rank, and d = m - 1 the dimension of
@@ -118,6 +154,14 @@ class CapBorda(Protocol):
     Bhowmick, Duchi, Freudiger, Kapoor and Rogers (2018), Protection against reconstruction and its
     applications in private federated learning, PrivUnit; Asi, Feldman and Talwar (2022), Optimal
     algorithms for mean estimation under local differential privacy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank.local import CapBorda
+    >>> protocol = CapBorda(["tea", "coffee", "milk"], epsilon=1.0)
+    >>> protocol.candidates, protocol.cap
+    (128, 51)
     """
 
     candidates: int | None = None
@@ -141,17 +185,37 @@ class CapBorda(Protocol):
 
     @property
     def gain(self) -> float:
-        """That of the response, times the expected sum of the cosines of the closest directions."""
+        """That of the response, times the expected sum of the cosines of the closest directions.
+
+        Examples
+        --------
+        >>> round(protocol.gain, 3)
+        0.305
+        """
         tops = _largest_cosines(len(self.items) - 1, self.options)
         return self.response.gain * float(tops[self.favoured - 1])
 
     def directions(self, assignments: NDArray[Any], values: NDArray[Any]) -> IntArray:
-        """Return the direction that each value stands for, over the items, of length `SCALE`."""
+        """Return the direction that each value stands for, over the items, of length `SCALE`.
+
+        Examples
+        --------
+        >>> direction = protocol.directions(np.array([7]), np.array([0]))
+        >>> direction.shape
+        (1, 3)
+        """
         seeds, which = np.asarray(assignments), np.asarray(values)
         return publicdraws.directions(seeds, which, len(self.items), centred=True)
 
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
-        """Return the numbers of the closest directions, in ascending order."""
+        """Return the numbers of the closest directions, in ascending order.
+
+        Examples
+        --------
+        >>> favoured = protocol.favoured_answers(np.array([[1, 2, 3]]), np.array([7]))
+        >>> favoured.shape
+        (1, 1, 51)
+        """
         m, N = len(self.items), self.options
 
         def closest(rows: slice) -> IntArray:

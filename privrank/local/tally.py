@@ -60,6 +60,23 @@ class Tally:
         64 bits that stand for each id, sorted; None where they were left out.
     cell : ndarray of int64, shape (ids,), or None
         The place of each report among the combinations, -1 for an id whose reports differ.
+
+    See Also
+    --------
+    privrank.PrivateBTL.from_reports : Reads the tally of comparisons.
+    privrank.PrivateRankAggregation.from_reports : Reads that of other protocols.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank.local import Comparisons
+    >>> protocol = Comparisons(["tea", "milk"], epsilon=1.0)
+    >>> reports = protocol.simulate(np.array(3 * [[1, 2]]), np.random.default_rng(1))
+    >>> tally = protocol.tally(reports)
+    >>> tally
+    <Tally: comparisons, 3 reports accepted, rejected: none>
+    >>> tally + tally  # every report counts once
+    <Tally: comparisons, 3 reports accepted, rejected: 3 repeated id>
     """
 
     protocol: Protocol
@@ -92,6 +109,11 @@ class Tally:
         Returns
         -------
         Tally
+
+        Examples
+        --------
+        >>> Tally.of(protocol, reports).count.tolist()
+        [2, 1]
         """
         check_kind(protocol, Protocol, "take one of privrank.local")
         read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
@@ -99,7 +121,13 @@ class Tally:
 
     @property
     def n(self) -> int:
-        """Number of accepted reports."""
+        """Number of accepted reports.
+
+        Examples
+        --------
+        >>> tally.n
+        3
+        """
         return int(self.count.sum())
 
     def __repr__(self) -> str:
@@ -164,6 +192,11 @@ class Tally:
         Returns
         -------
         str
+
+        Examples
+        --------
+        >>> Tally.from_json(tally.to_json()).n == tally.n
+        True
         """
         record = {"protocol": self.protocol.to_json(), "rejected": self.rejected}
         record |= {name: getattr(self, name).tolist() for name in _CELLS}
@@ -175,7 +208,13 @@ class Tally:
 
     @classmethod
     def from_json(cls, text: str) -> Tally:
-        """Rebuild the tally that :meth:`to_json` wrote."""
+        """Rebuild the tally that :meth:`to_json` wrote.
+
+        Examples
+        --------
+        >>> Tally.from_json(tally.to_json(ids=False))
+        <Tally: comparisons, 3 reports accepted, rejected: none>
+        """
         record = read_archive(text, _WRITER)
         try:
             protocol, cells = protocol_from_json(record["protocol"]), [record[k] for k in _CELLS]

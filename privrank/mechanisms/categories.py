@@ -277,6 +277,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
         kind, sensitivity = "rankings", GRID + ALLOWANCE
         values = (*values, cells.kendall_value)
         sample, sizes = partial(multinomial, n, p), cells.sizes()
+    # Bonferroni: the parts share the level, less that of the count of impossible observations
     counted = ruled_out and not math.isinf(xi)
     level = (_LEVEL - _COUNT_LEVEL * counted) / len(values)
     parts = [Part(value, level) for value in values]

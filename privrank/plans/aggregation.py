@@ -165,6 +165,8 @@ def _plan_published(
                 f"method='exponential' draws an order of at most {LARGEST_EXPONENTIAL} items, got "
                 f"{m}: use method='auto'."
             )
+        # exp(-rate score) with scores that move by pairs * steps: rate = xi / (2 sensitivity), a
+        # little less, so that no rounding of it takes more than xi
         settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
         return plan_of("exponential mechanism", epsilon, delta, parts, settings)
     if method == "kwiksort-hay":
@@ -172,6 +174,7 @@ def _plan_published(
         parts[QUERIES] = PartPlan(DiscreteLaplace.calibrate(q * steps, xi), steps, xi)
         return plan_of("KwikSort with a random rest", epsilon, delta, parts, settings)
     settings["cap"] = q = sort_cap(m)
+    # a sort that may ask about all pairs always ends: it needs no fallback, which others pay for
     shares = {} if q == pairs else {FALLBACK: FALLBACK_SHARE}
     epsilons = split(xi, shares, QUERIES)
     for name, queries in ((QUERIES, q), (FALLBACK, pairs)):

@@ -24,6 +24,7 @@ from privrank.privacy.netnoise import (
     net_noise,
     side_noise,
     tie_noise,
+    weighted_noise,
 )
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds, UnitSensitivity, objective_loss
@@ -209,17 +210,13 @@ def _noise(
 
     Notes
     -----
-    **Privacy.** Net wins weighted by numeric covariates: a unit's weights b are public, and its
-    part of the statistic is every weight times its net wins. So it moves by |b|_1 times what its
-    net wins move, at most the largest sum of absolute weights times
-    :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`. Other parts: as
+    **Privacy.** Net wins weighted by numeric covariates, which are public then, and with them the
+    largest sum of weights: :func:`privrank.privacy.netnoise.weighted_noise`. Other parts: as
     :func:`plan_comparisons` says.
     """
     sensitivity, distribution = design.sensitivity, choice.noise
     if name == names.NET and design.covariates is not None and design.covariates.bounds:
-        # who has which numbers is public then, and with it the largest sum of weights
-        steps = sensitivity.net_l1 * int(np.abs(design.covariates.basis).sum(axis=1).max())
-        return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
+        return weighted_noise(sensitivity, design.covariates.weight, epsilon)
     if name == names.NET:
         return net_noise(sensitivity, distribution, epsilon, delta, ties=design.davidson)
     if name == names.SIDES:
@@ -244,7 +241,7 @@ def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
     """Refuse, by public numbers, statistics that could pass 64 bits in their lattice steps."""
     facts, weight = design.covariates, 2
     if facts is not None and facts.bounds:
-        weight *= int(np.abs(facts.basis).sum(axis=1).max())
+        weight *= facts.weight
     finest = max((part.fineness for part in parts.values()), default=1)
     if design.nobs * design.sensitivity.effective_rows * weight * finest >= _LARGEST:
         raise ValueError(

@@ -22,7 +22,7 @@ from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.names import GROUP_ANSWERS, OPPONENTS, ORDER_EFFECT, PAIR_COUNTS, TIES
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism
-from privrank.release.survey import Design, DesignKind, Excess, PairCounts, Ties
+from privrank.release.survey import Covariates, Design, DesignKind, Excess, PairCounts, Ties
 from privrank.util.checks import as_numbers, check_choice, check_flag
 
 Dependence = Literal["auto", "worst", "pairs", "none", "cluster"]
@@ -331,10 +331,11 @@ def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Ex
     return chosen
 
 
-def check_ties(ties: object, *, plain: bool) -> Ties:
-    """Return what ties are declared to be; refuse a tie parameter unless the model is plain.
+def check_ties(ties: object, *, decided: bool, facts: Covariates | None) -> Ties:
+    """Return what ties are declared to be; refuse a tie parameter where there can be none.
 
-    That is without covariates, and with outcomes that can be ties.
+    Given whether all comparisons are decided, and the covariates of the model: those of items, and
+    orders of naming, have no tie parameter beside them.
     """
     if not isinstance(ties, str):
         return check_flag("ties", ties)
@@ -342,10 +343,15 @@ def check_ties(ties: object, *, plain: bool) -> Ties:
         raise ValueError(
             f"ties must be True or False, or 'davidson' for a tie parameter, got {ties!r}."
         )
-    if not plain:
+    if decided:
         raise ValueError(
-            "ties='davidson' is for formulas 'item1 + item2 + outcome ~ 1', without covariates: "
-            "use ties=True, or leave the covariates out."
+            "ties='davidson' needs outcomes, and a formula winner + loser has none: name item1 + "
+            "item2 + outcome on its left, or leave ties= out."
+        )
+    if facts is not None and (facts.ordered or facts.item_columns):
+        raise ValueError(
+            "ties='davidson' takes covariates of respondents alone: leave 'first' and "
+            "item_formula= out, or use ties=True."
         )
     return "davidson"
 

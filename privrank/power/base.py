@@ -111,6 +111,11 @@ class Power(ABC):
 
     A subclass is a frozen dataclass of what is fixed. It measures at a point, and says by which
     name an effect is stated.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> design = pr.power.UniformityPower(2, kind="choices")
     """
 
     replicates: int = 200
@@ -210,6 +215,11 @@ class Power(ABC):
         Returns
         -------
         Estimate
+
+        Examples
+        --------
+        >>> design.power(nobs=400, epsilon=1.0, total_variation=0.1)
+        0.9789 (no Monte Carlo error)
         """
         amount = self._stated(effect, stated)
         at = self._given(nobs=nobs, effect=amount, epsilon=epsilon, delta=delta, alpha=alpha)
@@ -240,6 +250,15 @@ class Power(ABC):
         Estimate
             The least number of units, the least epsilon, or the effect closest to none, that
             reaches what is wanted.
+
+        Examples
+        --------
+        Respondents that are needed, and the epsilon that 500 of them make do with:
+
+        >>> design.solve_power(epsilon=1.0, total_variation=0.1, power=0.8)
+        202 respondents (no Monte Carlo error)
+        >>> design.solve_power(nobs=500, total_variation=0.1, power=0.8)
+        epsilon = 0.09486 (no Monte Carlo error)
         """
         target = stated.pop(self.outcome, None)
         size = self._stated(effect, stated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,7 +11,8 @@ import numpy as np
 
 from privrank import btl, topk
 from privrank.bradley_terry.inversion import pvalues
-from privrank.plans.choice import Choice
+from privrank.bradley_terry.linear import of_worths
+from privrank.plans.choice import Choice, check_ties
 from privrank.plans.comparisons import Method, Request, plan_fit, plan_selection
 from privrank.power.base import Point
 from privrank.power.surveys import ComparisonPower
@@ -41,7 +43,10 @@ class BTLPower(ComparisonPower):
     unit : {"respondent", "row"}
         What `nobs` counts and epsilon protects; a row is one comparison.
     design, ties
-        As for :class:`privrank.PrivateBTL`. Pair counts that are private are released.
+        As for :class:`privrank.PrivateBTL`. Pair counts that are private are released. With
+        ``ties="davidson"`` some answers are ties; else all that are simulated are decided.
+    tie_rate : float, default 0.1
+        Probability that two items of equal worth tie, with ``ties="davidson"``.
     method, dependence
         As for :meth:`privrank.PrivateBTL.fit`.
     worths : float or sequence of float, optional
@@ -53,6 +58,11 @@ class BTLPower(ComparisonPower):
         Surveys that are simulated.
     n_jobs : int, default 1
         Processes; -1 for as many as there are cores. The answer is the same for any number.
+
+    See Also
+    --------
+    privrank.PrivateBTL : The model that is planned.
+    privrank.power.TopKPower : Plans a selection of the leading items.
 
     Notes
     -----
@@ -77,6 +87,7 @@ class BTLPower(ComparisonPower):
 
     method: Method = "auto"
     worths: float | Sequence[float] | None = None
+    tie_rate: float = 0.1
 
     _named = "contrast"
     caption = "Two items separated by their worths"
@@ -84,7 +95,20 @@ class BTLPower(ComparisonPower):
     def __post_init__(self) -> None:
         """Refuse what is no plan, before anything is asked."""
         super().__post_init__()
+        check_ties(self.ties, decided=False, facts=None)
+        if not (is_number(self.tie_rate) and 0 < self.tie_rate < 1):
+            raise ValueError(
+                "tie_rate must be a probability between 0 and 1: it is that of a tie between two "
+                "items of equal worth."
+            )
         self._worths(0.0)
+
+    @property
+    def _tie_parameter(self) -> float | None:
+        if self.ties != "davidson":
+            return None
+        # of two equal items the rate is nu / (2 + nu)
+        return math.log(2.0 * self.tie_rate / (1.0 - self.tie_rate))
 
     def _worths(self, contrast: float) -> FloatArray:
         """Return the worths, those of the two items that are compared first."""
@@ -106,11 +130,11 @@ class BTLPower(ComparisonPower):
 
     def _found(self, at: Point, plan: Plan | None, number: int) -> float:
         """Return whether a simulated fit detects the difference of the first two items."""
-        worths = self._worths(at.effect)
-        release = self._released(at, plan, worths, number)
+        release = self._released(at, plan, self._worths(at.effect), number)
         if release is None:
             return 0.0
-        contrast = np.array([[1.0, -1.0] + [0.0] * (len(worths) - 2)])
+        table = of_worths(release.design)
+        contrast = table[:1] - table[1:2]
         return float(pvalues(btl.infer(release)._inference(), contrast)[0] <= at.alpha)
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
@@ -139,6 +163,10 @@ class TopKPower(ComparisonPower):
         What `power` is the probability of: that the right set is selected and its separation
         p-value is at most `alpha`, or that the right set is selected.
 
+    See Also
+    --------
+    privrank.PrivateTopK : The selection that is planned.
+
     Notes
     -----
     An effect is a ``gap``, the difference of the worths of the k-th item and the next, on the scale
@@ -155,6 +183,7 @@ class TopKPower(ComparisonPower):
     """
 
     k: int
+    ties: bool = False
     worths: Sequence[float] | None = None
     aim: Aim = "separated"
 

@@ -65,6 +65,10 @@ class AggregationPower(Power):
     n_jobs : int, default 1
         Processes; -1 for as many as there are cores. The answer is the same for any number.
 
+    See Also
+    --------
+    privrank.PrivateRankAggregation : The consensus that is planned.
+
     Notes
     -----
     An effect is the ``phi`` of the model; what is wanted is stated by the name of the loss, as
@@ -110,7 +114,13 @@ class AggregationPower(Power):
 
     @property
     def outcome(self) -> str:  # type: ignore[override]
-        """What is predicted, as an argument is called."""
+        """What is predicted, as an argument is called.
+
+        Examples
+        --------
+        >>> plan.outcome
+        'excess'
+        """
         return self.loss
 
     @property

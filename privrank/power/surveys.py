@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from privrank.bradley_terry.losses import answer_probabilities
 from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.hypotheses.nulls import public_generator
@@ -23,7 +24,7 @@ from privrank.power.base import Mode, Point, Power, item_names
 from privrank.privacy.accounting import Unit
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design, DesignKind, PairCounts, groups_of
+from privrank.release.survey import Design, DesignKind, PairCounts, Ties, groups_of
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_count
 
@@ -41,14 +42,16 @@ class ComparisonPower(Power):
     item that is felt to be better, which has the probability of Bradley and Terry. These numbers
     are the same for all answers of a respondent, which are those of one order. So differences of
     worths vary more than with independent answers: in r of all p pairs of m equal items by a factor
-    of 1 + (m - 2) (r - 1) / (3 (p - 1)), (m + 1) / 3 where r = p.
+    of 1 + (m - 2) (r - 1) / (3 (p - 1)), (m + 1) / 3 where r = p. Where ties have a parameter, an
+    answer is a tie with the probability that it gives, independently of what is felt: the others
+    are decided as before.
     """
 
     items: int | Sequence[str] = field(kw_only=False)
     max_rows: int = 1
     unit: Unit = "respondent"
     design: DesignKind = "private"
-    ties: bool = False
+    ties: Ties = False
     dependence: Dependence = "auto"
     mode: Mode = "central"
 
@@ -64,6 +67,11 @@ class ComparisonPower(Power):
                 f"{other[0]} is a setting of the central model: leave it out in the local one, "
                 f"where each respondent gives one report."
             )
+        if self._local and self.ties == "davidson":
+            raise ValueError(
+                "ties='davidson' is of the central model, and reports are read as half wins: use "
+                "ties=True in the local one."
+            )
         if self.max_rows > 1 and (self._local or self.unit == "row"):
             raise ValueError(
                 "max_rows must be 1 in the local model and where a row is the unit: leave it out."
@@ -77,6 +85,11 @@ class ComparisonPower(Power):
     def _distinct(self) -> int:
         """How many pairs of items there are."""
         return math.comb(len(self._names), 2)
+
+    @property
+    def _tie_parameter(self) -> float | None:
+        """The tie parameter of the answers; None where nobody ties."""
+        return None
 
     @property
     def _counted(self) -> str:
@@ -140,7 +153,7 @@ class ComparisonPower(Power):
 
     def _reported(self, at: Point, worths: FloatArray, rng: np.random.Generator) -> Release | None:
         """Return the release of a survey of reports, each of which is about one pair."""
-        protocol = Comparisons(self._names, at.epsilon, ties=self.ties)
+        protocol = Comparisons(self._names, at.epsilon, ties=bool(self.ties))
         felt = worths + rng.gumbel(size=(at.nobs, len(worths)))
         ranks = (-felt).argsort(axis=1).argsort(axis=1) + 1
         tally = protocol.tally(protocol.simulate(ranks, rng))
@@ -159,6 +172,11 @@ class ComparisonPower(Power):
         one, other = first[questions], second[questions]
         felt, person = worths + orders.gumbel(size=(n, m)), np.arange(n)[:, None]
         answer = np.where(felt[person, one] > felt[person, other], 1, -1).ravel()
+        if self._tie_parameter is not None:
+            # a tie whatever is felt: the others are decided with the probabilities of the worths
+            tied = answer_probabilities(worths[first] - worths[second], self._tie_parameter)[1]
+            drawn = public_generator("survey, ties", number).random((n, rows))
+            answer = np.where(drawn < tied[questions], 0, answer.reshape(n, rows)).ravel()
         count = np.bincount(questions.ravel(), minlength=pairs)
         net = sum_by(questions.ravel(), answer, pairs)
         if design.kind == "public" or math.isinf(at.epsilon):
@@ -172,7 +190,8 @@ class ComparisonPower(Power):
             person, once = np.repeat(np.arange(n), rows), np.ones(n * rows, dtype=np.int64)
             pair = (first * m + second)[questions.ravel()]
             parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
-        return Encoded(design, (first, second, count, net), parts)
+        ties = (answer == 0).sum(keepdims=True)
+        return Encoded(design, (first, second, count, net), parts, _ties=ties)
 
 
 def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:

@@ -167,6 +167,10 @@ class UniformityPower(OneSamplePower):
     ValueError, TypeError
         In one sentence, if an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.UniformityTest : The test that is planned.
+
     Notes
     -----
     **Statistic.** The power of the test as `fit` makes it: a simulated sample's probability of
@@ -251,6 +255,10 @@ class IdentityPower(OneSamplePower):
     ValueError, TypeError
         In one sentence, if an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.IdentityTest : The test that is planned.
+
     Notes
     -----
     **Statistic.** As :class:`UniformityPower`. The alternatives to a Mallows model have its centre
@@ -331,6 +339,10 @@ class ClosenessPower(TestPower):
     ValueError, TypeError
         In one sentence, if an argument breaks a rule.
 
+    See Also
+    --------
+    privrank.ClosenessTest : The test that is planned.
+
     Notes
     -----
     **Statistic.** The power of the test as `fit` makes it: a simulated data set's probability of
@@ -379,6 +391,11 @@ class ClosenessPower(TestPower):
         Returns
         -------
         tuple of int
+
+        Examples
+        --------
+        >>> design.sizes(600)
+        (400, 200)
         """
         check_count("nobs", nobs, low=2)
         shares = np.asarray(self.shares, dtype=np.float64)

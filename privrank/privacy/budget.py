@@ -83,7 +83,18 @@ def check_budget(budget: object) -> None:
 
 
 class BudgetExceeded(Exception):
-    """A fit asked for more than its budget has left; no data were read and no noise was drawn."""
+    """A fit asked for more than its budget has left; no data were read and no noise was drawn.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> budget = pr.Budget(epsilon=1.0, unit="respondent")
+    >>> try:
+    ...     budget.reserve("PrivateBTL", 1.5, 0.0, unit="respondent")
+    ... except pr.BudgetExceeded:
+    ...     print("nothing was spent:", budget.left)
+    nothing was spent: (1.0, 0.0)
+    """
 
 
 def _connection(place: str) -> sqlite3.Connection:
@@ -156,6 +167,13 @@ class Ledger:
     The facts take the file system at its word: a lock excludes, and what was synchronised is on
     disk. Network file systems keep that only as far as they are set up for it: a local disk is
     safer.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> budget = pr.Budget(epsilon=1.0, unit="respondent")
+    >>> budget
+    Budget(epsilon=1, delta=0, unit='respondent'; left 1, 0)
     """
 
     __slots__ = ("__weakref__", "_memory", "_path", "_process", "_seen", "_survey")
@@ -216,42 +234,98 @@ class Ledger:
 
     @property
     def epsilon(self) -> float:
-        """Total epsilon."""
+        """Total epsilon.
+
+        Examples
+        --------
+        >>> budget.epsilon
+        1.0
+        """
         return self._survey.epsilon
 
     @property
     def delta(self) -> float:
-        """Total delta."""
+        """Total delta.
+
+        Examples
+        --------
+        >>> budget.delta
+        0.0
+        """
         return self._survey.delta
 
     @property
     def pure(self) -> float | None:
-        """What fits without delta may spend of epsilon; None if all fits add up in one account."""
+        """What fits without delta may spend of epsilon; None if all fits add up in one account.
+
+        Examples
+        --------
+        One account for all fits, unless ``pure=`` was given:
+
+        >>> budget.pure is None
+        True
+        """
         return self._survey.pure
 
     @property
     def unit(self) -> Unit:
-        """What the budget protects: one row or one respondent."""
+        """What the budget protects: one row or one respondent.
+
+        Examples
+        --------
+        >>> budget.unit
+        'respondent'
+        """
         return self._survey.unit
 
     @property
     def path(self) -> Path | None:
-        """The file of a ledger on disk."""
+        """The file of a ledger on disk.
+
+        Examples
+        --------
+        None of a ledger in memory:
+
+        >>> budget.path is None
+        True
+        """
         return None if self._path is None else Path(self._path)
 
     @property
     def label(self) -> str | None:
-        """The data set, for a ledger on disk."""
+        """The data set, for a ledger on disk.
+
+        Examples
+        --------
+        >>> budget.label is None
+        True
+        """
         return self._survey.label
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
-        """The ledger, oldest first; one on disk is read each time."""
+        """The ledger, oldest first; one on disk is read each time.
+
+        Examples
+        --------
+        >>> budget = pr.Budget(epsilon=1.0, unit="respondent")
+        >>> budget.reserve("PrivateBTL", 0.25, 0.0, unit="respondent")
+        >>> [(line.by, line.epsilon) for line in budget.spendings]
+        [('PrivateBTL', 0.25)]
+        """
         return self._read_all().spendings
 
     @property
     def spent(self) -> tuple[float, float]:
-        """Epsilon and delta spent so far; with `pure` epsilon of fits without delta, and rho."""
+        """Epsilon and delta spent so far; with `pure` epsilon of fits without delta, and rho.
+
+        Examples
+        --------
+        >>> budget = pr.Budget(epsilon=1.0, unit="respondent")
+        >>> budget.reserve("PrivateBTL", 0.25, 0.0, unit="respondent")
+        >>> budget.spent
+        (0.25, 0.0)
+        """
         return self._read_all().spent
 
     @property
@@ -266,12 +340,30 @@ class Ledger:
         ----------
         Bun and Steinke (2016), https://doi.org/10.1007/978-3-662-53641-4_24; the epsilon is that of
         :func:`privrank.privacy.gaussian.zcdp_epsilon`.
+
+        Examples
+        --------
+        Of many small fits with a delta it is less than what was spent:
+
+        >>> budget = pr.Budget(epsilon=3.0, delta=1e-5, unit="respondent")
+        >>> for _ in range(20):
+        ...     budget.reserve("study", 0.1, 1e-7, unit="respondent", rho=0.0005)
+        >>> round(budget.spent[0], 2), round(budget.composed[0], 2)
+        (2.0, 0.55)
         """
         return self._read_all().composed
 
     @property
     def left(self) -> tuple[float, float]:
-        """Epsilon and delta left; with `pure` epsilon for fits without delta, and rho."""
+        """Epsilon and delta left; with `pure` epsilon for fits without delta, and rho.
+
+        Examples
+        --------
+        >>> budget = pr.Budget(epsilon=1.0, unit="respondent")
+        >>> budget.reserve("PrivateBTL", 0.25, 0.0, unit="respondent")
+        >>> budget.left
+        (0.75, 0.0)
+        """
         return self._read_all().left
 
     def reserve(
@@ -311,6 +403,15 @@ class Ledger:
             If `unit` is another one, a number is out of its range, rho is not known where a ledger
             with `pure` needs it, a file is not as it was left or cannot be written, or a ledger in
             memory is another process's.
+
+        Examples
+        --------
+        Fits call it by themselves; a mechanism of your own enters what it spends:
+
+        >>> budget = pr.Budget(epsilon=1.0)
+        >>> budget.reserve("noisy mean", 0.25, 0.0, unit="row", released="the mean age")
+        >>> budget.left
+        (0.75, 0.0)
         """
         if check_choice("unit", unit, Unit) != self.unit:
             rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"

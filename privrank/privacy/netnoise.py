@@ -260,6 +260,19 @@ def _calibrated(
     return NetNoise(name, replace(body, fineness=1), body.fineness, steps)
 
 
+def weighted_noise(sensitivity: UnitSensitivity, weight: int, epsilon: float) -> NetNoise:
+    """Return the noise of net wins that public numeric covariates multiply, in lattice steps.
+
+    Notes
+    -----
+    **Privacy.** A unit's weights are public, and its part of the statistic is every weight times
+    its net wins. So it moves by the sum of its absolute weights, at most `weight`, times what its
+    net wins move, at most :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`.
+    """
+    steps = sensitivity.net_l1 * weight
+    return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
+
+
 def _zero_sum(cells: int, l1: int, epsilon: float) -> NetNoise:
     fine = _finer(l1 / epsilon)
     distribution = ZeroSumLaplace.calibrate(cells, fine * l1, epsilon)
@@ -317,12 +330,14 @@ def tie_noise(
     and where |d| is at most k - q nothing else is needed.)
 
     Of two units let the first have more ties, t. Then d is largest, and so is the net of the other,
-    if that has none.
+    if that has none. Where net wins are released by group, and the other is in another group, S is
+    the steps of both nets, one by one. The bounds below are those of such a sum.
 
     *Noise in l1*, L steps in a net win: q = c = `net_l1` / 4, f = 2 L, H = 4 c L. S is at most
     L (2 c + 2 min(k - t, c)), and S + 2 L t rises with t up to k - c and is constant beyond. So the
     l1 sensitivity of (net, w T) is 4 c + w (k - c) for 0 <= w <= 2; it is attained by c answers
-    across a cut that are reversed, beside k - c ties that were answers within its sides.
+    across a cut that are reversed, beside k - c ties that were answers within its sides. Net wins
+    weighted by public covariates of a unit, in all by X steps at most, move X times as far: L is X.
 
     *Permutohedron noise*, whose steps are whole: S is the largest over sets A of items of
     ceil(L |d(A)| / c_A), d(A) the sum of the change over A and c_A = |A| (m - |A|). Here
@@ -338,7 +353,10 @@ def tie_noise(
     if math.isinf(net_epsilon):
         return CountNoise(DiscreteLaplace(0.0), 0)
     m = sensitivity.items
-    steps = nets.fineness // (m - 1) if nets.name == "permutohedron" else 2 * nets.fineness
+    # f of the proof
+    steps = 2 * nets.sensitivity // sensitivity.net_l1
+    if nets.name == "permutohedron":
+        steps = nets.fineness // (m - 1)
     scales = [DiscreteLaplace.calibrate(-(-nets.sensitivity // steps), net_epsilon)]
     left = ties_left(sensitivity, nets.name)
     if left:

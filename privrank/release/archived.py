@@ -23,12 +23,15 @@ from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.gaussian import gaussian_delta
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import (
+    NetNoise,
+    NoiseName,
     ZeroSumLaplace,
     cell_noise,
     count_noise,
     net_noise,
     side_noise,
     tie_noise,
+    weighted_noise,
 )
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.release import names
@@ -125,7 +128,9 @@ def verify(
         _check_survey(survey, source)
         _check_guarantee(plan, source)
         tied = isinstance(survey, Design) and survey.davidson
-        _require(not tied or names.TIES in values, "a number of ties where these have a parameter")
+        # of reports those that are no wins are ties
+        shown = names.TIES in values or (source == "respondents" and names.WINS in values)
+        _require(not tied or shown, "a number of ties where these have a parameter")
         for name, drawn in values.items():
             part = plan.parts[name]
             _check_part(name, part, plan, survey, source)
@@ -298,10 +303,20 @@ def _check_part(
 def _fits_nets(part: PartPlan, noise: Noise, plan: Plan, design: Design) -> bool:
     """Whether a number of ties has the noise that goes with that of its net wins."""
     unit, nets = design.sensitivity, plan.parts[names.NET]
-    of_nets = net_noise(unit, _DISTRIBUTIONS[type(nets.noise)], nets.epsilon, ties=True)
+    of_nets = _noise_of_nets(design, _DISTRIBUTIONS[type(nets.noise)], nets.epsilon, ties=True)
     again = tie_noise(unit, of_nets, nets.epsilon, part.epsilon)
     same = again.sensitivity == part.sensitivity
     return same and _close(_loss_per_step(again.distribution), _loss_per_step(noise))
+
+
+def _noise_of_nets(
+    design: Design, distribution: NoiseName, epsilon: float, delta: float = 0.0, *, ties: bool
+) -> NetNoise:
+    """Return the noise of net wins, with a number of ties or not, from the public facts."""
+    facts, unit = design.covariates, design.sensitivity
+    if facts is not None and facts.bounds:
+        return weighted_noise(unit, facts.weight, epsilon)
+    return net_noise(unit, distribution, epsilon, delta, ties=ties)
 
 
 def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
@@ -319,10 +334,9 @@ def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, plan
     The sensitivity is worked out from the public facts here, not taken from the archive.
     """
     unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(noise), "")
-    numeric = design.covariates is not None and design.covariates.bounds
-    if name == names.NET and not numeric:
+    if name == names.NET:
         ties = names.TIES in plan.parts
-        again: Any = net_noise(unit, distribution, part.epsilon, plan.delta, ties=ties)
+        again: Any = _noise_of_nets(design, distribution, part.epsilon, plan.delta, ties=ties)
     elif name == names.WINS:
         again = cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
     elif name == names.SIDES:

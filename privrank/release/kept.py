@@ -20,6 +20,20 @@ class FitError(Exception):
         nothing more is spent.
     reader : str
         The call that reads it again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> try:
+    ...     result = model.fit(epsilon=1.0, rng=np.random.default_rng(1))
+    ... except pr.FitError as error:  # epsilon is spent, and what it bought is not lost
+    ...     result = pr.PrivateBTL.from_release(error.release, solver="lbfgs")
+    >>> result.epsilon
+    1.0
     """
 
     def __init__(self, release: Release, reader: str) -> None:

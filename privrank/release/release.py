@@ -51,6 +51,16 @@ class Part:
         What this part spent.
     step : float
         Size of one lattice step in the statistic's own unit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> test = pr.UniformityTest.from_counts({"yes": 61, "no": 37}, categories=["yes", "no"])
+    >>> result = test.fit(epsilon=1.0, method="tv", draws=999, rng=np.random.default_rng(1))
+    >>> part = result.release.parts["statistic"]
+    >>> round(float(part.values[0] * part.step), 3), round(part.epsilon, 6)
+    (0.153, 1.0)
     """
 
     values: IntArray
@@ -61,7 +71,13 @@ class Part:
 
     @property
     def noise_variance(self) -> float:
-        """Noise variance per entry, in the statistic's own unit squared."""
+        """Noise variance per entry, in the statistic's own unit squared.
+
+        Examples
+        --------
+        >>> round(part.noise_variance, 6)
+        0.000204
+        """
         return 0.0 if self.distribution is None else self.step**2 * self.distribution.variance
 
     @property
@@ -72,13 +88,24 @@ class Part:
         ------
         ValueError
             If the noise has another distribution.
+
+        Examples
+        --------
+        >>> round(part.laplace.scale * part.step, 4)
+        0.0102
         """
         if not isinstance(self.distribution, DiscreteLaplace):
             raise ValueError("release must have discrete Laplace noise, and this one has another.")
         return self.distribution
 
     def to_record(self) -> dict[str, Any]:
-        """Return a JSON-ready mapping."""
+        """Return a JSON-ready mapping.
+
+        Examples
+        --------
+        >>> part.to_record()["noise"]["name"]
+        'discrete Laplace'
+        """
         return {
             "values": self.values.tolist(),
             "step": self.step,
@@ -111,6 +138,21 @@ class Release:
     link : Link
         Link of the model of paired comparisons, a public choice. Archives name it; one of the
         user's own cannot be rebuilt from its name and has to be given again.
+
+    See Also
+    --------
+    privrank.PrivateBTL.from_release : Reads a release as worths; other models read theirs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> release = model.fit(epsilon=1.0, rng=np.random.default_rng(1)).release
+    >>> release.mechanism, release.source
+    ('net wins', 'seeded')
     """
 
     plan: Plan
@@ -128,12 +170,24 @@ class Release:
 
     @property
     def local(self) -> bool:
-        """Whether each respondent's answer was randomised before anybody else had it."""
+        """Whether each respondent's answer was randomised before anybody else had it.
+
+        Examples
+        --------
+        >>> release.local
+        False
+        """
         return self.source == "respondents"
 
     @property
     def rejected(self) -> dict[str, int]:
-        """How many reports were rejected in the local model, by reason."""
+        """How many reports were rejected in the local model, by reason.
+
+        Examples
+        --------
+        >>> release.rejected
+        {}
+        """
         return {
             name.removeprefix(REJECTED): int(self.plan.number(name))
             for name in self.plan.settings
@@ -142,22 +196,49 @@ class Release:
 
     @property
     def mechanism(self) -> str:
-        """What was released, as a summary prints it."""
+        """What was released, as a summary prints it.
+
+        Examples
+        --------
+        >>> release.mechanism
+        'net wins'
+        """
         return self.plan.mechanism
 
     @property
     def epsilon(self) -> float:
-        """Epsilon of the guarantee, per unit of ``survey.unit``."""
+        """Epsilon of the guarantee, per unit of ``survey.unit``.
+
+        Examples
+        --------
+        >>> release.epsilon
+        1.0
+        """
         return self.plan.epsilon
 
     @property
     def delta(self) -> float:
-        """Delta of the guarantee."""
+        """Delta of the guarantee.
+
+        Examples
+        --------
+        >>> release.delta
+        0.0
+        """
         return self.plan.delta
 
     @property
     def parts(self) -> dict[str, Part]:
-        """The released statistics."""
+        """The released statistics.
+
+        Examples
+        --------
+        The noisy net wins, whose unit is `step`:
+
+        >>> part = release.parts["net wins"]
+        >>> (part.step * part.values).round(1)
+        array([ 95.8, -47.8,  39.9, -87.9])
+        """
         return {
             name: Part(values, plan.noise, plan.sensitivity, plan.epsilon, plan.step)
             for name, values in self.values.items()
@@ -172,6 +253,11 @@ class Release:
         ------
         ValueError
             If the release is of rankings or choices.
+
+        Examples
+        --------
+        >>> release.design.nobs, release.design.max_rows, release.design.kind
+        (98, 6, 'public')
         """
         if not isinstance(self.survey, Design):
             raise ValueError(
@@ -188,6 +274,12 @@ class Release:
         ------
         ValueError
             If the release is of paired comparisons.
+
+        Examples
+        --------
+        >>> test = pr.UniformityTest.from_counts({"yes": 61, "no": 37}, categories=["yes", "no"])
+        >>> test.fit(epsilon=np.inf).release.sample.items
+        ('yes', 'no')
         """
         if not isinstance(self.survey, Sample):
             raise ValueError(
@@ -196,7 +288,13 @@ class Release:
         return self.survey
 
     def to_record(self) -> dict[str, Any]:
-        """Return a JSON-ready mapping (infinite numbers as the word ``"inf"``)."""
+        """Return a JSON-ready mapping (infinite numbers as the word ``"inf"``).
+
+        Examples
+        --------
+        >>> release.to_record()["epsilon"], list(release.to_record()["parts"])
+        (1.0, ['net wins', 'dependence'])
+        """
         return {
             "schema": SCHEMA,
             "mechanism": self.mechanism,
@@ -215,7 +313,13 @@ class Release:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], link: Link | None = None) -> Release:
-        """Rebuild from :meth:`to_record`; `link` is one of the user's own that the record names."""
+        """Rebuild from :meth:`to_record`; `link` is one of the user's own that the record names.
+
+        Examples
+        --------
+        >>> pr.Release.from_record(release.to_record()).mechanism
+        'net wins'
+        """
         if not isinstance(record, Mapping) or record.get("schema") != SCHEMA:
             raise ValueError(f"record must be of the form {SCHEMA!r}.")
         # who spent is the ledger's matter; all else of the plan is in the record
@@ -240,7 +344,14 @@ class Release:
         )
 
     def to_json(self) -> str:
-        """Return the release as JSON text, from which :meth:`from_json` rebuilds it exactly."""
+        """Return the release as JSON text, from which :meth:`from_json` rebuilds it exactly.
+
+        Examples
+        --------
+        >>> text = release.to_json()
+        >>> pr.PrivateBTL.from_release(pr.Release.from_json(text)).nobs
+        98
+        """
         return archive(self.to_record())
 
     @classmethod
@@ -248,13 +359,24 @@ class Release:
         """Rebuild the release that :meth:`to_json` wrote.
 
         A fit with a link of your own needs the same `link` again: an archive has its name only.
+
+        Examples
+        --------
+        >>> pr.Release.from_json(release.to_json()).tie_break == release.tie_break
+        True
         """
         writer = "a release's to_json()"
         return cls.verified(read_archive(text, writer), writer, link)
 
     @classmethod
     def verified(cls, record: Any, writer: str, link: Link | None) -> Release:
-        """Rebuild an archived release; refuse what `writer` has not written, or no fit made."""
+        """Rebuild an archived release; refuse what `writer` has not written, or no fit made.
+
+        Examples
+        --------
+        >>> pr.Release.verified(release.to_record(), "a release's to_json()", None).mechanism
+        'net wins'
+        """
         form = record.get("schema") if isinstance(record, Mapping) else None
         if isinstance(form, str) and form != SCHEMA and form.startswith(SCHEMA.split("/")[0]):
             raise ValueError(

@@ -167,6 +167,11 @@ class Covariates:
         return table.reshape(self.patterns, self.rows)
 
     @property
+    def weight(self) -> int:
+        """Largest sum of a pattern's absolute weights in the statistic, in lattice steps."""
+        return int(np.abs(self.basis).sum(axis=1).max())
+
+    @property
     def kinds(self) -> IntArray:
         """Number the combinations of covariate values, by pattern: orders of naming are one kind.
 
@@ -285,6 +290,17 @@ class Design:
         The linear predictor, where the model has covariates.
     excess : {"refuse", "sample"}
         Whether respondents keep the bounds by themselves, or a secret draw of their rows does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> design = model.fit(epsilon=1.0, rng=np.random.default_rng(1)).release.design
+    >>> design.nobs, design.unit, design.max_rows
+    (98, 'respondent', 6)
     """
 
     items: tuple[str, ...]
@@ -300,17 +316,35 @@ class Design:
 
     @property
     def davidson(self) -> bool:
-        """Whether ties have a parameter, and their number is released."""
+        """Whether ties have a parameter, and their number is released.
+
+        Examples
+        --------
+        >>> design.davidson
+        False
+        """
         return self.ties == "davidson"
 
     @property
     def adjacency(self) -> Adjacency:
-        """What neighbours may change."""
+        """What neighbours may change.
+
+        Examples
+        --------
+        >>> design.adjacency
+        'outcome'
+        """
         return "outcome" if self.kind == "public" else "replace"
 
     @property
     def sensitivity(self) -> UnitSensitivity:
-        """What one unit can change."""
+        """What one unit can change.
+
+        Examples
+        --------
+        >>> design.sensitivity.effective_rows
+        6
+        """
         rows = self.max_rows if self.unit == "respondent" else 1
         return UnitSensitivity(len(self.items), rows, self.distinct_pairs, self.adjacency)
 
@@ -321,18 +355,35 @@ class Design:
         Then a respondent's net wins vary with the pairs, too, which the fit allows for by the
         comparisons of each pair, released or declared. Not so where these are only asserted to be
         equal or proportional; fits with covariates take who compared what as given.
+
+        Examples
+        --------
+        >>> design.varied
+        False
         """
         asserted = self.pairs is not None and self.pairs.origin in ASSERTED
         return self.kind == "private" and self.covariates is None and not asserted
 
     @property
     def matched(self) -> bool:
-        """Whether opponents are asserted to be matched at random, given the counts of items."""
+        """Whether opponents are asserted to be matched at random, given the counts of items.
+
+        Examples
+        --------
+        >>> design.matched
+        False
+        """
         return self.pairs is not None and self.pairs.origin == "proportional"
 
     @property
     def few_differences(self) -> bool:
-        """Whether items and covariates are few enough to compare all design effects."""
+        """Whether items and covariates are few enough to compare all design effects.
+
+        Examples
+        --------
+        >>> design.few_differences
+        True
+        """
         m, facts = len(self.items), self.covariates
         kinds = 1 if facts is None else len(np.unique(facts.kinds))
         every = m * m * (1 if facts is None else len(facts.columns) + facts.cells)
@@ -340,13 +391,25 @@ class Design:
 
     @property
     def item_freedom(self) -> int:
-        """Contrasts of the items that item covariates leave; 0 without these."""
+        """Contrasts of the items that item covariates leave; 0 without these.
+
+        Examples
+        --------
+        >>> design.item_freedom
+        0
+        """
         columns = 0 if self.covariates is None else len(self.covariates.item_columns)
         return max(len(self.items) - 1 - columns, 0) if columns else 0
 
     @property
     def nominal_total(self) -> float:
-        """Comparisons in all, from public numbers alone."""
+        """Comparisons in all, from public numbers alone.
+
+        Examples
+        --------
+        >>> design.nominal_total
+        503.0
+        """
         if self.pairs is not None:
             return self.pairs.total
         return float(self.nobs * self.sensitivity.effective_rows)
@@ -378,6 +441,17 @@ class Sample:
         Whether rankings may have ties or missing items (declared), which a secret draw completes.
     group_column : str
         The column that names the groups; empty where samples come one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> rng = np.random.default_rng(1)
+    >>> women, men = pr.Mallows(4, 0.6).rvs(60, rng), pr.Mallows(4, 0.9).rvs(50, rng)
+    >>> result = pr.ClosenessTest(women, men).fit(epsilon=1.0, permutations=99, rng=rng)
+    >>> sample = result.release.sample
+    >>> sample.kind, sample.nobs, sample.groups
+    ('rankings', 110, (('sample 1', 60), ('sample 2', 50)))
     """
 
     kind: SampleKind
@@ -392,12 +466,24 @@ class Sample:
 
     @property
     def private_labels(self) -> bool:
-        """Whether who is in which group is protected."""
+        """Whether who is in which group is protected.
+
+        Examples
+        --------
+        >>> sample.private_labels
+        False
+        """
         return any(size is None for _, size in self.groups)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Numbers of units of the groups, where they are public."""
+        """Numbers of units of the groups, where they are public.
+
+        Examples
+        --------
+        >>> sample.sizes
+        (60, 50)
+        """
         return tuple(size for _, size in self.groups if size is not None)
 
 

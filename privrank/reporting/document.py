@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from privrank import __version__
 from privrank.privacy.budget import Ledger
+from privrank.reporting.findings import findings
 from privrank.results import plots
 from privrank.results.base import Result
 from privrank.results.tables import Table, render
@@ -26,25 +29,32 @@ def report(
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
+    author: str | None = None,
+    text: str | None = None,
     budget: Ledger | None = None,
 ) -> Path:
-    """Write a page on results: tables, figures, what is protected, and the ledger.
+    """Write a page on results: findings in words, tables, figures, what is protected, ledgers.
 
     The page is one HTML file that loads nothing, readable on a telephone and in the dark. It holds
-    what results state and nothing else, so that it may be published as they may.
+    what results state, and the text that it is given, so that it may be published as they may.
 
     Parameters
     ----------
     results : result, sequence of results, or mapping of str to result
         Results of any kinds, with their headings if it is a mapping. Tables, such as that of
-        :func:`privrank.summary_col`, are taken, too, and whatever else has a ``summary()``.
+        :func:`privrank.summary_col`, are taken, too, and whatever else has a ``summary()``. Ledgers
+        among them stand at the end.
     path : str or path-like
         The file to write, such as ``"report.html"``; one that exists is replaced, and folders
         that are missing are made.
     title : str, optional
         Title of the page.
+    author : str, optional
+        Who answers for the page; it is dated by the day on which it is written.
+    text : str, optional
+        What readers should know beside the findings, in plain text; blank lines divide paragraphs.
     budget : Budget, optional
-        The ledger to print.
+        The ledger to print, at the end.
 
     Returns
     -------
@@ -59,6 +69,10 @@ def report(
     OSError
         If the file cannot be written.
 
+    See Also
+    --------
+    privrank.summary_col : Several results in one table.
+
     Examples
     --------
     >>> import tempfile
@@ -66,28 +80,47 @@ def report(
     >>> import privrank as pr
     >>> cems = pr.datasets.load_university()
     >>> test = pr.UniformityTest(cems.rankings(), respondent="respondent")
-    >>> found = test.fit(epsilon=1.0, draws=199, rng=np.random.default_rng(1))
-    >>> pr.report({"Is there a consensus?": found}, tempfile.mkdtemp() + "/page.html").name
+    >>> tested = test.fit(epsilon=1.0, draws=199, rng=np.random.default_rng(1))
+    >>> page = tempfile.mkdtemp() + "/page.html"
+    >>> pr.report({"Is there a consensus?": tested}, page, author="The survey office").name
     'page.html'
+
+    Notes
+    -----
+    **Statistic.** The findings of one result all hold at once at its level. They are read off its
+    sets of ranks; where a test comes first, such as of the separation of a top k, other statements
+    are made if it rejects. Findings of several results hold each by itself.
     """
     entries = _entries(results)
     if budget is not None and not isinstance(budget, Ledger):
         raise TypeError(f"budget must be a privrank.Budget, got {type(budget).__name__}.")
-    if title is not None and not isinstance(title, str):
-        raise TypeError(f"title must be a text, got {type(title).__name__}.")
+    for name, words in (("title", title), ("author", author), ("text", text)):
+        if words is not None and not isinstance(words, str):
+            raise TypeError(f"{name} must be a text, got {type(words).__name__}.")
     target = _target(path)
     public = [(name, entry._public()) for name, entry, _ in entries if isinstance(entry, Result)]
-    # the page is made of results and of the ledger: it holds nothing that is not released
+    ledgers = [(name, entry) for name, entry, _ in entries if isinstance(entry, Ledger)]
+    # beside the user's own text the page holds nothing that is not released
     page = render(
         "report.html",
         title=title or "Results under differential privacy",
+        author=author,
+        date=date.today().isoformat(),
+        paragraphs=[part for part in re.split(r"\n\s*\n", text or "") if part.strip()],
         sources=" ".join(facts["noise source"] for _, facts in public),
         overview=_overview(public).as_html() if len(public) > 1 else None,
         chapters=[
-            {"heading": name, "table": table.as_html(), "figures": _figures(entry)}
+            {
+                "heading": name,
+                "findings": findings(entry),
+                "warned": any(note.startswith("Warning") for note in table.notes),
+                "table": table.as_html(),
+                "figures": _figures(entry),
+            }
             for name, entry, table in entries
+            if not isinstance(entry, Ledger)
         ],
-        budget=budget,
+        ledgers=[*ledgers, *([("Ledger", budget)] if budget is not None else [])],
         version=__version__,
     )
     try:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
-from privrank.hypotheses.ranksets import rank_sets
+from privrank.hypotheses.ranksets import dominant_set, rank_sets
 from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -28,6 +28,14 @@ _READINGS = {
     "ties": "A shared rank counts as half a vote for each order of the two items.",
     "missing bottom": "An item left out counts as below all listed ones, and tied with others.",
     "missing half": "An item left out counts as half a vote for each order of a pair.",
+}
+
+
+# Rules in words, where their names are none that a statistician knows.
+_RULES = {
+    "EB-Kemeny": "Kemeny, by empirical Bayes",
+    "Borda": "by mean rank (Borda)",
+    "Copeland": "by majorities (Copeland)",
 }
 
 
@@ -48,6 +56,23 @@ class AggregationResult(Result):
     stated : NoisyVotes, RandomReports or None
         What the release says about pairs and Borda scores, items in the order of the list; None
         where it holds an order alone.
+
+    See Also
+    --------
+    privrank.PrivateRankAggregation : The model.
+    privrank.from_json : Reads a result from an archive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> drinks = ["tea", "coffee", "milk"]
+    >>> rankings = pr.Mallows(drinks, phi=0.6).rvs(400, np.random.default_rng(1))
+    >>> model = pr.PrivateRankAggregation(rankings, items=drinks)
+    >>> result = model.fit(epsilon=1.0, releases="pairs", score_share=0.1,
+    ...                    rng=np.random.default_rng(2))
+    >>> result.order
+    ('tea', 'coffee', 'milk')
     """
 
     family: ClassVar[str] = "Borda scores and consensus ranks"
@@ -58,18 +83,40 @@ class AggregationResult(Result):
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The consensus, best item first."""
+        """The consensus, best item first.
+
+        See Also
+        --------
+        privrank.AggregationResult.rank_conf_int : Which ranks an item may have.
+
+        Examples
+        --------
+        >>> result.order
+        ('tea', 'coffee', 'milk')
+        """
         return tuple(self.items[place] for place in self.places)
 
     @property
     def consensus(self) -> pd.Series[int]:
-        """The consensus rank of each item, 1 = best, best first."""
+        """The consensus rank of each item, 1 = best, best first.
+
+        Examples
+        --------
+        >>> result.consensus.to_dict()
+        {'tea': 1, 'coffee': 2, 'milk': 3}
+        """
         ranks = np.arange(1, len(self.places) + 1)
         return pd.Series(ranks, index=pd.Index(self.order, name="item"), name="rank")
 
     @property
     def proven(self) -> bool:
-        """Whether the order is shown to be the best one of the numbers it was found in."""
+        """Whether the order is shown to be the best one of the numbers it was found in.
+
+        Examples
+        --------
+        >>> result.proven
+        True
+        """
         return self.release.found.get("gap") == 0.0
 
     @property
@@ -77,6 +124,17 @@ class AggregationResult(Result):
         """Fractions that place row before column, items in the order of the list, as released.
 
         None where pairs were not released, and NaN for pairs that nobody was asked about.
+
+        See Also
+        --------
+        privrank.AggregationResult.fraction_frame : The same with names.
+
+        Examples
+        --------
+        >>> result.fractions.round(2)
+        array([[0.5 , 0.62, 0.7 ],
+               [0.38, 0.5 , 0.6 ],
+               [0.3 , 0.4 , 0.5 ]])
         """
         fractions = None if self.stated is None else self.stated.fractions
         return None if fractions is None else own(fractions, np.float64)
@@ -96,11 +154,27 @@ class AggregationResult(Result):
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise in a pair fraction; 0 in the local model."""
+        """Standard deviation of the privacy noise in a pair fraction; 0 in the local model.
+
+        Examples
+        --------
+        >>> round(result.noise_sd, 4)
+        0.0071
+        """
         return self._about_pairs().noise_sd
 
     def fraction_frame(self) -> pd.DataFrame:
-        """Return the noisy fractions that place row before column, in the consensus order."""
+        """Return the noisy fractions that place row before column, in the consensus order.
+
+        Examples
+        --------
+        >>> result.fraction_frame().round(2)
+        over     tea  coffee  milk
+        item
+        tea     0.50    0.62   0.7
+        coffee  0.38    0.50   0.6
+        milk    0.30    0.40   0.5
+        """
         fractions = self._about_pairs().fractions
         assert fractions is not None
         names = pd.Index(self.order, name="item")
@@ -120,6 +194,14 @@ class AggregationResult(Result):
             ``item1`` before ``item2``, the ``fraction`` that agrees, its standard error, an
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
             (``all_lower``, ``all_upper``), and ``separated``, whether the latter excludes 1/2.
+
+        Examples
+        --------
+        >>> result.pairwise()[["item1", "item2", "fraction", "lower", "upper"]].round(2)
+            item1   item2  fraction  lower  upper
+        0     tea  coffee      0.62   0.57   0.67
+        1     tea    milk      0.70   0.65   0.75
+        2  coffee    milk      0.60   0.55   0.65
         """
         level = self._level(alpha)
         stated, (first, second) = self._about_pairs(), np.triu_indices(len(self.places), 1)
@@ -140,6 +222,64 @@ class AggregationResult(Result):
             {"item1": names[first], "item2": names[second]}
             | {name: self._in_order(matrix)[first, second] for name, matrix in columns.items()}
         )
+
+    def smith_set(self, alpha: float | None = None) -> tuple[str, ...]:
+        """Return items among which the Smith set is, with confidence; it costs nothing.
+
+        The Smith set is the smallest set of items of which each is preferred to each outside by a
+        majority of the rankings. Majorities are those of the population or, for
+        ``target="sample"``, of the units of this survey; ties count as in :attr:`fractions`.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level; by default that of the fit.
+
+        Returns
+        -------
+        tuple of str
+            The items, in the consensus order: the smallest set of which each is before each
+            outside by a majority that is certain, in the table of :meth:`pairwise` those
+            ``separated``. These hold at once with probability 1 - alpha, as the intervals
+            ``all_lower`` to ``all_upper`` do, for any distribution of rankings. Then the Smith set
+            is within it (:func:`privrank.hypotheses.ranksets.dominant_set`).
+
+        Raises
+        ------
+        ValueError
+            If no pair fractions were released.
+
+        Examples
+        --------
+        >>> result.smith_set(), result.smith_set(alpha=1e-6)
+        (('tea',), ('tea', 'coffee', 'milk'))
+        """
+        stated = self._about_pairs()
+        low, _ = stated.fraction_bounds(self._level(alpha), self.target, True)
+        inside = dominant_set(self._in_order(low > 0.5))
+        return tuple(item for item, member in zip(self.order, inside, strict=True) if member)
+
+    def condorcet_winner(self, alpha: float | None = None) -> str | None:
+        """Return the item that a majority prefers to each other, if one does with confidence.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level; by default that of the fit.
+
+        Returns
+        -------
+        str or None
+            The one item of :meth:`smith_set`, or None if there are several. A wrong item is
+            named with probability alpha at most. None does not say that there is no such item.
+
+        Examples
+        --------
+        >>> result.condorcet_winner()
+        'tea'
+        """
+        leading = self.smith_set(alpha)
+        return leading[0] if len(leading) == 1 else None
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence intervals of the ranks by mean rank.
@@ -162,6 +302,15 @@ class AggregationResult(Result):
         -------
         DataFrame
             Columns ``lower`` and ``upper``, one row per item, in the declared order.
+
+        Examples
+        --------
+        >>> result.rank_conf_int()
+                lower  upper
+        item
+        tea         1      1
+        coffee      2      2
+        milk        3      3
         """
         level = self._level(alpha)
         stated, m = self._scores(), len(self.items)
@@ -205,6 +354,15 @@ class AggregationResult(Result):
             such a mean can have, so that intervals are wide, too. In the local model it is that of
             the reports, and intervals are approximate as those of :meth:`rank_conf_int` are. A
             score of reports is unbiased and may lie outside of 0 to m - 1; its interval does not.
+
+        Examples
+        --------
+        >>> result.borda()[["score", "lower", "upper"]].round(2)
+                score  lower  upper
+        item
+        tea      1.32   1.22   1.41
+        coffee   0.98   0.88   1.08
+        milk     0.70   0.61   0.80
         """
         level = self._level(alpha)
         stated, places = self._scores(), self.places
@@ -232,7 +390,17 @@ class AggregationResult(Result):
 
     @property
     def kemeny_score(self) -> float:
-        """Mean number of pairs that a ranking orders otherwise than the consensus, with noise."""
+        """Mean number of pairs that a ranking orders otherwise than the consensus, with noise.
+
+        See Also
+        --------
+        privrank.AggregationResult.score_conf_int : Its interval.
+
+        Examples
+        --------
+        >>> round(result.kemeny_score, 2)
+        1.07
+        """
         part = self._score()
         return float(part.values[0]) * part.step / self.nobs
 
@@ -247,6 +415,12 @@ class AggregationResult(Result):
         Returns
         -------
         lower, upper : float
+
+        Examples
+        --------
+        >>> low, high = result.score_conf_int()
+        >>> round(low, 2), round(high, 2)
+        (0.81, 1.34)
         """
         level = self._level(alpha)
         part, m = self._score(), len(self.items)
@@ -265,6 +439,15 @@ class AggregationResult(Result):
             The rank in the consensus; the Borda score with standard error and interval; the
             limits of the rank by mean rank, ``rank_lower`` and ``rank_upper``; where pairs were
             released also the fraction that places the item before the next one.
+
+        Examples
+        --------
+        >>> result.to_frame()[["rank", "borda", "rank_lower", "rank_upper"]].round(2)
+                rank  borda  rank_lower  rank_upper
+        item
+        tea        1   1.32           1           1
+        coffee     2   0.98           2           2
+        milk       3   0.70           3           3
         """
         frame = self.consensus.to_frame()
         if self._scored:
@@ -289,12 +472,24 @@ class AggregationResult(Result):
         Returns
         -------
         Table
+
+        Examples
+        --------
+        >>> table = result.summary()
+        >>> for line in str(table).splitlines()[8:12]:
+        ...     print(line)
+        ---------------------------------------------------------------------------------
+        tea                     1    1.323    0.048    1.225    1.414        1      0.620
+        coffee                  2    0.978    0.051    0.878    1.077        2      0.598
+        milk                    3    0.700    0.049    0.607    0.798        3
         """
         check_flag("details", details)
         release, frame = self.release, self.to_frame()
         # how far the order may be from the best one of the released numbers; None of other rules
         gap, rule = release.found.get("gap"), release.plan.method
-        if gap is not None:
+        if not details:
+            rule = _RULES.get(rule, rule)
+        elif gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         low, high = tables.interval_heads(self.alpha)
         heads = {"rank": "place", "borda": "Borda", "std_err": "std err"}
@@ -315,15 +510,35 @@ class AggregationResult(Result):
         )
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the consensus; see :meth:`plot_consensus`."""
+        """Draw the consensus; see :meth:`plot_consensus`.
+
+        Examples
+        --------
+        >>> result.plot().axes[0].get_title()
+        'Consensus, epsilon = 1 per row, seeded noise'
+        """
         return self.plot_consensus(ax)
 
     def plot_consensus(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the consensus with Borda scores and, beside it, the intervals of the ranks."""
+        """Draw the consensus with Borda scores and, beside it, the intervals of the ranks.
+
+        Examples
+        --------
+        >>> figure = result.plot_consensus()
+        >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        ['1  tea', '2  coffee', '3  milk']
+        """
         return plots.consensus(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
 
     def plot_pairwise(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the pair fractions, items in the consensus order, as a heat map."""
+        """Draw the pair fractions, items in the consensus order, as a heat map.
+
+        Examples
+        --------
+        >>> figure = result.plot_pairwise()
+        >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        ['tea', 'coffee', 'milk']
+        """
         frame = self.fraction_frame().clip(0.0, 1.0)
         return plots.pairwise(
             frame,
@@ -351,19 +566,22 @@ class AggregationResult(Result):
         return params, errors, facts
 
 
-def _noise(result: AggregationResult) -> tuple[str, str]:
-    """Return what was released with which noise, and the scale of that noise."""
+def _noise(result: AggregationResult) -> tuple[str, str, str]:
+    """Return what was released in words and by its names, and the scale of its noise."""
     parts, private = result.release.parts, result.release.source != "none"
     if result.release.local:
-        return result.release.mechanism, f"gain {result.release.plan.number('gain'):.4g}"
+        gain = f"gain {result.release.plan.number('gain'):.4g}"
+        return "randomised response", result.release.mechanism, gain
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
-        return result.release.mechanism if private else "no noise", "none, an order"
+        words = result.release.plan.method if private else "no noise"
+        return words, result.release.mechanism, "none, an order"
     counts, unit = ("pair counts", "fraction") if name == PAIRS else ("Borda totals", "mean rank")
     scale = f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}"
     if not private:
-        return "no noise", scale
-    return f"{counts}, {distribution_name(parts[name].distribution)} noise", scale
+        return "no noise", counts, scale
+    named = f"{counts}, {distribution_name(parts[name].distribution)} noise"
+    return f"noise on {'pair fractions' if name == PAIRS else 'mean ranks'}", named, scale
 
 
 def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:
@@ -440,7 +658,8 @@ def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:
     """Return why the order contradicts a printed majority, or Borda scores, where it does."""
     minority = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
     if minority and rule in ("Borda", "Copeland", "EB-Kemeny"):
-        return [f"Where over next is below 1/2: {rule}'s order need not follow every majority."]
+        named = "an empirical Bayes" if rule == "EB-Kemeny" else f"{rule}'s"
+        return [f"Where over next is below 1/2: {named} order need not follow every majority."]
     if "borda" in frame and rule in ("Kemeny", "EB-Kemeny") and np.any(np.diff(frame["borda"]) > 0):
         return ["Where Borda scores rise: this order follows the majorities of pairs."]
     return []

@@ -65,6 +65,17 @@ class Result(ABC):
         What the mechanism let out.
     alpha : float
         Significance level of what it states.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> result = model.fit(epsilon=1.0, rng=np.random.default_rng(1))
+    >>> result
+    <BTLResult: 4 items, 98 respondents, epsilon = 1>
     """
 
     release: Release
@@ -76,27 +87,57 @@ class Result(ABC):
 
     @property
     def items(self) -> tuple[str, ...]:
-        """The items, or the categories, in the declared order."""
+        """The items, or the categories, in the declared order.
+
+        Examples
+        --------
+        >>> result.items
+        ('crimRate', 'position', 'socBurd', 'culture')
+        """
         return self.release.survey.items
 
     @property
     def nobs(self) -> int:
-        """Number of units (rows or respondents)."""
+        """Number of units (rows or respondents).
+
+        Examples
+        --------
+        >>> result.nobs
+        98
+        """
         return self.release.survey.nobs
 
     @property
     def epsilon(self) -> float:
-        """Epsilon spent."""
+        """Epsilon spent.
+
+        Examples
+        --------
+        >>> result.epsilon
+        1.0
+        """
         return self.release.epsilon
 
     @property
     def delta(self) -> float:
-        """Delta spent."""
+        """Delta spent.
+
+        Examples
+        --------
+        >>> result.delta
+        0.0
+        """
         return self.release.delta
 
     @property
     def model(self) -> str:
-        """Name by which an archive is rebuilt."""
+        """Name by which an archive is rebuilt.
+
+        Examples
+        --------
+        >>> result.model
+        'BTLResult'
+        """
         return type(self).__name__
 
     def __repr__(self) -> str:
@@ -132,7 +173,20 @@ class Result(ABC):
         """Return what a reader of the archive wants to see; nothing is rebuilt from it."""
 
     def to_json(self) -> str:
-        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
+        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it.
+
+        See Also
+        --------
+        privrank.from_json : Reads the text.
+
+        Examples
+        --------
+        The archive holds the release, so that the result is read back without the data:
+
+        >>> text = result.to_json()
+        >>> pr.from_json(text).params.equals(result.params)
+        True
+        """
         return archive(
             {
                 "privrank": __version__,
@@ -152,6 +206,11 @@ class Result(ABC):
             ``term``, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and
             ``conf_high``, missing where there is none; the order and numbers of ``to_frame()``. The
             estimate of a test is the effect it measures.
+
+        Examples
+        --------
+        >>> list(result.tidy().columns)
+        ['term', 'estimate', 'std_error', 'statistic', 'p_value', 'conf_low', 'conf_high']
         """
         frame: pd.DataFrame = self.to_frame().rename(columns=_WORDS)
         frame = frame.reindex(columns=list(dict.fromkeys(_WORDS.values()))).astype(np.float64)
@@ -184,6 +243,11 @@ class Result(ABC):
         ------
         TypeError, ValueError
             If it is no mapping to texts, a code is unknown, or two codes would have one label.
+
+        Examples
+        --------
+        >>> result.with_labels({"crimRate": "Crime rate", "socBurd": "Social burden"}).items
+        ('Crime rate', 'position', 'Social burden', 'culture')
         """
         return replace(self, release=_labelled(self.release, labels))
 

@@ -18,16 +18,21 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT, Link
-from privrank.results import plots
+from privrank.results import derived, plots
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads
-from privrank.results.hypotheses import ContrastTests, t_test, wald_test
+from privrank.results.hypotheses import ContrastTests, check_compared, t_test, wald_test
+from privrank.results.likelihood import likelihood_ratio, log_likelihood
 from privrank.results.pairs import (
     answer_columns,
     pair_table,
     predictors_of,
     probability_name,
+    probability_table,
     quasi_table,
+    shares_of,
+    tie_series,
+    worth_columns,
 )
 from privrank.results.tables import Table
 from privrank.results.worthtable import TIE_ROW, fit_table
@@ -61,6 +66,28 @@ class BTLResult(Result):
         Fitted coefficients: the centred worths, or with covariates those on contrasts of items.
     warnings : tuple of str
         What to read with care.
+
+    See Also
+    --------
+    privrank.PrivateBTL : The model.
+    privrank.from_json : Reads a result from an archive.
+    privrank.pool : Pools several fits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> result = model.fit(epsilon=1.0, rng=np.random.default_rng(1))
+    >>> result.params.round(3)
+    item
+    crimRate    0.607
+    position   -0.287
+    socBurd     0.263
+    culture    -0.582
+    Name: worth, dtype: float64
     """
 
     requested: float | Literal["auto"]
@@ -69,6 +96,8 @@ class BTLResult(Result):
     warnings: tuple[str, ...] = ()
 
     family: ClassVar[str] = "Bradley-Terry worths"
+
+    elo, simulate = derived.elo, derived.simulate
 
     def _shape(self) -> tuple[str, ...]:
         what = "items" if self._plain else "coefficients"
@@ -111,11 +140,20 @@ class BTLResult(Result):
         """The items, in the components that released comparisons connect; mostly one.
 
         Worths and ranks hold within a component; those of an item alone in it are missing.
+
+        Examples
+        --------
+        One component: every item is compared, directly or by others, with every other one.
+
+        >>> result.components
+        (('crimRate', 'position', 'socBurd', 'culture'),)
         """
         return tuple(tuple(self.items[k] for k in part) for part in self._equations().components)
 
-    def _errors(self, covariance: FloatArray, name: str) -> pd.Series[float]:
-        return self._named(standard_errors(self._display(), covariance), name)
+    def _errors(self, half: FloatArray, name: str) -> pd.Series[float]:
+        """Return the standard errors by one source of error, of which a half is given."""
+        variances = self._covariance().variances(half, self._display())
+        return self._named(np.sqrt(np.maximum(variances, 0.0)), name)
 
     def _map(self, at: At, *, every: bool = False) -> FloatArray:
         design = self.release.design
@@ -133,23 +171,47 @@ class BTLResult(Result):
 
     @property
     def link(self) -> Link:
-        """Link of the model."""
+        """Link of the model.
+
+        Examples
+        --------
+        >>> result.link.name
+        'logit'
+        """
         return self.release.link
 
     @property
     def estimator(self) -> str:
-        """The loss whose minimum the estimates are, before its ridge."""
+        """The loss whose minimum the estimates are, before its ridge.
+
+        Examples
+        --------
+        >>> result.estimator
+        'maximum likelihood'
+        """
         return self._equations().estimator
 
     @property
     def penalty(self) -> float | Literal["auto"]:
-        """Ridge gamma of the worths; with covariates, where it is a matrix, as it was asked for."""
+        """Ridge gamma of the worths; with covariates, where it is a matrix, as it was asked for.
+
+        Examples
+        --------
+        >>> round(result.penalty, 3)
+        2.434
+        """
         ridge = self.estimate.worths_ridge(self.release.design)
         return self.requested if isinstance(ridge, np.ndarray) else ridge
 
     @property
     def corrected(self) -> bool:
-        """Whether the bias of the ridge is corrected."""
+        """Whether the bias of the ridge is corrected.
+
+        Examples
+        --------
+        >>> result.corrected
+        True
+        """
         return self.estimate.corrected
 
     @property
@@ -158,32 +220,80 @@ class BTLResult(Result):
 
         These are the worths of the reference group, then how each column changes them, which adds
         up to zero over the items; ``first`` is the advantage of the item named first.
+
+        See Also
+        --------
+        privrank.BTLResult.worths : Worths of each group, with covariates.
+
+        Examples
+        --------
+        >>> result.params.round(3).to_dict()
+        {'crimRate': 0.607, 'position': -0.287, 'socBurd': 0.263, 'culture': -0.582}
         """
         return self._named(self._estimated(), "worth" if self._plain else "coef")
 
     @property
     def bse(self) -> pd.Series[float]:
-        """Standard errors, sampling and privacy noise together."""
-        return self._errors(self._covariance().total, "std err")
+        """Standard errors, sampling and privacy noise together.
+
+        Examples
+        --------
+        >>> result.bse.round(3).to_dict()
+        {'crimRate': 0.184, 'position': 0.177, 'socBurd': 0.176, 'culture': 0.191}
+        """
+        errors = standard_errors(self._display(), self._covariance().total)
+        return self._named(errors, "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
-        """Sampling part of the standard errors."""
-        return self._errors(self._covariance().sampling, "sampling")
+        """Sampling part of the standard errors.
+
+        Examples
+        --------
+        >>> result.bse_sampling.round(3).to_dict()
+        {'crimRate': 0.146, 'position': 0.141, 'socBurd': 0.141, 'culture': 0.149}
+        """
+        return self._errors(self._covariance().sampled, "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
-        """Privacy part of the standard errors."""
-        return self._errors(self._covariance().privacy, "privacy")
+        """Privacy part of the standard errors.
+
+        Examples
+        --------
+        The parts add up in squares:
+
+        >>> result.bse_privacy.round(3).to_dict()
+        {'crimRate': 0.113, 'position': 0.106, 'socBurd': 0.105, 'culture': 0.119}
+        >>> np.allclose(result.bse**2, result.bse_sampling**2 + result.bse_privacy**2)
+        True
+        """
+        return self._errors(self._covariance().noisy, "privacy")
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Estimates over their standard errors; under noise p-values are not of these."""
+        """Estimates over their standard errors; under noise p-values are not of these.
+
+        Examples
+        --------
+        >>> result.tvalues.round(2).to_dict()
+        {'crimRate': 3.29, 'position': -1.62, 'socBurd': 1.49, 'culture': -3.05}
+        """
         return (self.params / self.bse).rename("z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
-        """Two-sided p-values for a worth equal to the average, or a coefficient of zero."""
+        """Two-sided p-values for a worth equal to the average, or a coefficient of zero.
+
+        See Also
+        --------
+        privrank.BTLResult.test_homogeneity : Whether all worths are equal.
+
+        Examples
+        --------
+        >>> result.pvalues.round(3).to_dict()
+        {'crimRate': 0.001, 'position': 0.103, 'socBurd': 0.133, 'culture': 0.003}
+        """
         values = inversion.pvalues(self._inference(), self._display())
         return self._named(values, column_heads(self.release)[-1])
 
@@ -193,28 +303,84 @@ class BTLResult(Result):
 
         A series of ``estimate, std_err, sampling, privacy, lower`` and ``upper``. Two items of
         equal worth tie with probability e^lambda / (2 + e^lambda).
+
+        Examples
+        --------
+        >>> ties = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+        ...                      max_rows=6, ties="davidson", design="public")
+        >>> parameter = ties.fit(epsilon=np.inf).tie_parameter
+        >>> parameter[["estimate", "lower", "upper"]].round(2).to_dict()
+        {'estimate': -0.32, 'lower': -0.6, 'upper': -0.03}
         """
-        if not self.release.design.davidson:
-            raise ValueError("tie_parameter is of fits with ties='davidson', and this is another.")
-        inference, errors = self._inference(), self._covariance()
-        row = np.eye(1, len(self.estimate.coefficients), len(self.estimate.coefficients) - 1)
-        parts = {"std_err": errors.total, "sampling": errors.sampling, "privacy": errors.privacy}
-        values = {"estimate": float(self.estimate.coefficients[-1])}
-        values |= {name: float(standard_errors(row, part)[0]) for name, part in parts.items()}
-        lower, upper = inversion.intervals(inference, row, self.alpha)
-        values |= {"lower": float(lower[0]), "upper": float(upper[0])}
-        return pd.Series(values, name="tie parameter")
+        return tie_series(self._inference(), self.alpha)
+
+    @property
+    def llf(self) -> float:
+        """Log-likelihood of all answers at the estimates, of a run without privacy.
+
+        A tie without a parameter counts as half an answer for each item.
+
+        Examples
+        --------
+        >>> round(model.fit(epsilon=np.inf, penalty=0).llf, 2)
+        -320.81
+        """
+        return log_likelihood(self.release, self._equations(), self.estimate.coefficients)
+
+    def compare_lr_test(self, restricted: BTLResult) -> pd.Series[Any]:
+        """Test a model within this one by the likelihood ratio, both without privacy.
+
+        A series of ``statistic``, ``df`` and ``pvalue``, as if answers were independent. Where
+        respondents gave several, :meth:`wald_test_terms` keeps its level and this test does not.
+
+        Parameters
+        ----------
+        restricted : BTLResult
+            Of the smaller model for the same frame, with ``penalty=0``; its formula leaves out
+            terms. With ``ties="davidson"`` the tie parameter is common to all groups in both.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a fit is private or not of maximum likelihood, or the models are not nested.
+
+        Examples
+        --------
+        >>> by_sex = pr.PrivateBTL.from_formula(
+        ...     "item1 + item2 + outcome ~ sex", fears.comparisons.merge(
+        ...         fears.students.reset_index(), on="respondent"), respondent="respondent",
+        ...     items=fears.items, max_rows=6, ties=True, design="public")
+        >>> larger, smaller = (one.fit(epsilon=np.inf, penalty=0) for one in (by_sex, model))
+        >>> test = larger.compare_lr_test(smaller)
+        >>> test.astype(float).round(3).to_dict()
+        {'statistic': 2.181, 'df': 3.0, 'pvalue': 0.536}
+        """
+        if not isinstance(restricted, BTLResult):
+            raise TypeError("restricted must be a fit of PrivateBTL, of the same answers.")
+        fits = ((fit.release, fit._equations(), fit.estimate) for fit in (self, restricted))
+        return likelihood_ratio(*fits)
 
     @property
     def design_effect(self) -> float:
         """Largest variance over that of independent answers, of a shown estimate or a difference.
 
         1 where answers are taken as independent.
+
+        Examples
+        --------
+        >>> round(result.design_effect, 2)
+        2.03
         """
         return contrasts.largest_effect(self._covariance(), self._display())
 
     def cov_params(self) -> pd.DataFrame:
-        """Return the covariance matrix of the estimates."""
+        """Return the covariance matrix of the estimates.
+
+        Examples
+        --------
+        >>> result.cov_params().loc["crimRate"].round(4).to_dict()
+        {'crimRate': 0.034, 'position': -0.0112, 'socBurd': -0.0085, 'culture': -0.0143}
+        """
         known = self._named(np.ones(len(self._names)), "").to_numpy()
         return self._whole_covariance() * np.outer(known, known)
 
@@ -233,6 +399,21 @@ class BTLResult(Result):
             Significance level; None takes the result's own, here and in all other methods.
         simultaneous : bool, default False
             Cover all estimates at once (Bonferroni).
+
+        See Also
+        --------
+        privrank.BTLResult.rank_conf_int : Confidence sets of ranks.
+        privrank.BTLResult.pairwise : Intervals of all pairs.
+
+        Examples
+        --------
+        >>> result.conf_int().round(2)
+                  lower  upper
+        item
+        crimRate   0.25   0.99
+        position  -0.65   0.06
+        socBurd   -0.08   0.62
+        culture   -0.98  -0.21
         """
         shown = self._display()
         # Bonferroni: each of p intervals at level alpha / p
@@ -256,40 +437,46 @@ class BTLResult(Result):
         ------
         TypeError, ValueError
             If `at` names no covariate, or a value is not declared or out of bounds.
+
+        Examples
+        --------
+        >>> result.worths()[["item", "worth", "std_err"]].round(3)
+               item  worth  std_err
+        0  crimRate  0.607    0.184
+        1  position -0.287    0.177
+        2   socBurd  0.263    0.176
+        3   culture -0.582    0.191
         """
         groups = groups_at(self.release.design.covariates, at, every=True)
-        inference = self._inference()
-        inside = inference.equations.within(self._map(at, every=True))
-        lower, upper = inversion.intervals(inference, inside, self.alpha)
-        # a worth that no released comparison identifies has a row of zeros and no limits
-        known = np.where(np.isnan(lower) & ~inside.any(axis=1), np.nan, 1.0)
         rows = [group | {"item": item} for group in groups for item in self.items]
-        return pd.DataFrame(rows).assign(
-            worth=known * (inside @ self.estimate.coefficients),
-            std_err=known * standard_errors(inside, self._covariance().total),
-            lower=lower,
-            upper=upper,
-        )
+        numbers = worth_columns(self._inference(), self._map(at, every=True), self.alpha)
+        return pd.DataFrame(rows).assign(**numbers)
 
     def worth(self, at: At = None) -> pd.Series[float]:
-        """Return worths on the multiplicative scale of the logit, adding up to 1 by component."""
+        """Return worths on the multiplicative scale of the logit, adding up to 1 by component.
+
+        Examples
+        --------
+        >>> result.worth().round(3).to_dict()
+        {'crimRate': 0.413, 'position': 0.169, 'socBurd': 0.293, 'culture': 0.126}
+        """
         if self.link != LOGIT:
             raise ValueError(
                 f"worth() is the multiplicative scale of the logit, and this fit has "
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
         worths = self._values(at)
-        shares = np.full(len(worths), np.nan)
-        for part in self._several(worths):
-            # less the largest, so that no exponential overflows
-            weight = np.exp(worths[part] - worths[part].max())
-            shares[part] = weight / weight.sum()
-        return self._series(shares, "worth")
+        return self._series(shares_of(worths, self._several(worths)), "worth")
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
         """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin.
 
         Where comparisons do not connect all items, ranks are those in one of :attr:`components`.
+
+        Examples
+        --------
+        >>> result.ranks().to_dict()
+        {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
         """
         # the place of each item in the released permutation orders equal worths
         coin, worths = np.argsort(self.release.tie_break), self._values(at)
@@ -307,6 +494,16 @@ class BTLResult(Result):
 
         1 plus the number of items surely better, to m minus the number surely worse, by step-down
         tests of all differences of two worths (:func:`privrank.hypotheses.ranksets.rank_sets`).
+
+        Examples
+        --------
+        >>> result.rank_conf_int()
+                  lower  upper
+        item
+        crimRate      1      2
+        position      2      4
+        socBurd       1      3
+        culture       3      4
         """
         low, high = self._at(at).rank_sets(self._level(alpha))
         frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
@@ -335,6 +532,12 @@ class BTLResult(Result):
             larger; what share of a pair's answers are ties the model does not say. With
             ``ties="davidson"`` it is ``preferred_if_decided``, the probability among answers that
             are no ties, beside those of all answers: ``win``, ``tie`` and ``loss`` of item1.
+
+        Examples
+        --------
+        >>> table = result.pairwise().set_index(["item1", "item2"])
+        >>> table.loc[("crimRate", "culture"), ["difference", "pvalue"]].round(4).to_dict()
+        {'difference': 1.1894, 'pvalue': 0.0004}
         """
         table = pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
         return pd.DataFrame(table)
@@ -359,6 +562,14 @@ class BTLResult(Result):
         ------
         TypeError, ValueError
             If a column is missing, or an entry is no item or no declared level.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> pairs = pd.DataFrame({"item1": ["crimRate"], "item2": ["socBurd"]})
+        >>> result.predict(pairs).round(3)
+           preferred_plus_half_ties  lower  upper
+        0                     0.585  0.445  0.717
         """
         shown, inference = predictors_of(frame, self.release.design), self._inference()
         t = shown @ self.estimate.coefficients
@@ -373,14 +584,13 @@ class BTLResult(Result):
 
         With ties each is the probability of being preferred plus half that of a tie; where ties
         have a parameter, that among answers that are no ties.
+
+        Examples
+        --------
+        >>> result.probabilities().loc["crimRate"].round(3).to_dict()
+        {'crimRate': 0.5, 'position': 0.71, 'socBurd': 0.585, 'culture': 0.767}
         """
-        worths, names = self._values(at), list(self.items)
-        difference = worths[:, None] - worths
-        if (facts := self._equations()).member is not None:
-            difference = np.where(
-                facts.together | np.eye(len(names), dtype=bool), difference, np.nan
-            )
-        return pd.DataFrame(self.link.probability(difference), names, names)
+        return probability_table(self._values(at), self.release, self._equations())
 
     def quasi_se(self, at: At = None) -> pd.DataFrame:
         """Return quasi standard errors, from which readers compute the error of any difference.
@@ -392,6 +602,11 @@ class BTLResult(Result):
         References
         ----------
         Firth and de Menezes (2004), https://doi.org/10.1093/biomet/91.1.65.
+
+        Examples
+        --------
+        >>> result.quasi_se()["quasi_se"].round(3).to_dict()
+        {'crimRate': 0.213, 'position': 0.202, 'socBurd': 0.199, 'culture': 0.225}
         """
         return quasi_table(self._at(at))
 
@@ -402,6 +617,16 @@ class BTLResult(Result):
         hypothesis. :meth:`wald_test` has those at the fit, which grow faster than worths that noise
         drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969). It
         keeps its level, and sees less. With covariates it is the Wald test of the worths.
+
+        See Also
+        --------
+        privrank.BTLResult.wald_test : Any linear hypotheses.
+
+        Examples
+        --------
+        >>> test = result.test_homogeneity()
+        >>> round(test.statistic, 1), test.df, test.pvalue < 0.01
+        (20.1, 3, True)
         """
         return contrasts.homogeneity(self._inference(), self._map(at))
 
@@ -411,6 +636,18 @@ class BTLResult(Result):
         One row per term, the intercept being equal worths in the reference group; columns
         ``statistic``, ``df`` and ``pvalue``. P-values are Monte Carlo, under normal sampling error
         plus the exact noise distribution.
+
+        Examples
+        --------
+        >>> answers = fears.comparisons.merge(fears.students, on="respondent")
+        >>> by_sex = pr.PrivateBTL.from_formula(
+        ...     "item1 + item2 + outcome ~ sex", answers, respondent="respondent", max_rows=6,
+        ...     ties=True, design="public", levels=fears.levels)
+        >>> by_sex.fit(epsilon=np.inf).wald_test_terms().round(3)
+                   statistic  df  pvalue
+        term
+        Intercept     15.584   3   0.003
+        sex            1.713   3   0.641
         """
         tests = contrasts.term_tests(self._inference())
         frame = pd.DataFrame(list(tests.values()), index=pd.Index(list(tests), name="term"))
@@ -427,19 +664,49 @@ class BTLResult(Result):
         ------
         ValueError
             If the model has no item covariates, or as many as identified worths.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> topics = pd.DataFrame({"money": [0.0, 1.0, 1.0, 0.0]}, index=fears.items)
+        >>> by_topic = pr.PrivateBTL.from_formula(
+        ...     "item1 + item2 + outcome ~ 1", fears.comparisons, item_formula="money",
+        ...     item_data=topics, respondent="respondent", max_rows=6, ties=True, design="public")
+        >>> test = by_topic.fit(epsilon=np.inf).test_lack_of_fit()
+        >>> int(test["df"]), bool(test["pvalue"] < 0.01)
+        (2, True)
         """
         test = contrasts.lack_of_fit(self._inference())
         values = (test.statistic, test.df, test.pvalue)
         return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
 
     def t_test(self, hypothesis: Any) -> ContrastTests:
-        """Test linear hypotheses one by one, by Wald's test with the noise's distribution."""
+        """Test linear hypotheses one by one, by Wald's test with the noise's distribution.
+
+        Examples
+        --------
+        >>> result.t_test("crimRate = culture")
+                               Tests of Contrasts
+        ===============================================================
+                               coef  std err  p-value   [0.025   0.975]
+        ---------------------------------------------------------------
+        crimRate - culture   1.1894    0.315   <0.001    0.561    1.818
+        ===============================================================
+        P-values and intervals are by the distribution of sampling
+        error plus noise.
+        """
         return t_test(*self._tested(hypothesis))
 
     def wald_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses jointly, with errors at the fit and a Monte Carlo p-value.
 
         For the equality of all worths under much noise :meth:`test_homogeneity` sees more.
+
+        Examples
+        --------
+        >>> test = result.wald_test("crimRate = socBurd, position = culture")
+        >>> bool(0.2 < test.pvalue < 0.4)
+        True
         """
         return wald_test(*self._tested(hypothesis))
 
@@ -447,16 +714,7 @@ class BTLResult(Result):
         """Return what a test of a hypothesis needs, which the release must identify."""
         names = [str(name) for name in self.params.index]
         weights, constants = constraint(hypothesis, names)
-        if (facts := self._equations()).member is not None:
-            raw, shown = display(self.release.design), self._display()
-            inside = facts.identifies(weights @ raw)
-            # or it is about one number that is printed
-            alone = [np.count_nonzero(row) == 1 and shown[row != 0].any() for row in weights]
-            if not (inside | np.array(alone)).all():
-                raise ValueError(
-                    "hypothesis must compare items within one component of those that the "
-                    "released comparisons connect: see components."
-                )
+        check_compared(self._equations(), display(self.release.design), weights)
         estimated = pd.Series(self._estimated(), index=self.params.index)
         errors = self._inference().noisy_errors().through(self._display())
         return estimated, self._whole_covariance(), errors, (weights, constants)
@@ -466,6 +724,16 @@ class BTLResult(Result):
 
         One row per item, best first, with ranks; with covariates one row per coefficient. The
         statistic ``z`` is there where p-values are of it: without noise, of independent answers.
+
+        Examples
+        --------
+        >>> result.to_frame()[["worth", "std_err", "rank", "rank_lower", "rank_upper"]].round(3)
+                  worth  std_err  rank  rank_lower  rank_upper
+        item
+        crimRate  0.607    0.184     1           1           2
+        socBurd   0.263    0.176     2           1           3
+        position -0.287    0.177     3           2           4
+        culture  -0.582    0.191     4           3           4
         """
         statistic = {"z": self.tvalues} if len(column_heads(self.release)) > 1 else {}
         frame = self._fit_frame("worth" if self._plain else "coef", **statistic)
@@ -478,11 +746,28 @@ class BTLResult(Result):
         return frame.iloc[np.concatenate([part[np.argsort(ranks[part])] for part in parts])]
 
     def summary(self, details: bool = False) -> Table:
-        """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""
+        """Return the fit as a table; `details` add the choice of noise and shares of epsilon.
+
+        Examples
+        --------
+        >>> table = result.summary()
+        >>> for line in str(table).splitlines()[9:13]:
+        ...     print(line)
+                             coef  std err  sampling  privacy  p-value   [0.025   0.975]     rank
+        -----------------------------------------------------------------------------------------
+        crimRate           0.6070    0.184     0.146    0.113    0.001    0.250    0.993      1-2
+        socBurd            0.2625    0.176     0.141    0.105    0.133   -0.084    0.621      1-3
+        """
         return fit_table(self, details)
 
     def plot_worth(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw worths with sampling-only and full intervals; with covariates, of every group."""
+        """Draw worths with sampling-only and full intervals; with covariates, of every group.
+
+        Examples
+        --------
+        >>> result.plot_worth().axes[0].get_xlabel().split(";")[0]
+        'worth (logit scale, centred)'
+        """
         facts, name = self.release.design.covariates, self.link.name
         heading = f"{self.link.model} worths, {caption(self.release)}"
         if facts is None:
@@ -492,7 +777,14 @@ class BTLResult(Result):
         return plots.group_worths(self.worths(), factors, self.alpha, heading, what, ax=ax)
 
     def plot_pairwise(self, ax: plots.Axes | None = None, *, at: At = None) -> plots.Figure:
-        """Draw :meth:`probabilities` as a heat map, best item first."""
+        """Draw :meth:`probabilities` as a heat map, best item first.
+
+        Examples
+        --------
+        >>> figure = result.plot_pairwise()
+        >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        ['crimRate', 'socBurd', 'position', 'culture']
+        """
         order = [name for name in self.to_frame().index if self._plain] or list(
             self.ranks(at).sort_values().index
         )
@@ -503,19 +795,23 @@ class BTLResult(Result):
         return plots.pairwise(table, caption(self.release), **named, ax=ax)
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the worths (:meth:`plot_worth`)."""
+        """Draw the worths (:meth:`plot_worth`).
+
+        Examples
+        --------
+        >>> result.plot().axes[0].get_xlabel().split(";")[0]
+        'worth (logit scale, centred)'
+        """
         return self.plot_worth(ax=ax)
 
     def _settings(self) -> dict[str, Any]:
         return {"penalty": self.requested, "solver": self.solver}
 
     def _estimates(self) -> dict[str, Any]:
-        known = self.params.dropna()
         tied = {"tie parameter": self.estimate.coefficients[-1]}
-        estimates = {"params": dict(known), "penalty": self.penalty}
+        estimates = {"params": dict(self.params.dropna()), "penalty": self.penalty}
         return estimates | (tied if self.release.design.davidson else {})
 
     def _lines(self) -> dict[str, Any]:
-        if not self.release.design.davidson:
-            return {}
-        return {TIE_ROW: float(self.estimate.coefficients[-1])}
+        tied = {TIE_ROW: float(self.estimate.coefficients[-1])}
+        return tied if self.release.design.davidson else {}

@@ -64,6 +64,25 @@ class ClosenessResult(Result):
         Significance level.
     asked : Comparison
         What was computed and released, as public numbers define it.
+
+    See Also
+    --------
+    privrank.ClosenessTest : The test.
+    privrank.power.ClosenessPower : What it detects, before there are data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import privrank as pr
+    >>> answers = pd.DataFrame({"drink": 60 * ["tea", "tea", "milk"] + 40 * ["tea", "milk", "milk"],
+    ...                         "town": 180 * ["north"] + 120 * ["south"]})
+    >>> test = pr.ClosenessTest.from_formula("drink ~ town", answers, categories=["tea", "milk"],
+    ...                                      levels=["north", "south"])
+    >>> result = test.fit(epsilon=1.0, effect_epsilon=1.0, details_epsilon=1.0, permutations=199,
+    ...                   rng=np.random.default_rng(1))
+    >>> round(result.pvalue, 4), result.reject
+    (0.005, True)
     """
 
     family: ClassVar[str] = "Tests of closeness"
@@ -77,7 +96,13 @@ class ClosenessResult(Result):
 
     @property
     def groups(self) -> pd.Series[int]:
-        """Sizes of the samples; missing where who is in which is protected."""
+        """Sizes of the samples; missing where who is in which is protected.
+
+        Examples
+        --------
+        >>> result.groups.to_dict()
+        {'north': 180, 'south': 120}
+        """
         sample = self.release.sample
         names, sizes = zip(*sample.groups, strict=True)
         kind = "Int64" if sample.private_labels else "int64"
@@ -85,13 +110,25 @@ class ClosenessResult(Result):
 
     @property
     def pvalue(self) -> float | None:
-        """The p-value; None when one random bit was released."""
+        """The p-value; None when one random bit was released.
+
+        Examples
+        --------
+        >>> round(result.pvalue, 4)
+        0.005
+        """
         part = self.release.parts.get(PVALUE)
         return None if part is None else float(part.values[0] * part.step)
 
     @property
     def reject(self) -> bool:
-        """Whether H0 is rejected at level alpha."""
+        """Whether H0 is rejected at level alpha.
+
+        Examples
+        --------
+        >>> result.reject
+        True
+        """
         if self.pvalue is not None:
             return self.pvalue <= self.alpha
         return bool(self.release.parts[DECISION].values[0])
@@ -114,7 +151,18 @@ class ClosenessResult(Result):
 
     @property
     def effect(self) -> float | None:
-        """The noisy distance of the samples, not below zero; None unless an effect was released."""
+        """The noisy distance of the samples, not below zero; None unless an effect was released.
+
+        See Also
+        --------
+        privrank.ClosenessResult.corrected_effect : Less what sampling adds to it.
+        privrank.ClosenessResult.conf_int : An interval of the distance.
+
+        Examples
+        --------
+        >>> round(result.effect, 2)
+        0.34
+        """
         return None if self._effect is None else max(self._numbers_released[0], 0.0)
 
     @property
@@ -124,6 +172,11 @@ class ClosenessResult(Result):
         Of total variation, what it adds where all categories differ; where one of many does, some
         is left. Of a kernel distance, the most that sampling can add. None unless an effect was
         released of a test whose null hypothesis is that the distance is 0.
+
+        Examples
+        --------
+        >>> round(result.corrected_effect, 2)
+        0.34
         """
         if self._effect is None or self.asked.distance is None:
             return None
@@ -149,6 +202,12 @@ class ClosenessResult(Result):
         ------
         ValueError
             If no effect was released, or for a chi-square statistic, which estimates no distance.
+
+        Examples
+        --------
+        >>> low, high = result.conf_int()
+        >>> round(low, 2), round(high, 2)
+        (0.18, 0.47)
         """
         noisy, second = self._numbers_released
         distance, part = self.asked.distance, self._effect
@@ -191,6 +250,12 @@ class ClosenessResult(Result):
         ValueError
             If who is in which group is private, so that the sizes of the groups are not known, and
             for paired samples.
+
+        Examples
+        --------
+        >>> effect = result.detectable_effect(power=0.8, replicates=20)
+        >>> bool(0.1 < effect.total_variation < 0.4)
+        True
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
@@ -235,6 +300,13 @@ class ClosenessResult(Result):
         **Statistic.** The probability that any interval misses is at most alpha, whether or not the
         test rejects, so that clear differences may be named after a rejection or without one
         (:func:`privrank.hypotheses.details.half_widths`).
+
+        Examples
+        --------
+        >>> result.details()[["item", "group", "other", "difference", "clear"]].round(2)
+           item  group  other  difference  clear
+        0   tea  north  south        0.32   True
+        1  milk  north  south       -0.32   True
         """
         if f"{DETAILS} 0" not in self.release.parts:
             raise ValueError(
@@ -248,7 +320,13 @@ class ClosenessResult(Result):
         return self.details() if f"{DETAILS} 0" in self.release.parts else None
 
     def plot_details(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw what differs: the intervals of `details`, where totals were released."""
+        """Draw what differs: the intervals of `details`, where totals were released.
+
+        Examples
+        --------
+        >>> result.plot_details().axes[0].get_title()
+        'north v south, epsilon = 3 per row, seeded noise'
+        """
         label = "difference of mean ranks (left: ranked higher)"
         if self.release.sample.kind == "choices":
             label = "difference of shares (right: chosen more often)"
@@ -257,7 +335,15 @@ class ClosenessResult(Result):
         return plots.differences(self.details(), f"{label}; {level}", caption, ax=ax)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row: p-value, decision, effect, and how many differences are clear."""
+        """Return one row: p-value, decision, effect, and how many differences are clear.
+
+        Examples
+        --------
+        >>> result.to_frame()[["pvalue", "reject", "effect", "clear"]].round(3)
+                                                 pvalue  reject  effect  clear
+        test
+        ClosenessTest, total variation distance   0.005    True    0.34      2
+        """
         low, high = self._interval() or (None, None)
         details = self._details()
         clear = None if details is None else int(details["clear"].sum())
@@ -269,6 +355,15 @@ class ClosenessResult(Result):
         """Return the table a paper can print: groups, noise, p-value, decision, effect.
 
         With `details` it has the scale of the noise.
+
+        Examples
+        --------
+        >>> table = result.summary()
+        >>> for line in str(table).splitlines()[8:11]:
+        ...     print(line)
+                                  p-value   decision   effect  corrected   [0.025   0.975]
+        ----------------------------------------------------------------------------------
+        total variation distance   0.0050  reject H0   0.3403     0.3403   0.1832   0.4710
         """
         check_flag("details", details)
         release, sample, interval = self.release, self.release.sample, self._interval()
@@ -310,12 +405,14 @@ class ClosenessResult(Result):
             ),
         )
 
-    def _noise(self) -> tuple[str, str]:
+    def _noise(self) -> tuple[str, str, str]:
         if self.asked.decision is not None:
-            return "sigmoid bit", "none, one bit"
-        name = "permutation test" if self.release.source == "none" else "smoothed p-value"
+            return "random bit", "sigmoid bit", "none, one bit"
+        words, name = "noise on the statistic", "smoothed p-value"
+        if self.release.source == "none":
+            words, name = "no noise", "p-value"
         scale = self.release.plan.number("scale")
-        return name, f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})"
+        return words, name, f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})"
 
     def _protected(self) -> str:
         sample = self.release.sample
@@ -364,6 +461,11 @@ class ClosenessResult(Result):
         ------
         ValueError
             If no effect was released: of a p-value there is nothing to draw.
+
+        Examples
+        --------
+        >>> result.plot().axes[0].get_title()
+        'Closeness, epsilon = 3 per row, seeded noise'
         """
         low, high = self.conf_int()
         numbers = {"effect": self.effect, "lower": low, "upper": high}
@@ -423,14 +525,19 @@ def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     )
 
 
+def null_words(sample: Sample) -> str:
+    """Return the null hypothesis of a comparison of samples in words."""
+    if sample.paired:
+        return f"the two {sample.kind} of a respondent are exchangeable"
+    return f"the {sample.kind} of all groups have the same distribution"
+
+
 def _hypotheses_of(sample: Sample) -> str:
     """Return H0 and H1 of a comparison of samples in words, and the groups."""
     sizes = ", ".join(name if size is None else f"{name} {size}" for name, size in sample.groups)
     by = f" by {sample.group_column}" if sample.group_column else ""
-    hypotheses = f"the {sample.kind} of all groups have the same distribution. H1: they have not"
-    if sample.paired:
-        hypotheses = f"the two {sample.kind} of a respondent are exchangeable. H1: they are not"
-    return f"H0: {hypotheses}. Groups{by}: {sizes}."
+    against = "are" if sample.paired else "have"
+    return f"H0: {null_words(sample)}. H1: they {against} not. Groups{by}: {sizes}."
 
 
 def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> tuple[str, ...]:
@@ -449,15 +556,20 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
     clear = frame[frame["clear"]]
     if clear.empty:
         return (f"{head}: no difference is clear.",)
-    # the clearest first: the largest in units of the half width of its interval
-    half = 0.5 * (clear["upper"] - clear["lower"])
-    order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
-    column = release.sample.group_column or "group"
-    rows = clear.loc[order].head(_MOST_WORDS).itertuples()
-    said = [_statement(row, column, rankings) for row in rows]
+    said = clear_words(release.sample, clear, _MOST_WORDS)
     left = len(clear) - len(said)
     more = f" {left} more are clear: see details()." if left > 0 else ""
     return (f"{head}. {'. '.join(said)}.{more}",)
+
+
+def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
+    """Return the clearest of some clear differences, at most so many, in words."""
+    # the clearest first: the largest in units of the half width of its interval
+    half = 0.5 * (clear["upper"] - clear["lower"])
+    order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
+    rows = clear.loc[order].head(most).itertuples()
+    column, rankings = sample.group_column or "group", sample.kind == "rankings"
+    return [_statement(row, column, rankings) for row in rows]
 
 
 def _statement(row: Any, column: str, rankings: bool) -> str:

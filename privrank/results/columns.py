@@ -73,6 +73,26 @@ def summary_col(
         If the list is empty, or holds what is no result.
     ValueError
         If there are not as many `names` as results, or a term is unknown.
+
+    See Also
+    --------
+    privrank.pool : Several fits as one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> fits = [model.fit(epsilon, rng=np.random.default_rng(1)) for epsilon in (1.0, np.inf)]
+    >>> table = pr.summary_col(fits, names=["private", "non-private"])
+    >>> for line in str(table).splitlines()[2:6]:
+    ...     print(line)
+                     private  non-private
+    -------------------------------------
+    crimRate          0.6070       0.4383
+                    (0.1843)     (0.1059)
     """
     if not isinstance(results, Sequence) or not all(isinstance(one, Result) for one in results):
         raise TypeError("results must be a list of results.")

@@ -33,6 +33,16 @@ MATCHED = (
 
 SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
 
+# What comparisons release, in words; the names of mechanisms are among the details.
+_RELEASED = {
+    "net wins": "noise on wins minus losses",
+    "win matrix": "noise on wins of each pair",
+    "objective perturbation": "noise in the loss",
+}
+
+# Rows of a respondent that say more than a third as much as independent ones are worth their noise.
+_WORTH_ROWS = 3
+
 _SIDE_RELEASES = (
     (names.DEPENDENCE, "dependence of answers"),
     (names.PAIR_COUNTS, "pair counts"),
@@ -64,15 +74,15 @@ CATALOGUE = {
 def header(
     release: Release,
     *lines: tuple[str, str],
-    noise: tuple[str, str],
+    noise: tuple[str, str, str],
     details: bool,
     row: str = "row",
     errors: str = "",
 ) -> tuple[tuple[str, str], ...]:
     """Return the header of every summary: data, unit, its own lines, noise, budget.
 
-    Given the mechanism and the scale of its noise, which is among its `details`, what a row is
-    called (one of a frame may stand for several comparisons), and what `errors` hold.
+    Given the mechanism in words, and among its `details` by its names, with the scale of its noise;
+    what a row is called (one of a frame may stand for several comparisons), and what `errors` hold.
     """
     kind, unit = release.survey.kind, release.survey.unit
     return (
@@ -81,7 +91,7 @@ def header(
         ("Neighbours:", f"replace one {row if unit == 'row' else unit}"),
         *lines,
         ("Mechanism:", noise[0]),
-        *([("Noise scale:", noise[1])] if details else []),
+        *([("Released:", noise[1]), ("Noise scale:", noise[2])] if details else []),
         ("Noise source:", noise_source(release)),
         *([("Std. errors:", errors)] if errors else []),
         *spent(release),
@@ -95,7 +105,7 @@ def comparison_header(
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
     counts = "assumed equal" if origin == "equal" else origin
     design = ("Design:", f"{release.design.kind}, pair counts {counts}")
-    noise, errors = (_mechanism(release), _scales(release)), _errors(release, effect)
+    noise, errors = (*_mechanism(release), _scales(release)), _errors(release, effect, details)
     return header(release, design, noise=noise, details=details, row="comparison", errors=errors)
 
 
@@ -122,15 +132,19 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
     return ("Epsilon:", epsilon), ("Delta:", f"{release.delta:g}")
 
 
-def _mechanism(release: Release) -> str:
-    if release.source == "none":
-        return f"{release.mechanism}, no noise"
+def _mechanism(release: Release) -> tuple[str, str]:
+    """Return the mechanism in words, and by its names."""
+    ties = " and ties" if names.TIES in release.parts else ""
+    words = _RELEASED.get(release.mechanism, f"noise on {release.mechanism}")
+    if ties:
+        words = "noise on wins, losses and ties"
     if release.local:
-        return f"{release.mechanism}, randomised response"
+        return "randomised response", release.mechanism
+    if release.source == "none":
+        return "no noise", release.mechanism + ties
     part = _counts(release)
     name = "Laplace" if part is None else distribution_name(part.distribution)
-    ties = " and ties" if names.TIES in release.parts else ""
-    return f"{release.mechanism}{ties}, {name}"
+    return words, f"{release.mechanism}{ties}, {name}"
 
 
 def _counts(release: Release) -> Part | None:
@@ -183,15 +197,15 @@ def _choice_notes(release: Release) -> list[str]:
     ]
 
 
-def _errors(release: Release, effect: float) -> str:
+def _errors(release: Release, effect: float, details: bool) -> str:
     if names.MOMENTS[0] in release.parts:
         return "cluster-robust"
     if names.DEPENDENCE not in release.parts:
         return "independent answers"
     if names.LARGEST in release.found:
-        least = " (least)" if effect == 1.0 else ""
+        least = " (least)" if details and effect == 1.0 else ""
         return f"design effect {effect:.2f}{least}"
-    return "second moments of pairs"
+    return "second moments of pairs" if details else "clustered by respondent"
 
 
 def allowance(release: Release) -> str:
@@ -282,6 +296,21 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
             f"{release.found[names.CEILING]:.2f}, the most that any answers bring about."
         )
     return notes + _choice_notes(release) + seed_notes([release])
+
+
+def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
+    """Return what the bound on rows costs where answers of one respondent say much the same.
+
+    Given their design effect, and whether privacy noise counts beside sampling error.
+    """
+    design = release.design
+    alike = names.LARGEST in release.found and _WORTH_ROWS * effect >= design.max_rows > _WORTH_ROWS
+    if not (alike and noisy and design.kind == "private"):
+        return []
+    return [
+        f"{design.max_rows} rows each need noise and say as much as {design.max_rows / effect:.1f} "
+        f"would: see pr.contribution_tradeoff()."
+    ]
 
 
 def bound_notes(design: Design) -> list[str]:

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.score import ScoreEquations
 from privrank.results.tables import Table, interval_heads, printed, pvalue_cell
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_alpha
-from privrank.util.solvers import carried, pseudo_inverse, rank
+from privrank.util.solvers import carried, pseudo_inverse
 
 # Weights of the coefficients by row, and the constants that they are compared with.
 Linear = tuple[FloatArray, FloatArray]
@@ -45,6 +46,21 @@ class ContrastTests:
         The contrasts as weights of the coefficients.
     errors : NoisyErrors
         Errors of the coefficients.
+
+    See Also
+    --------
+    privrank.BTLResult.t_test : Makes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> tests = model.fit(epsilon=1.0, rng=np.random.default_rng(1)).t_test("crimRate = culture")
+    >>> tests.effect.round(3), tests.sd.round(3), float(tests.pvalue.round(4))
+    (array([1.189]), array([0.315]), 0.0009)
     """
 
     names: tuple[str, ...]
@@ -57,16 +73,36 @@ class ContrastTests:
 
     @property
     def statistic(self) -> FloatArray:
-        """Another name of `tvalue`."""
+        """Another name of `tvalue`.
+
+        Examples
+        --------
+        >>> tests.statistic.round(2)
+        array([3.78])
+        """
         return self.tvalue
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Return confidence intervals of the contrasts, shape (rows, 2)."""
+        """Return confidence intervals of the contrasts, shape (rows, 2).
+
+        Examples
+        --------
+        >>> tests.conf_int().round(2)
+        array([[0.56, 1.82]])
+        """
         half = self.errors.half_widths(self.weights, check_alpha(alpha))
         return np.column_stack((self.effect - half, self.effect + half))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return the table of the summary as a data frame."""
+        """Return the table of the summary as a data frame.
+
+        Examples
+        --------
+        >>> tests.summary_frame()[["coef", "std_err", "pvalue"]].round(4)
+                              coef  std_err  pvalue
+        contrast
+        crimRate - culture  1.1894   0.3148  0.0009
+        """
         lower, upper = self.conf_int(alpha).T
         named = {"coef": self.effect, "std_err": self.sd}
         named |= {name: self.tvalue for name in self._statistic}
@@ -81,7 +117,16 @@ class ContrastTests:
         return ("z",) if math.isinf(self.errors.df) else ("t",)
 
     def summary(self, alpha: float = 0.05) -> Table:
-        """Return the tests as a table; `alpha` is one minus the level of its intervals."""
+        """Return the tests as a table; `alpha` is one minus the level of its intervals.
+
+        Examples
+        --------
+        >>> for line in str(tests.summary(alpha=0.1)).splitlines()[2:5]:
+        ...     print(line)
+                               coef  std err  p-value    [0.05    0.95]
+        ---------------------------------------------------------------
+        crimRate - culture   1.1894    0.315   <0.001    0.669    1.710
+        """
         frame, named = self.summary_frame(alpha), self._statistic
         numbers = dict.fromkeys(("std_err", *named), "{:.3f}")
         limits = dict.fromkeys(("lower", "upper"), "{:.3f}")
@@ -112,6 +157,23 @@ def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -
             text += sign + (name if abs(weight) == 1 else f"{abs(weight):g} {name}")
     text += f" = {constant:g}" * bool(constant)
     return textwrap.shorten(text, _LONGEST, placeholder=" ...")
+
+
+def check_compared(equations: ScoreEquations, display: FloatArray, weights: FloatArray) -> None:
+    """Refuse hypotheses about items that the released comparisons do not connect.
+
+    Given the map from fitted to shown coefficients, and the weights of these.
+    """
+    if equations.member is None:
+        return
+    inside, shown = equations.identifies(weights @ display), equations.within(display)
+    # or it is about one number that is printed
+    alone = [np.count_nonzero(row) == 1 and shown[row != 0].any() for row in weights]
+    if not (inside | np.array(alone)).all():
+        raise ValueError(
+            "hypothesis must compare items within one component of those that the released "
+            "comparisons connect: see components."
+        )
 
 
 def t_test(
@@ -151,12 +213,11 @@ def wald_test(
     value = weights @ params.to_numpy() - np.ravel(constants)
     middle = carried(weights, covariance.to_numpy())
     # hypotheses that repeat each other make the covariance singular: its rank is the df
-    inverse = pseudo_inverse(middle)
+    inverse, df = pseudo_inverse(middle)
     statistic = float(value @ inverse @ value)
     # imported here, as it takes a while
     from statsmodels.stats.contrast import ContrastResults
 
-    df = rank(middle)
     result = ContrastResults(
         chi2=statistic, statistic=statistic, df_denom=df, distribution="chi2", distargs=(df,)
     )

@@ -45,6 +45,10 @@ class Budget(Ledger):
         If a number is out of its range or `unit` is unknown; if the file is not a ledger, is
         another one, has been damaged or cut short, or cannot be read, locked or written.
 
+    See Also
+    --------
+    privrank.BudgetExceeded : What a fit raises that asks for more than is left.
+
     Notes
     -----
     The file is an SQLite database, to whose one table lines are only added: each says when what was
@@ -77,7 +81,20 @@ class Budget(Ledger):
     __slots__ = ()
 
     def summary(self) -> Table:
-        """Return the ledger as a table (text, ``as_html()``, ``as_latex()``)."""
+        """Return the ledger as a table (text, ``as_html()``, ``as_latex()``).
+
+        Examples
+        --------
+        >>> budget = pr.Budget(epsilon=1.0, unit="respondent")
+        >>> budget.reserve("PrivateBTL", 0.25, 0.0, unit="respondent", released="net wins")
+        >>> for line in str(budget.summary()).splitlines()[4:9]:
+        ...     print(line)
+        ===============================================
+        spent by                       epsilon    delta
+        -----------------------------------------------
+        PrivateBTL: net wins              0.25        0
+        spent                             0.25        0
+        """
         account = self._read_all()
         lines, split = account.spendings, self.pure is not None
         header = [

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.contrasts import Worths, quasi_variances
+from privrank.bradley_terry.contrasts import Worths, quasi_variances, standard_errors
 from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.inversion import intervals
 from privrank.bradley_terry.linear import pair_predictors
 from privrank.bradley_terry.losses import answer_probabilities
+from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, IntArray
@@ -59,6 +61,58 @@ def answer_columns(difference: FloatArray, inference: Inference) -> dict[str, Fl
         return {}
     answers = answer_probabilities(difference, float(inference.fitted.coefficients[-1]))
     return dict(zip(("win", "tie", "loss"), answers, strict=True))
+
+
+def probability_table(
+    worths: FloatArray, release: Release, equations: ScoreEquations
+) -> pd.DataFrame:
+    """Return the matrix of probabilities, row over column, missing where not identified."""
+    names, difference = list(release.design.items), worths[:, None] - worths
+    if equations.member is not None:
+        known = equations.together | np.eye(len(names), dtype=bool)
+        difference = np.where(known, difference, np.nan)
+    return pd.DataFrame(release.link.probability(difference), names, names)
+
+
+def tie_series(inference: Inference, alpha: float) -> pd.Series[float]:
+    """Return the tie parameter, the last coefficient, with its errors and interval.
+
+    Raises
+    ------
+    ValueError
+        If the fit has none.
+    """
+    if not inference.equations.tied:
+        raise ValueError("tie_parameter is of fits with ties='davidson', and this is another.")
+    errors, b = inference.errors, inference.fitted.coefficients
+    row = np.eye(1, len(b), len(b) - 1)
+    parts = {"std_err": errors.total, "sampling": errors.sampling, "privacy": errors.privacy}
+    values = {"estimate": float(b[-1])}
+    values |= {name: float(standard_errors(row, part)[0]) for name, part in parts.items()}
+    lower, upper = intervals(inference, row, alpha)
+    values |= {"lower": float(lower[0]), "upper": float(upper[0])}
+    return pd.Series(values, name="tie parameter")
+
+
+def shares_of(worths: FloatArray, parts: Sequence[IntArray]) -> FloatArray:
+    """Return worths on the multiplicative scale of the logit, adding up to 1 in each part."""
+    shares = np.full(len(worths), np.nan)
+    for part in parts:
+        # less the largest, so that no exponential overflows
+        weight = np.exp(worths[part] - worths[part].max())
+        shares[part] = weight / weight.sum()
+    return shares
+
+
+def worth_columns(inference: Inference, table: FloatArray, alpha: float) -> dict[str, FloatArray]:
+    """Return worths with their errors and limits, given the map from coefficients to these."""
+    inside = inference.equations.within(table)
+    lower, upper = intervals(inference, inside, alpha)
+    # a worth that no released comparison identifies has a row of zeros and no limits
+    known = np.where(np.isnan(lower) & ~inside.any(axis=1), np.nan, 1.0)
+    worth = known * (inside @ inference.fitted.coefficients)
+    errors = known * standard_errors(inside, inference.errors.total)
+    return {"worth": worth, "std_err": errors, "lower": lower, "upper": upper}
 
 
 def _positions(frame: Any, items: tuple[str, ...]) -> tuple[IntArray, IntArray]:

@@ -88,6 +88,10 @@ class PooledResult:
     names : tuple of str
         What the results are called; empty for release 1, release 2 and so on.
 
+    See Also
+    --------
+    privrank.pool : Makes it of several results.
+
     Notes
     -----
     **Privacy.** Pooling reads releases alone, so it spends nothing. What they have spent together
@@ -96,6 +100,18 @@ class PooledResult:
     survey k: the releases of all others, independent of it, have the same distribution, and that of
     survey k changes by its own epsilon and delta. So does the distribution of all together.
     Whoever answered in several surveys is protected by the sum over these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> fits = [model.fit(epsilon, rng=np.random.default_rng(1)) for epsilon in (0.5, 1.0)]
+    >>> result = pr.pool(fits, survey="same")
+    >>> result.params.round(3).to_dict()
+    {'crimRate': 0.65, 'position': -0.277, 'socBurd': 0.227, 'culture': -0.599}
     """
 
     results: tuple[BTLResult | AggregationResult, ...]
@@ -122,12 +138,26 @@ class PooledResult:
 
     @property
     def effects(self) -> Effects:
-        """Whether all surveys are taken to have common values, or random ones about a mean."""
+        """Whether all surveys are taken to have common values, or random ones about a mean.
+
+        Examples
+        --------
+        >>> result.effects
+        'common'
+        """
         return "common" if self.tau is None else "random"
 
     @property
     def tau(self) -> float | None:
-        """Standard deviation between surveys of each worth or Borda score; None if common."""
+        """Standard deviation between surveys of each worth or Borda score; None if common.
+
+        Examples
+        --------
+        Fits to one survey have common values:
+
+        >>> print(result.tau)
+        None
+        """
         return self.by_item.tau
 
     @property
@@ -140,28 +170,58 @@ class PooledResult:
 
     @property
     def items(self) -> tuple[str, ...]:
-        """The items, in the declared order."""
+        """The items, in the declared order.
+
+        Examples
+        --------
+        >>> result.items
+        ('crimRate', 'position', 'socBurd', 'culture')
+        """
         return self.results[0].items
 
     @property
     def family(self) -> str:
-        """Title of a table of several such results."""
+        """Title of a table of several such results.
+
+        Examples
+        --------
+        >>> result.family
+        'Bradley-Terry worths'
+        """
         return self.results[0].family
 
     @property
     def nobs(self) -> int:
-        """Number of units: of the one survey, or of all surveys."""
+        """Number of units: of the one survey, or of all surveys.
+
+        Examples
+        --------
+        >>> result.nobs
+        98
+        """
         units = [result.nobs for result in self.results]
         return units[0] if self._same else sum(units)
 
     @property
     def epsilon(self) -> float:
-        """Epsilon of all releases together: of one survey the sum, of several the largest."""
+        """Epsilon of all releases together: of one survey the sum, of several the largest.
+
+        Examples
+        --------
+        >>> result.epsilon
+        1.5
+        """
         return self._together(result.epsilon for result in self.results)
 
     @property
     def delta(self) -> float:
-        """Delta of all releases together, as of :attr:`epsilon`."""
+        """Delta of all releases together, as of :attr:`epsilon`.
+
+        Examples
+        --------
+        >>> result.delta
+        0.0
+        """
         return self._together(result.delta for result in self.results)
 
     def _together(self, spent: Iterable[float]) -> float:
@@ -203,12 +263,24 @@ class PooledResult:
 
     @property
     def params(self) -> pd.Series[float]:
-        """Pooled centred worths, or Borda scores."""
+        """Pooled centred worths, or Borda scores.
+
+        Examples
+        --------
+        >>> result.params.round(3).to_dict()
+        {'crimRate': 0.65, 'position': -0.277, 'socBurd': 0.227, 'culture': -0.599}
+        """
         return self._series(self._stated(False)["value"], "worth" if self._worths else "Borda")
 
     @property
     def bse(self) -> pd.Series[float]:
-        """Standard errors, sampling and privacy noise together."""
+        """Standard errors, sampling and privacy noise together.
+
+        Examples
+        --------
+        >>> result.bse.round(3).to_dict()
+        {'crimRate': 0.187, 'position': 0.178, 'socBurd': 0.177, 'culture': 0.193}
+        """
         return self._series(self._stated(False)["std_err"], "std err")
 
     @property
@@ -216,13 +288,24 @@ class PooledResult:
         """Sampling part of the standard errors.
 
         With random effects all that is not privacy noise: which surveys were drawn, too.
+
+        Examples
+        --------
+        >>> result.bse_sampling.round(3).to_dict()
+        {'crimRate': 0.157, 'position': 0.151, 'socBurd': 0.15, 'culture': 0.161}
         """
         rest = np.maximum(self.bse**2 - self.bse_privacy**2, 0.0)
         return self._series(np.sqrt(rest), "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
-        """Privacy part of the standard errors."""
+        """Privacy part of the standard errors.
+
+        Examples
+        --------
+        >>> result.bse_privacy.round(3).to_dict()
+        {'crimRate': 0.102, 'position': 0.094, 'socBurd': 0.093, 'culture': 0.106}
+        """
         return self._part_errors(self.by_item.parts[1], "privacy")
 
     @property
@@ -231,6 +314,16 @@ class PooledResult:
 
         With the same estimates of sampling error and information, so that the pooled one is at most
         the least of them (:mod:`privrank.results.pooling`).
+
+        Examples
+        --------
+        >>> result.bse_single.round(3)
+                  release 1  release 2
+        item
+        crimRate      0.269      0.195
+        position      0.252      0.185
+        socBurd       0.249      0.183
+        culture       0.278      0.201
         """
         singles = zip(self._releases, self.by_item.single, strict=True)
         return pd.DataFrame({name: self._part_errors(part, name) for name, part in singles})
@@ -241,18 +334,36 @@ class PooledResult:
 
     @property
     def weights(self) -> pd.Series[float]:
-        """Mean weights of the releases, which add up to 1."""
+        """Mean weights of the releases, which add up to 1.
+
+        Examples
+        --------
+        >>> result.weights.round(2).to_dict()
+        {'release 1': 0.22, 'release 2': 0.78}
+        """
         index = pd.Index(self._releases, name="release")
         return pd.Series(self.by_item.shares, index=index, name="weight")
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Distances from an average item over their errors, for Student's t."""
+        """Distances from an average item over their errors, for Student's t.
+
+        Examples
+        --------
+        >>> result.tvalues.round(2).to_dict()
+        {'crimRate': 3.47, 'position': -1.56, 'socBurd': 1.28, 'culture': -3.11}
+        """
         return ((self.params - self._combined(False)[3]) / self.bse).rename("z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
-        """Two-sided p-values for an average item: a worth of 0, or the middle Borda score."""
+        """Two-sided p-values for an average item: a worth of 0, or the middle Borda score.
+
+        Examples
+        --------
+        >>> result.pvalues.round(3).to_dict()
+        {'crimRate': 0.001, 'position': 0.125, 'socBurd': 0.205, 'culture': 0.003}
+        """
         return self._series(self._stated(False)["pvalue"], "p-value")
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
@@ -262,12 +373,28 @@ class PooledResult:
         ----------
         alpha : float, optional
             One minus the confidence level; by default the result's own, as in all methods.
+
+        Examples
+        --------
+        >>> result.conf_int().round(2)
+                  lower  upper
+        item
+        crimRate   0.27   1.03
+        position  -0.63   0.08
+        socBurd   -0.13   0.58
+        culture   -0.99  -0.21
         """
         stated = pd.DataFrame(self._stated(False, alpha), self.params.index)
         return stated[["lower", "upper"]]
 
     def ranks(self) -> pd.Series[Any]:
-        """Return ranks, 1 = best; equal estimates are ordered by the first release's coin."""
+        """Return ranks, 1 = best; equal estimates are ordered by the first release's coin.
+
+        Examples
+        --------
+        >>> result.ranks().to_dict()
+        {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
+        """
         tie = np.argsort(self.results[0].release.tie_break)
         place = np.lexsort((tie, -np.asarray(self.params)))
         return self._series(np.argsort(place) + 1, "rank")
@@ -277,6 +404,16 @@ class PooledResult:
 
         1 plus the number of items surely better, to m minus the number surely worse, by step-down
         tests of all differences (:func:`privrank.hypotheses.ranksets.rank_sets`).
+
+        Examples
+        --------
+        >>> result.rank_conf_int()
+                  lower  upper
+        item
+        crimRate      1      2
+        position      2      4
+        socBurd       1      3
+        culture       3      4
         """
         if not self._worths:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
@@ -294,10 +431,19 @@ class PooledResult:
         DataFrame
             One row per pair, ``item1`` and ``item2``. Of worths their ``difference`` and the
             ``probability`` that item1 is preferred, of which ``lower`` and ``upper`` are the
-            interval (with ties ``preferred_plus_half_ties``, to which half that of a tie is added).
+            interval (with ties ``preferred_plus_half_ties``, to which half that of a tie is added;
+            with ``ties="davidson"`` ``preferred_if_decided``).
             With random effects it is the probability at the mean of the differences.
             Of rankings the ``fraction`` that places item1 before item2. ``std_err``, and ``pvalue``
             for equal items.
+
+        Examples
+        --------
+        >>> result.pairwise()[["item1", "item2", "difference", "pvalue"]].head(3).round(3)
+              item1     item2  difference  pvalue
+        0  crimRate  position       0.928   0.003
+        1  crimRate   socBurd       0.424   0.150
+        2  crimRate   culture       1.250   0.000
         """
         stated, (first, second) = self._stated(True, alpha), np.triu_indices(len(self.items), 1)
         names = np.array(self.items, dtype=object)
@@ -326,6 +472,12 @@ class PooledResult:
             https://doi.org/10.1002/sim.1186). Of rankings the statistic is that of the pair, or of
             the item, in which surveys differ most surely. Its p-value is adjusted for their number
             (Bonferroni), as nothing is known of how pairs go together; I2 is that of the sum.
+
+        Examples
+        --------
+        >>> test = result.test_heterogeneity()
+        >>> test["df"], round(test["statistic"], 2), round(test["pvalue"], 2)
+        (3, 1.07, 0.79)
         """
         of = self.by_item if self.by_pair is None else self.by_pair
         statistics, pvalues = of.heterogeneity()
@@ -343,6 +495,16 @@ class PooledResult:
 
         Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``pvalue``, the
         interval, the rank and, of worths, its confidence set.
+
+        Examples
+        --------
+        >>> result.to_frame()[["worth", "std_err", "rank"]].round(3)
+                  worth  std_err  rank
+        item
+        crimRate  0.650    0.187     1
+        socBurd   0.227    0.177     2
+        position -0.277    0.178     3
+        culture  -0.599    0.193     4
         """
         frame = self._fit_frame("worth" if self._worths else "borda").assign(rank=self.ranks())
         if self._worths:
@@ -350,7 +512,18 @@ class PooledResult:
         return frame.sort_values("rank")
 
     def summary(self, details: bool = False) -> tables.Table:
-        """Return the pooled numbers as a table; `details` add the header of every release."""
+        """Return the pooled numbers as a table; `details` add the header of every release.
+
+        Examples
+        --------
+        >>> table = result.summary()
+        >>> for line in str(table).splitlines()[8:12]:
+        ...     print(line)
+                         coef  std err  sampling  privacy  p-value   [0.025   0.975]     rank
+        -------------------------------------------------------------------------------------
+        crimRate       0.6502    0.187     0.157    0.102    0.001    0.274    1.026      1-2
+        socBurd        0.2266    0.177     0.150    0.093    0.205   -0.127    0.580      1-3
+        """
         check_flag("details", details)
         first = self.results[0]
         name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
@@ -364,7 +537,13 @@ class PooledResult:
         )
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the pooled intervals, and below each of them those of every release."""
+        """Draw the pooled intervals, and below each of them those of every release.
+
+        Examples
+        --------
+        >>> result.plot().axes[0].get_title()
+        '2 releases pooled, epsilon = 1.5 in all, seeded noise'
+        """
         parts, order = [], self.ranks().sort_values().index
         for name, result in zip(["pooled", *self._releases], [self, *self.results], strict=True):
             if isinstance(result, AggregationResult):
@@ -383,7 +562,13 @@ class PooledResult:
         return plots.group_worths(pd.concat(parts), ["release"], self.alpha, caption, what, ax=ax)
 
     def to_json(self) -> str:
-        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
+        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it.
+
+        Examples
+        --------
+        >>> pr.from_json(result.to_json()).weights.equals(result.weights)
+        True
+        """
         settings: dict[str, object] = {"survey": self.survey, "effects": self.effects}
         settings |= {"alpha": self.alpha, "names": list(self.names) or None}
         return archive(
@@ -397,7 +582,13 @@ class PooledResult:
         )
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
-        """Return the same result with labels in the place of codes, as other results do."""
+        """Return the same result with labels in the place of codes, as other results do.
+
+        Examples
+        --------
+        >>> result.with_labels({"crimRate": "Crime rate"}).items
+        ('Crime rate', 'position', 'socBurd', 'culture')
+        """
         return replace(self, results=tuple(result.with_labels(labels) for result in self.results))
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
@@ -459,6 +650,8 @@ def _notes(result: PooledResult) -> list[str]:
         said = "".join(dict.fromkeys(map(guarantee.reading, releases)))
         what, null = "centred worth (best-fitting for the pairs compared)", "the worth is 0"
         joint = "; the rank sets hold for all items at once"
+        if first.release.design.davidson:
+            said += "Every release has its own tie parameter; worths are of answers that decide. "
         rests.add("model")
     what = f"the item's {what}"
     if result.tau is not None:
@@ -491,8 +684,8 @@ def _release_notes(result: PooledResult, details: bool) -> list[str]:
         release = member.release
         called = name if result.names else str(name).capitalize()
         text = (
-            f"{called}: {release.mechanism}, epsilon {release.epsilon:g}, {member.nobs} "
-            f"{release.survey.unit}s, weight {weight:.2f}."
+            f"{called}: epsilon {release.epsilon:g}, {member.nobs} {release.survey.unit}s, weight "
+            f"{weight:.2f}."
         )
         if details:
             header = member.summary(details=True).header

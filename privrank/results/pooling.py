@@ -30,6 +30,12 @@ is not brought back to variance 1, and its tail is heavier than the exponential 
 intervals are wider than the noise asks for. They are wider by a tenth where there is hardly any
 sampling error.
 
+**Ties.** Where they have a parameter, each source has its own lambda_k. At the pooled worths it is
+the one at which ties are expected as often as source k released them. Let H be the slopes of its
+scores, by worths t and by lambda. What a moved lambda_k does to the scores of worths is taken off:
+the residual is A times all scores, A = (I, -H_tl / H_ll), with slope A H A' and covariances A C A'.
+So a source by itself has the worths of its own fit, with their errors.
+
 **Q** is Cochran's, over its degrees of freedom beside an F distribution, whose second degrees of
 freedom come from the same two sources: chi-squared where noise is normal and variances are known.
 
@@ -61,19 +67,23 @@ from scipy.special import fdtrc, stdtr, stdtrit
 from privrank.bradley_terry.dependence import degrees_of_freedom, floored, single_contrasts
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.linear import ItemContrasts, times
+from privrank.bradley_terry.linear import times
+from privrank.bradley_terry.score import ScoreEquations
 from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.solvers import inverse, solve_each
+from privrank.util.solvers import inverse, solve_each, zero
 
 _MOST_FREEDOM = 1e9
 """Degrees of freedom at which t is normal, and F chi-squared."""
 
 _LONGEST_STEP = 2.0
 """Longest step of a number in the search for the pooled value, in units of its prior spread."""
+
+_LARGEST_TIE = 60.0
+"""Size of a tie parameter beyond which nobody ties, or everybody, to all digits."""
 
 _ROUNDS, _CLOSE = 200, 1e-10
 
@@ -404,11 +414,12 @@ def worth_source(inference: Inference) -> Source:
     """
     facts, release = inference.equations, inference.release
     linear, basis = facts.linear, np.asarray(helmert(facts.items))
-    assert isinstance(linear, ItemContrasts)
     added = facts.response_covariance
 
     def at(point: FloatArray) -> tuple[FloatArray, ...]:
         b = basis.T @ point[0]
+        if facts.tied:
+            b = np.append(b, _tie_parameter(facts, b))
         # what the counts, as released, lead to expect at these worths, and what was scored
         mean = facts.function.mean(linear.predict(b))
         residual = facts.score - linear.scores(facts.released_count * mean)
@@ -419,13 +430,32 @@ def worth_source(inference: Inference) -> Source:
         measured = least = score_covariance(facts, release, b) - added
         if (moments := single_contrasts(facts, release, b)) is not None:
             measured, least = moments.measured, moments.least
-        matrices = (slope, measured, least, noise)
-        return (basis @ residual)[None], *((basis @ matrix @ basis.T)[None] for matrix in matrices)
+        matrices, rows = (slope, measured, least, noise), _beside_ties(basis, facts, slope)
+        return (rows @ residual)[None], *((rows @ matrix @ rows.T)[None] for matrix in matrices)
 
     errors, draws = inference.score_errors(), None
     if errors is not None and errors.noise is not None:
-        draws = errors.noise @ basis.T
+        b = inference.fitted.coefficients
+        draws = errors.noise @ _beside_ties(basis, facts, facts.information(b)).T
     return Source(at, np.array([degrees_of_freedom(release)]), draws, release.epsilon**2)
+
+
+def _tie_parameter(facts: ScoreEquations, worths: FloatArray) -> float:
+    """Return the tie parameter at which ties are as many as released, given the worths."""
+
+    def beyond(tie: float) -> float:
+        mean = facts.function.mean(facts.linear.predict(np.append(worths, tie)))
+        return float(facts.linear.scores(facts.released_count * mean)[-1] - facts.score[-1])
+
+    return zero(beyond, -_LARGEST_TIE, _LARGEST_TIE)
+
+
+def _beside_ties(basis: FloatArray, facts: ScoreEquations, slope: FloatArray) -> FloatArray:
+    """Return contrasts of the scores that a tie parameter, if there is one, does not move."""
+    if not facts.tied:
+        return basis
+    alone = slope[:-1, -1:] / max(float(slope[-1, -1]), 1e-300)
+    return np.asarray(basis @ np.column_stack((np.eye(facts.items), -alone)))
 
 
 def _means(

@@ -20,7 +20,13 @@ from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots
 from privrank.results.base import Result, once
 from privrank.results.tables import Table, format_pvalue
-from privrank.results.testnotes import findings, impossible, noise_of
+from privrank.results.testnotes import (
+    THRESHOLD,
+    findings,
+    impossible,
+    noise_of,
+    statistic_words,
+)
 from privrank.util.checks import check_count, check_flag, is_number
 
 
@@ -55,6 +61,21 @@ class RankTestResult(Result):
         What is tested.
     settings : mapping
         Other arguments of the fit that the archive has to keep.
+
+    See Also
+    --------
+    privrank.UniformityTest : Whether all answers are equally likely.
+    privrank.IdentityTest : Whether they have given probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> test = pr.UniformityTest.from_counts({"yes": 70, "no": 34, "unsure": 34},
+    ...                                      categories=["yes", "no", "unsure"])
+    >>> result = test.fit(epsilon=1.0, method="tv", draws=999, rng=np.random.default_rng(1))
+    >>> round(result.pvalue, 3), result.reject
+    (0.005, True)
     """
 
     family: ClassVar[str] = "Tests"
@@ -72,7 +93,13 @@ class RankTestResult(Result):
 
     @property
     def model(self) -> str:
-        """Name of the test."""
+        """Name of the test.
+
+        Examples
+        --------
+        >>> result.model
+        'UniformityTest'
+        """
         return self.test
 
     def _shape(self) -> tuple[str, ...]:
@@ -89,19 +116,37 @@ class RankTestResult(Result):
 
     @property
     def statistic(self) -> float | None:
-        """The noisy statistic, in its own unit; None when one random bit was released."""
+        """The noisy statistic, in its own unit; None when one random bit was released.
+
+        Examples
+        --------
+        >>> round(result.statistic, 3)
+        0.135
+        """
         return None if self._part is None else float(self._part.values[0] * self._part.step)
 
     @property
     def reject(self) -> bool:
-        """Whether H0 is rejected at level alpha."""
+        """Whether H0 is rejected at level alpha.
+
+        Examples
+        --------
+        >>> result.reject
+        True
+        """
         if self.pvalue is None:
             return bool(self.release.parts[DECISION].values[0])
         return self.pvalue <= self.alpha
 
     @property
     def pvalue_error(self) -> float | None:
-        """Standard error of the p-value from finitely many null draws; 0 for an exact null."""
+        """Standard error of the p-value from finitely many null draws; 0 for an exact null.
+
+        Examples
+        --------
+        >>> round(result.pvalue_error, 4)
+        0.0022
+        """
         if self.pvalue is None or self.draws is None:
             return None if self.pvalue is None else 0.0
         return math.sqrt(self.pvalue * (1.0 - self.pvalue) / self.draws)
@@ -113,6 +158,12 @@ class RankTestResult(Result):
         ------
         ValueError
             If the method released one random bit, which has none.
+
+        Examples
+        --------
+        >>> null = result.null()
+        >>> null.draws
+        999
         """
         if not isinstance(self.asked, Statistic):
             raise ValueError(
@@ -127,6 +178,16 @@ class RankTestResult(Result):
 
         With U this number and R the released statistic, the p-value is P(> R) + (1/2 - U) P(= R)
         under H0, noise included. Who declines a lot reads the p-value at U = -1/2.
+
+        Examples
+        --------
+        None of a table of draws; a test of two categories has one:
+
+        >>> print(result.boundary)
+        None
+        >>> test = pr.IdentityTest.from_counts({"yes": 61, "no": 37}, {"yes": 0.5, "no": 0.5})
+        >>> round(test.fit(epsilon=1.0, rng=np.random.default_rng(1)).boundary, 3)
+        0.449
         """
         part = self.release.parts.get(BOUNDARY)
         return None if part is None else float(part.values[0] * part.step)
@@ -142,6 +203,11 @@ class RankTestResult(Result):
         """The total variation distance from H0, less what the scatter of a sample adds to it.
 
         None unless the statistic estimates it, or an effect was released beside it.
+
+        Examples
+        --------
+        >>> round(result.effect, 3)
+        0.126
         """
         part = self._distance
         if part is None:
@@ -169,6 +235,12 @@ class RankTestResult(Result):
         ------
         ValueError
             Unless that distance was released, by ``"tv"`` or with an `effect_epsilon`.
+
+        Examples
+        --------
+        >>> low, high = result.conf_int()
+        >>> round(low, 3), round(high, 3)
+        (0.0, 0.259)
         """
         level, part = self._level(alpha), self._distance
         if part is None or self.pvalue is None:
@@ -209,6 +281,16 @@ class RankTestResult(Result):
         DetectableEffect
             Of rankings, the Mallows model with the largest phi; of choices, half of the categories
             more likely than the others.
+
+        See Also
+        --------
+        privrank.power.UniformityPower : The same before there are data.
+
+        Examples
+        --------
+        >>> effect = result.detectable_effect(power=0.8, replicates=40)
+        >>> bool(0.1 < effect.total_variation < 0.25)
+        True
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
@@ -221,7 +303,15 @@ class RankTestResult(Result):
         return PowerStudy(self.release, self.asked, threshold, self.null_model, self.alpha)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row: statistic, threshold, p-value and its error, decision, effect."""
+        """Return one row: statistic, threshold, p-value and its error, decision, effect.
+
+        Examples
+        --------
+        >>> result.to_frame()[["statistic", "pvalue", "reject", "effect"]].round(3)
+                            statistic  pvalue  reject  effect
+        test
+        UniformityTest, tv      0.135   0.005    True   0.126
+        """
         low, high = self._interval() or (None, None)
         names = ("statistic", "threshold", "pvalue", "pvalue_error", "reject", "effect")
         return self._row(f"{self.test}, {self.method}", names, lower=low, upper=high)
@@ -229,33 +319,43 @@ class RankTestResult(Result):
     def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: design, noise, statistic, p-value, decision.
 
-        With `details` it has the scale of the noise.
+        With `details` it has the method, the threshold and the scale of the noise.
+
+        Examples
+        --------
+        >>> table = result.summary()
+        >>> for line in str(table).splitlines()[8:11]:
+        ...     print(line)
+                                              statistic  threshold  p-value   decision
+        ------------------------------------------------------------------------------
+        total variation distance                 0.1353     0.0990   0.0048  reject H0
         """
         check_flag("details", details)
         release, decision = self.release, "reject H0" if self.reject else "do not reject"
         null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
         # a test that releases only its decision has neither statistic nor p-value to show
-        columns, cells = [""], [release.mechanism]
+        cells = {"": statistic_words(release.mechanism)}
         if self.pvalue is not None:
-            columns += ["statistic", "threshold", "p-value"]
-            threshold = "none" if self.threshold is None else f"{self.threshold:.4f}"
-            pvalue = "<0.0001" if self.pvalue < 0.0001 else f"{self.pvalue:.4f}"
-            cells += [f"{self.statistic:.4f}", threshold, pvalue]
+            cells["statistic"] = f"{self.statistic:.4f}"
+            if details:
+                cells["threshold"] = "none" if self.threshold is None else f"{self.threshold:.4f}"
+            cells["p-value"] = "<0.0001" if self.pvalue < 0.0001 else f"{self.pvalue:.4f}"
         known_null = ["null"] if self.test == "IdentityTest" else []
         return Table(
             title=guarantee.title(self._title, release),
             header=guarantee.header(
                 release,
-                ("Method:", self.method),
+                *([("Method:", self.method)] if details else []),
                 ("Null:", "level by calibration" if self.pvalue is None else null),
                 ("Level:", f"{self.alpha:g}"),
                 noise=noise_of(release),
                 details=details,
             ),
-            columns=(*columns, "decision"),
-            rows=((*cells, decision),),
+            columns=(*cells, "decision"),
+            rows=((*cells.values(), decision),),
             notes=(
                 *findings(self, self._interval()),
+                *([THRESHOLD] if details and self.threshold is not None else []),
                 guarantee.holds_if(guarantee.assumptions(release, *known_null)),
                 guarantee.promise(release, f"the {release.sample.kind}"),
                 *(guarantee.seed_notes([release]) if details else []),
@@ -269,6 +369,11 @@ class RankTestResult(Result):
         ------
         ValueError
             If the method released one random bit.
+
+        Examples
+        --------
+        >>> result.plot().axes[0].get_xlabel()
+        'total variation distance, privacy noise included'
         """
         null = self.null()
         assert self._part is not None and self.statistic is not None
@@ -279,7 +384,7 @@ class RankTestResult(Result):
             mass,
             statistic=self.statistic,
             threshold=self.threshold,
-            label=f"{self.release.mechanism}, privacy noise included",
+            label=f"{statistic_words(self.release.mechanism)}, privacy noise included",
             caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )

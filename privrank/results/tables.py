@@ -132,6 +132,19 @@ class Table:
         Sentences below the rows.
     rule : int
         Rows above a rule; 0 for none.
+
+    See Also
+    --------
+    privrank.summary_col : Several results side by side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> test = pr.UniformityTest.from_counts({"yes": 61, "no": 37}, categories=["yes", "no"])
+    >>> table = test.fit(epsilon=np.inf).summary()
+    >>> table.title, table.columns
+    ('Test of Uniformity (non-private)', ('', 'statistic', 'threshold', 'p-value', 'decision'))
     """
 
     title: str
@@ -143,13 +156,28 @@ class Table:
 
     @property
     def facts(self) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-        """The header in two columns: facts that stand side by side."""
+        """The header in two columns: facts that stand side by side.
+
+        Examples
+        --------
+        >>> table.facts[0]
+        (('Categories:', '2'), ('Level:', '0.05'))
+        """
         half = (len(self.header) + 1) // 2
         right = [*self.header[half:], ("", "")]
         return list(zip(self.header[:half], right, strict=False))
 
     def as_text(self) -> str:
-        """Return plain text."""
+        """Return plain text.
+
+        Examples
+        --------
+        >>> for line in table.as_text().splitlines()[8:11]:
+        ...     print(line)
+                                             statistic  threshold  p-value   decision
+        -----------------------------------------------------------------------------
+        distance of the share from the null     0.1224     0.1071   0.0197  reject H0
+        """
         lines = [[" ".join(cell.split()) for cell in line] for line in (self.columns, *self.rows)]
         widths = self._text_widths(lines)
         width = sum(widths) + len(widths) - 1
@@ -191,7 +219,13 @@ class Table:
         ]
 
     def as_html(self) -> str:
-        """Return HTML tables with escaped cells and notes, each table in a box that scrolls."""
+        """Return HTML tables with escaped cells and notes, each table in a box that scrolls.
+
+        Examples
+        --------
+        >>> table.as_html().count("<table")
+        2
+        """
         return render("table.html", table=self)
 
     def as_latex(self) -> str:
@@ -199,6 +233,11 @@ class Table:
 
         A table that is larger is set in smaller type (booktabs, adjustbox); facts are a note.
         ``summary_col(..., rows=...)`` sets those rows that are wanted.
+
+        Examples
+        --------
+        >>> "booktabs" in table.as_latex()
+        True
         """
         rows = [_latex_row(row) for row in self.rows]
         if self.rule:
@@ -222,13 +261,24 @@ class Table:
         """Return the rows as a data frame, cells as they are printed.
 
         The numbers themselves are in ``to_frame()`` and ``tidy()`` of the results.
+
+        Examples
+        --------
+        >>> table.to_frame()["p-value"].to_dict()
+        {'distance of the share from the null': '0.0197'}
         """
         index = pd.Index([row[0] for row in self.rows], name=self.columns[0] or None)
         cells = [row[1:] for row in self.rows]
         return pd.DataFrame(cells, index=index, columns=list(self.columns[1:]))
 
     def as_markdown(self) -> str:
-        """Return Markdown: the facts and the rows as pipe tables, all text escaped."""
+        """Return Markdown: the facts and the rows as pipe tables, all text escaped.
+
+        Examples
+        --------
+        >>> table.as_markdown().splitlines()[0]
+        '**Test of Uniformity (non-private)**'
+        """
         blocks = [f"**{_markdown(self.title)}**"]
         if self.header:
             blocks.append(_pipes([("", ""), *self.header], "---"))
@@ -236,7 +286,13 @@ class Table:
         return "\n\n".join([*blocks, *map(_markdown, self.notes)]) + "\n"
 
     def as_csv(self) -> str:
-        """Return the rows alone as comma-separated values."""
+        """Return the rows alone as comma-separated values.
+
+        Examples
+        --------
+        >>> print(table.as_csv().splitlines()[0])
+        ,statistic,threshold,p-value,decision
+        """
         rows = pd.DataFrame(list(self.rows), columns=list(self.columns))
         return str(rows.to_csv(index=False, lineterminator="\n"))
 

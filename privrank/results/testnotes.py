@@ -39,6 +39,11 @@ _UNSEEN = {
     "distance": "another centre at the same mean distance (up to 200 items)",
 }
 
+THRESHOLD = (
+    "H0 is rejected where the statistic reaches the threshold. One that is the largest of several, "
+    "each less a public quantile of it, may be negative."
+)
+
 # What is said where H0 is kept: which line computes what would have been found.
 NO_EVIDENCE = "That is no evidence for H0: {} that this design finds."
 SMALLEST = "detectable_effect() of this result computes the smallest difference"
@@ -50,16 +55,33 @@ _COMPLETED = (
 )
 
 
-def noise_of(release: Release) -> tuple[str, str]:
-    """Return the mechanism of a test of one sample, and the scale of its noise."""
-    part = release.parts.get(STATISTIC)
+# Statistics whose names are no words of a table.
+_STATISTICS = {
+    "Borda and residual norm": "mean ranks and residuals",
+    "capped Borda norm": "mean ranks",
+    "Borda norm": "mean ranks",
+}
+
+
+def statistic_words(name: str) -> str:
+    """Return a statistic as a table calls it, by its name."""
+    return _STATISTICS.get(name, name)
+
+
+def noise_of(release: Release) -> tuple[str, str, str]:
+    """Return the mechanism of a test of one sample, its statistic, and the scale of its noise."""
+    part, name = release.parts.get(STATISTIC), release.mechanism
     if release.local:
-        return "randomised response", f"gain {release.plan.number(GAIN):.4g} of a response"
+        return "randomised response", name, f"gain {release.plan.number(GAIN):.4g} of a response"
     if part is None:
-        return "random bit", "none, one bit"
-    mechanism = "no noise" if release.source == "none" else "discrete Laplace"
+        return "random bit", name, "none, one bit"
+    private = release.source != "none"
     scale, sensitivity = part.step * part.laplace.scale, part.step * part.sensitivity
-    return mechanism, f"{scale:.4g} (sensitivity {sensitivity:.4g})"
+    return (
+        "noise on the statistic" if private else "no noise",
+        name + ", discrete Laplace" * private,
+        f"{scale:.4g} (sensitivity {sensitivity:.4g})",
+    )
 
 
 def findings(result: RankTestResult, interval: tuple[float, float] | None) -> list[str]:

@@ -78,6 +78,22 @@ class TopKResult(Result):
     effects : ndarray, shape (m, m)
         Variances of win rates, on the diagonal, and of their differences, over those of independent
         answers.
+
+    See Also
+    --------
+    privrank.PrivateTopK : The model.
+    privrank.BTLResult : Worths, where opponents were unequal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateTopK(fears.comparisons, k=2, items=fears.items, respondent="respondent",
+    ...                        max_rows=6, ties=True, design="public")
+    >>> result = model.fit(epsilon=1.0, rng=np.random.default_rng(1))
+    >>> result.selected
+    ('crimRate', 'socBurd')
     """
 
     family: ClassVar[str] = "Win rates"
@@ -134,7 +150,13 @@ class TopKResult(Result):
 
     @property
     def design_effect(self) -> float:
-        """Largest design effect of a win rate or of a difference of two."""
+        """Largest design effect of a win rate or of a difference of two.
+
+        Examples
+        --------
+        >>> round(result.design_effect, 2)
+        2.03
+        """
         return float(self.effects.max())
 
     def _variance_at(self, rate: float | FloatArray) -> FloatArray:
@@ -162,34 +184,74 @@ class TopKResult(Result):
 
     @property
     def net_wins(self) -> pd.Series[float]:
-        """The noisy net wins themselves: the whole vector is part of the release."""
+        """The noisy net wins themselves: the whole vector is part of the release.
+
+        Examples
+        --------
+        >>> result.net_wins.round(1).to_dict()
+        {'crimRate': 95.8, 'position': -47.8, 'socBurd': 39.9, 'culture': -87.9}
+        """
         part = self.release.parts.get(NET)
         net = 2.0 * self._facts().score if part is None else part.step * part.values
         return self._series(net, "net wins")
 
     @property
     def params(self) -> pd.Series[float]:
-        """Win rates tau, brought into [0, 1]."""
+        """Win rates tau, brought into [0, 1].
+
+        Examples
+        --------
+        >>> result.params.round(3).to_dict()
+        {'crimRate': 0.686, 'position': 0.405, 'socBurd': 0.579, 'culture': 0.319}
+        """
         return self._series(np.clip(self.win_rate, 0.0, 1.0), "win rate")
 
     @property
     def bse(self) -> pd.Series[float]:
-        """Standard errors of the win rates, sampling and privacy noise together."""
+        """Standard errors of the win rates, sampling and privacy noise together.
+
+        Examples
+        --------
+        >>> result.bse.round(3).to_dict()
+        {'crimRate': 0.055, 'position': 0.058, 'socBurd': 0.058, 'culture': 0.057}
+        """
         return self._series(np.sqrt(self.sampling_sd**2 + self._noise()), "std err")
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Distance of the win rates from one half over their errors; p-values are not of these."""
+        """Distance of the win rates from one half over their errors; p-values are not of these.
+
+        Examples
+        --------
+        >>> result.tvalues.round(2).to_dict()
+        {'crimRate': 3.38, 'position': -1.64, 'socBurd': 1.37, 'culture': -3.15}
+        """
         return self._series((self.win_rate - 0.5) / self.bse.to_numpy(), "z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
-        """Two-sided p-values for a win rate of one half."""
+        """Two-sided p-values for a win rate of one half.
+
+        Examples
+        --------
+        >>> result.pvalues.round(3).to_dict()
+        {'crimRate': 0.001, 'position': 0.089, 'socBurd': 0.153, 'culture': 0.003}
+        """
         return self._series(self._tail_at(0.5), "p-value")
 
     @property
     def selected(self) -> tuple[str, ...]:
-        """The top k items, best first, of those whose comparisons exceed their noise."""
+        """The top k items, best first, of those whose comparisons exceed their noise.
+
+        See Also
+        --------
+        privrank.TopKResult.pvalue : Whether the set is separated from the rest.
+
+        Examples
+        --------
+        >>> result.selected
+        ('crimRate', 'socBurd')
+        """
         places = self._places()[: min(self.k, int(self._known().sum()))]
         return tuple(self.items[place] for place in places)
 
@@ -215,7 +277,13 @@ class TopKResult(Result):
 
     @property
     def statistic(self) -> float:
-        """Gap in win rate between the k-th and the next item."""
+        """Gap in win rate between the k-th and the next item.
+
+        Examples
+        --------
+        >>> round(result.statistic, 3)
+        0.174
+        """
         inside, outside = self._places()[self.k - 1 : self.k + 1]
         return float(self.win_rate[inside] - self.win_rate[outside])
 
@@ -228,6 +296,11 @@ class TopKResult(Result):
         counts of equally good items, and the largest p-value counts. Gaps of items that divide the
         respondents vary more, so that it need not be that of the k-th item and the next. k must
         have been fixed in advance.
+
+        Examples
+        --------
+        >>> round(result.pvalue, 3)
+        0.058
         """
         return self._separation()
 
@@ -247,6 +320,16 @@ class TopKResult(Result):
         -------
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
+
+        Examples
+        --------
+        >>> result.conf_int().round(3)
+                  lower  upper
+        item
+        crimRate  0.578  0.782
+        position  0.301  0.515
+        socBurd   0.469  0.684
+        culture   0.219  0.431
         """
         level = self._level(alpha)
         centre = np.clip(self.win_rate, 0.0, 1.0)
@@ -261,7 +344,13 @@ class TopKResult(Result):
         return pd.DataFrame({"lower": ends[0], "upper": ends[1]}, index)
 
     def ranks(self) -> pd.Series[Any]:
-        """Return ranks, 1 = highest win rate, among the items that are identified."""
+        """Return ranks, 1 = highest win rate, among the items that are identified.
+
+        Examples
+        --------
+        >>> result.ranks().to_dict()
+        {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
+        """
         ranks = self._series(1 + np.argsort(self._places()), "rank")
         return ranks if self._known().all() else ranks.where(self._known())
 
@@ -274,6 +363,16 @@ class TopKResult(Result):
         -------
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
+
+        Examples
+        --------
+        >>> result.rank_conf_int()
+                  lower  upper
+        item
+        crimRate      1      2
+        position      2      4
+        socBurd       1      3
+        culture       3      4
         """
         level, known, pvalues = self._level(alpha), self._known(), self._all_gap_pvalues()
         pairs = np.outer(known, known) & ~np.eye(len(known), dtype=bool)
@@ -282,7 +381,18 @@ class TopKResult(Result):
         return frame if known.all() else frame.where(pd.Series(known, frame.index))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of win rates as a data frame, one row per item, best first."""
+        """Return the table of win rates as a data frame, one row per item, best first.
+
+        Examples
+        --------
+        >>> result.to_frame()[["win_rate", "std_err", "rank", "selected"]].round(3)
+                  win_rate  std_err  rank  selected
+        item
+        crimRate     0.686    0.055     1      True
+        socBurd      0.579    0.058     2      True
+        position     0.405    0.058     3     False
+        culture      0.319    0.057     4     False
+        """
         sets = self.rank_conf_int()
         frame = pd.DataFrame({"win_rate": self.params, "std_err": self.bse})
         frame["pvalue"] = self.pvalues
@@ -306,6 +416,16 @@ class TopKResult(Result):
         Returns
         -------
         Table
+
+        Examples
+        --------
+        >>> table = result.summary()
+        >>> for line in str(table).splitlines()[8:12]:
+        ...     print(line)
+                                    top 2  win rate  std err   [0.025   0.975]  net wins     rank
+        -----------------------------------------------------------------------------------------
+        crimRate                        *    0.6856   0.0549    0.578    0.782        96      1-2
+        socBurd                         *    0.5788   0.0577    0.469    0.684        40      1-3
         """
         check_flag("details", details)
         frame, m = self.to_frame(), len(self.items)
@@ -340,18 +460,27 @@ class TopKResult(Result):
             f"rank {self.k + 1}, {tables.format_pvalue(self.pvalue)} under H0, that one left "
             f"out has at least the win rate of one selected.{other}"
         )
+        # a separated set and wider rank sets are no contradiction, which a reader has to be shown
+        beyond = self.to_frame().query("selected")["rank_upper"] > self.k
+        if self.pvalue <= self.alpha and beyond.any():
+            separated += (
+                f" That is one test; ranks are of all pairs at once, and so may reach beyond "
+                f"{self.k}."
+            )
         if math.isnan(self.pvalue):
             separated = f"Nothing is left out: the release identifies at most {self.k} items."
+        holds = guarantee.holds_if(guarantee.assumptions(self.release))
+        noisy = np.mean(2.0 * np.sqrt(self._noise()) >= self.sampling_sd)
         return [
             separated,
             f"{guarantee.reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself "
             f"covers the win rate against the opponents met, {guarantee.allowance(self.release)}; "
-            f"rank sets hold jointly.",
+            f"rank sets hold jointly. {holds}",
             *parts,
             *self._opponent_words(),
             *guarantee.count_notes(self.release, "win rates towards one half"),
-            guarantee.holds_if(guarantee.assumptions(self.release)),
             *guarantee.privacy_notes(self.release, details),
+            *guarantee.cost_notes(self.release, self.design_effect, bool(noisy > 0.5)),
         ]
 
     def _opponent_words(self) -> list[str]:
@@ -380,7 +509,13 @@ class TopKResult(Result):
         ]
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the win rates with intervals, the selected items marked."""
+        """Draw the win rates with intervals, the selected items marked.
+
+        Examples
+        --------
+        >>> result.plot().axes[0].get_title()
+        'Top 2, epsilon = 1 per respondent, seeded noise'
+        """
         return plots.win_rates(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
 
     def _settings(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pandas as pd
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inversion import attainable
+from privrank.bradley_terry.linear import WithTies
 from privrank.bradley_terry.opponents import matching_test
 from privrank.bradley_terry.paircounts import MOST_ERROR, pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
@@ -59,6 +60,9 @@ ROUGH_COUNTS = (
 # Level at which the check of proportional pair counts warns.
 MATCHING_LEVEL = 0.05
 
+# Items among which differences are looked at to name the largest source of error.
+_SOME_ITEMS = 64
+
 # Standard error of a group's released answers, over these, beyond which they are too rough.
 ROUGH = 1 / 4
 
@@ -76,24 +80,24 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         known = design.pairs is not None and design.pairs.origin not in ASSERTED
         total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
         kind, second = "Results", ("No. Comparisons:", total)
-        penalty = f"{result.penalty:.4g}"
         notes = [*counts, _test_of_equality(result)]
     else:
         kind, second = "Regression Results", ("Formula:", f"~ {covariates.formula}")
-        penalty = f"{result.requested}"
         notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(release)]
         notes += counts + _group_notes(release)
     header = [
         ("Model:", f"{link.model}{', Davidson' * design.davidson} ({link.name})"),
         second,
         *guarantee.comparison_header(release, result.design_effect, details),
-        ("Penalty:", penalty + (", bias-corrected" if result.corrected else "")),
+        *_penalty(result, details),
     ]
     notes = [guarantee.reading(release) + _coverage_note(release, result.alpha), *notes]
     notes += guarantee.loss_notes(release, result.estimator)
     linear = ["linear"] if _by_items(release) else []
     notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
-    notes += [*guarantee.privacy_notes(release, details), *result.warnings]
+    noisy = bool((2.0 * result.bse_privacy >= result.bse_sampling).mean() > 0.5)
+    notes += guarantee.privacy_notes(release, details)
+    notes += [*guarantee.cost_notes(release, result.design_effect, noisy), *result.warnings]
     notes += _tie_notes(result)
     # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
     estimated = frame[frame.columns[0]].notna()
@@ -116,6 +120,15 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     )
 
 
+def _penalty(result: BTLResult, details: bool) -> list[tuple[str, str]]:
+    """Return how estimates were shrunk: the size of a ridge whose bias is removed is a detail."""
+    size = result.penalty if isinstance(result.penalty, str) else f"{result.penalty:.4g}"
+    words = "unpenalised" if result.penalty == 0 else f"ridge, penalty {size}"
+    if result.corrected:
+        words = "ridge, bias-corrected"
+    return [("Estimates:", words), *([("Ridge penalty:", size)] if details else [])]
+
+
 def _tie_rows(result: BTLResult, frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
     """Return the row of a tie parameter, if there is one, below those of the worths."""
     if not result.release.design.davidson:
@@ -123,7 +136,7 @@ def _tie_rows(result: BTLResult, frame: pd.DataFrame) -> tuple[tuple[str, ...], 
     shown = [str(name) for name in frame if not str(name).startswith("rank")]
     values = result.tie_parameter.rename({"estimate": shown[0]})
     (row,) = tables.fit_rows(values.to_frame(TIE_ROW).T.reindex(columns=shown))
-    return ((*row, ""),)
+    return ((*row, "") if "rank" in frame else row,)
 
 
 def _tie_notes(result: BTLResult) -> list[str]:
@@ -164,9 +177,12 @@ def _cost_notes(result: BTLResult) -> list[str]:
     other = release.link != LOGIT or release.design.davidson or facts.items < LEAST_ITEMS_MATCHED
     if other or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
         return []
-    errors, first, second = result._covariance(), *np.triu_indices(facts.items, 1)
-    counts = carried(errors.response, facts.pair_noise(result.estimate.coefficients))
-    parts = [own_and_between(part)[first, second] for part in (counts, errors.total)]
+    # of many items the differences among some that are evenly spread in the list
+    some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
+    errors, first, second = result._covariance(), *np.triu_indices(len(some), 1)
+    noise = facts.pair_noise(result.estimate.coefficients)
+    counts, total = carried(errors.response[some], noise), errors.total[np.ix_(some, some)]
+    parts = [own_and_between(part)[first, second] for part in (counts, total)]
     if not float(np.median(parts[0] / np.maximum(parts[1], 1e-300))) > 0.5:
         return []
     return [
@@ -317,9 +333,12 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         most = ridge / nominal if nominal > 0 else math.inf
     else:
         curvature = equations.fitted.mean_curvature * equations.pairs.count
-        information = equations.linear.information(np.asarray(curvature))
+        linear = equations.linear
+        if isinstance(linear, WithTies):  # a tie parameter, the last coefficient, has no ridge
+            linear, ridge = linear.worths, ridge[:-1, :-1]
+        information, p = linear.information(np.asarray(curvature)), len(ridge)
         # what is not identified is not shown
-        known = equations.linear.identity if equations.known is None else equations.known
+        known = linear.identity if equations.known is None else equations.known[:p, :p]
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0

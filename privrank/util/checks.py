@@ -41,7 +41,21 @@ UNSTATED: Any = _Unstated()
 
 
 class PrivrankWarning(UserWarning):
-    """A result to be read with care; said from the release and public facts alone."""
+    """A result to be read with care; said from the release and public facts alone.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> rankings = pr.Mallows(["tea", "milk"], phi=0.5).rvs(20, np.random.default_rng(1))
+    >>> model = pr.PrivateRankAggregation(rankings, items=["tea", "milk"])
+    >>> with warnings.catch_warnings(record=True) as warned:
+    ...     warnings.simplefilter("always")
+    ...     result = model.fit(epsilon=0.02, rng=np.random.default_rng(1))
+    >>> str(warned[0].message).partition(":")[0]
+    'Too few rows'
+    """
 
 
 def quoted(value: object) -> str:

@@ -172,6 +172,28 @@ def test_version_is_said_once():
     assert newest is not None and newest[1] == privrank.__version__
 
 
+def test_a_version_that_is_not_out_has_no_date():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased = "(unreleased)" in re.search(r"^## .+$", changelog, flags=re.M)[0]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert unreleased != bool(re.search(r"^date-released:", citation, flags=re.M))
+
+
+def test_hooks_run_what_exists():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    entries = re.findall(r"^ +entry: (.+)$", hooks, flags=re.M)
+    assert {entry.split()[0] for entry in entries} == {"ruff", "mypy", "python"}
+    files = re.findall(r"\S+\.py\b(?!\$)", " ".join(entries))
+    assert len(files) > 1 and all((ROOT / name).exists() for name in files)
+
+
+def test_the_source_archive_holds_what_a_contributor_reads():
+    manifest = (ROOT / "MANIFEST.in").read_text(encoding="utf-8").split()
+    for path in ROOT.glob("*.md"):
+        assert path.name in manifest, path.name
+    assert {"paper", "docs", "tests"} <= set(manifest)
+
+
 def test_no_address_is_a_placeholder():
     for path in ("setup.cfg", "pyproject.toml", "CITATION.cff", "README.md", "docs/conf.py"):
         assert not re.search(r"https?://(\w+\.)?example", (ROOT / path).read_text("utf-8")), path

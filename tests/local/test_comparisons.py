@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
+from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.score import score_equations
 from privrank.local.estimates import release_wins
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
@@ -157,7 +158,8 @@ def test_results_say_local_and_survive_their_archive(link):
             "Locally Private",
             "1 per respondent and report",
             "respondents' devices",
-            "comparisons, randomised response",
+            "Mechanism: randomised response",
+            "Released: comparisons",
             f"gain {protocol.gain:.4g} of a response",
             "allowing for sampling and the noise of the responses",
         ):
@@ -212,3 +214,98 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence():
             model(even)
     with pytest.raises(ValueError, match="k must be"):
         pr.PrivateTopK.from_reports(tally_of(protocol, 300, np.random.default_rng(1)), 5)
+
+
+def davidson(protocol, tie=-0.4, worths=WORTHS):
+    """Probabilities of the outcomes of each pair under a tie parameter, shape (pairs, 3)."""
+    first, second = protocol.all_pairs.T
+    won, tied, lost = answer_probabilities(worths[first] - worths[second], tie)
+    return np.column_stack((won, lost, tied))
+
+
+def reports_of(protocol, counts):
+    cells = np.argwhere(counts)
+    return Tally(protocol, *cells.T, counts[tuple(cells.T)], {}, None, None)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_reported_ties_have_the_scores_and_the_variance_of_enumeration(epsilon):
+    """Scores and covariance by all three reports of a pair, for reports in exact proportions."""
+    protocol = Comparisons(ITEMS, epsilon, ties=True)
+    chances = davidson(protocol)
+    counts = np.rint(1e8 * reported(protocol, chances)).astype(np.int64)
+    release = release_wins(reports_of(protocol, counts), "PrivateBTL", ties="davidson")
+    facts, b = score_equations(release), np.append(WORTHS, -0.4)
+    mean = facts.linear.scores(facts.count * facts.function.mean(facts.linear.predict(b)))
+    assert facts.score == pytest.approx(mean, abs=1e-4 * abs(mean).max())
+    fit = pr.PrivateBTL.from_release(release, penalty=0)
+    assert fit.params.to_numpy() == pytest.approx(WORTHS - WORTHS.mean(), abs=1e-5)
+    assert fit.tie_parameter["estimate"] == pytest.approx(-0.4, abs=1e-5)
+    # what a report adds to the scores: half a win, half a loss, a tie, less what responses make up
+    covariance, other = np.zeros((6, 6)), (1.0 - protocol.gain) / 3.0
+    for shown, (first, second) in zip(reported(protocol, chances), protocol.all_pairs, strict=True):
+        added = np.zeros((3, 6))
+        added[0, first] = added[1, second] = 0.5
+        added[0, second] = added[1, first] = -0.5
+        added[2, 5] = 1.0
+        added[:, 5] -= other
+        added /= protocol.gain
+        centred = added - shown @ added
+        covariance += 1e8 * centred.T @ (shown[:, None] * centred)
+    spread = facts.linear.information(facts.spread(facts.linear.predict(b)))
+    assert spread == pytest.approx(covariance, rel=1e-5, abs=1e-5 * covariance.max())
+    added = covariance - facts.information(b)
+    assert facts.response_covariance == pytest.approx(added, abs=1e-5 * covariance.max())
+
+
+def test_standard_errors_with_a_tie_parameter_are_the_spread_of_estimates():
+    protocol, rng = Comparisons(ITEMS, 1.5, ties=True), np.random.default_rng(16)
+    chances, found, errors = reported(protocol, davidson(protocol)), [], []
+    for _ in range(100):
+        counts = rng.multinomial(rng.multinomial(4000, np.full(10, 0.1)), chances)
+        fit = pr.PrivateBTL.from_reports(reports_of(protocol, counts), ties="davidson")
+        ties = fit.tie_parameter
+        found.append([*fit.params, ties["estimate"]])
+        errors.append([*fit.bse, ties["std_err"]])
+    spread = np.std(found, axis=0)
+    assert np.mean(errors, axis=0) == pytest.approx(spread, rel=0.25)
+    off = np.mean(found, axis=0) - np.append(WORTHS - WORTHS.mean(), -0.4)
+    assert (np.abs(off) < 4.0 * spread / 10.0).all()
+
+
+def test_fits_of_reported_ties_are_used_as_others():
+    protocol, rng = Comparisons(ITEMS, 2.0, ties=True), np.random.default_rng(7)
+    chances = reported(protocol, davidson(protocol))
+    fits = [
+        pr.PrivateBTL.from_reports(
+            reports_of(protocol, rng.multinomial(np.full(10, n), chances)), ties="davidson"
+        )
+        for n in (300, 400)
+    ]
+    again = pr.from_json(fits[0].to_json())
+    assert str(again.summary()) == str(fits[0].summary())
+    assert np.allclose(fits[0].pairwise()[["win", "tie", "loss"]].sum(axis=1), 1.0)
+    together = pr.pool(fits, survey="different")
+    assert (together.bse < np.minimum(*(fit.bse for fit in fits))).all()
+    halves = pr.PrivateTopK.from_release(fits[0].release, 2)
+    assert halves.win_rate.shape == (5,)
+    with pytest.raises(ValueError, match="have no likelihood"):
+        _ = fits[0].llf
+
+
+@pytest.mark.parametrize(
+    ("protocol", "given", "message"),
+    [
+        (Comparisons(ITEMS, 1.0), {"ties": "davidson"}, "needs reports that can be ties"),
+        (Comparisons(ITEMS, 1.0, ties=True), {"ties": "half"}, "ties must be True or False, or"),
+        (
+            Comparisons(ITEMS, 1.0, ties=True),
+            {"ties": "davidson", "link": "probit"},
+            "model of the logit",
+        ),
+    ],
+)
+def test_readings_of_reports_that_there_are_not_are_refused(protocol, given, message):
+    tally = tally_of(protocol, 400, np.random.default_rng(1))
+    with pytest.raises(ValueError, match=message):
+        pr.PrivateBTL.from_reports(tally, **given)

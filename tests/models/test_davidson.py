@@ -127,6 +127,28 @@ def test_cluster_robust_errors_are_those_of_respondents_scores():
 # --- what noise can do ---
 
 
+@pytest.mark.parametrize("name", SURVEYS)
+def test_the_log_likelihood_is_that_of_psychotools(name):
+    for unit in ("row", "respondent"):
+        result = model(name, unit=unit).fit(np.inf, penalty=0)
+        assert result.llf == pytest.approx(REFERENCE[name]["loglik"], abs=1e-6)
+
+
+def test_the_log_likelihood_without_a_tie_counts_no_tie():
+    table = pd.DataFrame([("a", "b", 1), ("b", "a", 1), ("a", "b", 1)] * 5)
+    table.columns = ["item1", "item2", "outcome"]
+    result = pr.PrivateBTL(
+        table, items=["a", "b"], respondent=None, ties="davidson", design="public"
+    ).fit(np.inf, penalty=0)
+    won, _, lost = answer_probabilities(np.diff(-result.params), result.tie_parameter["estimate"])
+    assert result.llf == pytest.approx(10 * math.log(won[0]) + 5 * math.log(lost[0]))
+
+
+def test_private_fits_have_no_likelihood():
+    with pytest.raises(ValueError, match="epsilon=numpy.inf"):
+        _ = fitted().llf
+
+
 def with_ties(ties):
     """The release, as if noise had made its number of ties this one."""
     release = fitted().release
@@ -157,24 +179,24 @@ def test_the_number_of_ties_is_brought_to_where_there_is_a_fit(ties):
     check_ties(ties)
 
 
-CUT = "max(min(float(tied.values[0]), total - most), 0.5)"
+CUT = "max(min(ties, total - most), 0.5)"
 
 
 @quiet
 @pytest.mark.parametrize(
     ("cut", "ties"),
     [
-        ("max(float(tied.values[0]), 0.5)", 10**7),
-        ("max(min(float(tied.values[0]), total - 0.5), 0.5)", 10**7),
-        ("max(min(float(tied.values[0]), total), 0.5)", 4_000),
-        ("min(float(tied.values[0]), total - most)", -800),
-        ("max(min(float(tied.values[0]), total - most), 0.0)", 0),
-        # at how far noise reaches, the scale of ties, not at what there can be
-        ("max(min(float(tied.values[0]), total - most), tied.laplace.scale)", 0),
+        ("max(ties, 0.5)", 10**7),
+        ("max(min(ties, total - 0.5), 0.5)", 10**7),
+        ("max(min(ties, total), 0.5)", 4_000),
+        ("min(ties, total - most)", -800),
+        ("max(min(ties, total - most), 0.0)", 0),
+        # at how far noise reaches, about the scale of ties, not at what there can be
+        ("max(min(ties, total - most), 20.0)", 0),
     ],
 )
 def test_another_cut_would_be_found(cut, ties, monkeypatch):
-    planted(monkeypatch, score, "_of_net", CUT, cut)
+    planted(monkeypatch, score, "_possible_ties", CUT, cut)
     with pytest.raises((AssertionError, ValueError)):
         check_ties(ties)
 
@@ -303,24 +325,9 @@ def test_other_models_refuse_a_tie_parameter():
     with pytest.raises(ValueError, match="a selection has no tie parameter: use ties=True"):
         pr.PrivateTopK(survey.comparisons, 2, ties="davidson", **named)
     with pytest.raises(TypeError, match="ties must be True or False"):
-        pr.power.BTLPower(items=4, ties="davidson")
-    table = survey.comparisons.merge(survey.students, on="respondent")
-    with pytest.raises(ValueError, match="without covariates"):
-        pr.PrivateBTL.from_formula(
-            "item1 + item2 + outcome ~ gender",
-            table,
-            ties="davidson",
-            levels={"gender": sorted(table["gender"].unique())},
-            **named,
-        )
-    result = pr.PrivateBTL.from_formula(
-        "item1 + item2 + outcome ~ 1", table, ties="davidson", design="public", **named
-    ).fit(np.inf, penalty=0)
-    assert result.tie_parameter["estimate"] == pytest.approx(-1.317180, abs=1e-6)
-    with pytest.raises(ValueError, match="ties=True"):
-        pr.pool([fitted(), fitted("row")], survey="same")
+        pr.power.TopKPower(items=4, k=2, ties="davidson")
     with pytest.raises(ValueError, match="logit"):
-        pr.PrivateBTL.from_release(result.release, link="probit")
+        pr.PrivateBTL.from_release(fitted().release, link="probit")
 
 
 @quiet

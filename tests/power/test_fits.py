@@ -11,6 +11,7 @@ from scipy.stats import chisquare
 
 import privrank as pr
 from privrank import btl
+from privrank.bradley_terry.losses import answer_probabilities
 from privrank.power.surveys import different_pairs
 from privrank.release.names import MOMENTS, WINS
 
@@ -47,6 +48,10 @@ def frame_of(encoded):
         (400.0, {"max_rows": 3, "dependence": "pairs"}),
         (400.0, {"max_rows": 6, "design": "public", "dependence": "pairs"}),
         (400.0, {"max_rows": 3, "method": "objective"}),
+        (math.inf, {"max_rows": 6, "design": "public", "ties": "davidson"}),
+        (math.inf, {"max_rows": 3, "ties": "davidson", "tie_rate": 0.4}),
+        (400.0, {"max_rows": 6, "design": "public", "ties": "davidson"}),
+        (400.0, {"max_rows": 3, "ties": "davidson"}),
     ],
 )
 def test_a_simulated_fit_is_the_fit_of_its_answers(epsilon, settings):
@@ -61,11 +66,16 @@ def test_a_simulated_fit_is_the_fit_of_its_answers(epsilon, settings):
         respondent="respondent",
         max_rows=settings.get("max_rows", 1),
         design=settings.get("design", "private"),
+        ties=settings.get("ties", False),
     )
     fitted = model.fit(epsilon, rng=np.random.default_rng(0), **options)
     close = 1e-8 if math.isinf(epsilon) else 0.03
     assert simulated.params.to_numpy() == pytest.approx(fitted.params.to_numpy(), abs=close)
     assert simulated.bse.to_numpy() == pytest.approx(fitted.bse.to_numpy(), rel=max(close, 1e-6))
+    if settings.get("ties"):
+        ties, again = simulated.tie_parameter, fitted.tie_parameter
+        assert ties["estimate"] == pytest.approx(again["estimate"], abs=close)
+        assert ties["std_err"] == pytest.approx(again["std_err"], rel=max(close, 1e-6))
 
 
 def test_pairs_of_a_respondent_are_different_ones_and_all_sets_alike():
@@ -91,6 +101,45 @@ def test_answers_follow_the_model_and_vary_as_those_of_orders_do():
     first, second, count, total = plan._encoded(at, worths, 2)._pairs
     expected = np.tanh(0.5 * (worths[first] - worths[second]))
     assert (np.abs(total / count - expected) < 4.0 / np.sqrt(count)).all()
+
+
+def test_ties_with_a_parameter_follow_the_model_and_leave_the_others_as_they_are():
+    worths = np.array([1.0, 0.0, 0.0, -1.0])
+    plan, at = plan_and_point(4000, 1.0, 0.0, max_rows=6, ties="davidson", tie_rate=0.3)
+    encoded = plan._encoded(at, worths, 2)
+    (part,), (first, second, count, net) = encoded._parts.held, encoded._pairs
+    pair = np.unique(part.pair, return_inverse=True)[1]
+    tied = np.bincount(pair, part.sign == 0)
+    won, tie, lost = answer_probabilities(worths[first] - worths[second], plan._tie_parameter)
+    assert (np.abs(tied / count - tie) < 4.0 * np.sqrt(tie / count)).all()
+    assert (np.abs(net / count - (won - lost)) < 4.0 / np.sqrt(count)).all()
+    assert encoded._ties == tied.sum()
+    assert answer_probabilities(np.zeros(1), plan._tie_parameter)[1] == pytest.approx(0.3)
+    plain, _ = plan_and_point(4000, 1.0, 0.0, max_rows=6)
+    decided = plain._encoded(at, worths, 2)._parts.held[0].sign
+    assert (part.sign[part.sign != 0] == decided[part.sign != 0]).all()
+
+
+def test_more_ties_leave_less_power():
+    few, many = (
+        pr.power.BTLPower(items=4, max_rows=6, ties="davidson", tie_rate=rate, replicates=60)
+        for rate in (0.02, 0.7)
+    )
+    assert few.power(150, 2.0, 0.6) > many.power(150, 2.0, 0.6) + 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ties": "half"}, "ties must be True or False, or 'davidson'"),
+        ({"ties": "davidson", "mode": "local"}, "use ties=True in the local one"),
+        ({"ties": "davidson", "tie_rate": 0.0}, "tie_rate must be a probability"),
+        ({"ties": "davidson", "tie_rate": "half"}, "tie_rate must be a probability"),
+    ],
+)
+def test_ties_that_cannot_be_planned_for_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        pr.power.BTLPower(items=4, **settings)
 
 
 def test_ties_that_responses_make_up_are_simulated():

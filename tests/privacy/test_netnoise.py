@@ -312,7 +312,7 @@ def survey(kind=pr.PrivateBTL, *position, **arguments):
 
 
 def words(result):
-    return " ".join(str(result.summary()).split())
+    return " ".join(str(result.summary(details=True)).split())
 
 
 @quiet

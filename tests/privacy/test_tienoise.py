@@ -8,7 +8,7 @@ import pytest
 
 from privrank.privacy import netnoise
 from privrank.privacy.knorm import SLACK
-from privrank.privacy.netnoise import net_noise, tie_noise, ties_left
+from privrank.privacy.netnoise import net_noise, tie_noise, ties_left, weighted_noise
 from privrank.privacy.sensitivity import UnitSensitivity
 
 LAWS = ("laplace", "zero-sum-laplace", "permutohedron")
@@ -67,6 +67,25 @@ def moves(reach):
     }
 
 
+@cache
+def moves_between_groups(reach):
+    """How far net wins can move in two groups by a unit that leaves one for the other.
+
+    By the difference in ties: the sum over a set and its size, of the one net and of the other.
+    """
+    far, ties = farthest(reach), range(reach.effective_rows + 1)
+    by_size = {t: {} for t in ties}
+    for (t, chosen), total in far.items():
+        by_size[t][len(chosen)] = max(by_size[t].get(len(chosen), 0), total)
+    return {
+        (abs(t - other), one, two)
+        for t in ties
+        for other in ties
+        for one in by_size[t].items()
+        for two in by_size[other].items()
+    }
+
+
 @pytest.mark.parametrize("reach", SMALL + LARGER)
 @pytest.mark.parametrize("weight", [0.25, 1.0, 2.0])
 def test_net_wins_and_ties_move_together_by_their_sensitivity(reach, weight):
@@ -74,6 +93,43 @@ def test_net_wins_and_ties_move_together_by_their_sensitivity(reach, weight):
     moved = max(2 * total + weight * ties for ties, _, total in moves(reach))
     paid = reach.net_l1 // 4
     assert moved == 4 * paid + weight * (reach.effective_rows - paid)
+    # and no more where a unit takes them to another group
+    groups = moves_between_groups(reach)
+    assert moved == max(2 * (one + two) + weight * t for t, (_, one), (_, two) in groups)
+
+
+@pytest.mark.parametrize("reach", SMALL + LARGER)
+@pytest.mark.parametrize("weight", [1, 3, 7])
+@pytest.mark.parametrize("part", [0.2, 1.0, 2.0])
+def test_weighted_net_wins_and_ties_move_together_by_their_sensitivity(reach, weight, part):
+    # weights of one unit that add up to anything from 0 to `weight`: 4 X c + w (k - c), w <= 2 X
+    paid, w = reach.net_l1 // 4, part * weight
+    moved = {
+        own: max(2 * own * total + w * ties for ties, _, total in moves(reach))
+        for own in range(weight + 1)
+    }
+    assert moved[weight] == max(moved.values())
+    assert moved[weight] == pytest.approx(4 * weight * paid + w * (reach.effective_rows - paid))
+
+
+@pytest.mark.parametrize("reach", SMALL + LARGER)
+@pytest.mark.parametrize("weight", [1, 2**20, 3 * 2**20])
+@pytest.mark.parametrize("epsilons", [(0.85, 0.15), (0.3, 0.6)])
+def test_weighted_net_wins_and_ties_spend_what_they_have(reach, weight, epsilons):
+    nets = weighted_noise(reach, weight, epsilons[0])
+    ties = tie_noise(reach, nets, *epsilons)
+    assert ties.sensitivity == ties_left(reach, "laplace")
+    scale = nets.distribution.scale
+    losses = [
+        2 * weight * total / scale + apart / ties.distribution.scale
+        for apart, _, total in moves(reach)
+    ]
+    whole = epsilons[0] + (epsilons[1] if ties.sensitivity else 0.0)
+    assert max(losses) <= whole
+    own = bool(ties.sensitivity) and ties.distribution.scale * epsilons[1] == pytest.approx(
+        ties.sensitivity
+    )
+    assert max(losses) > 0.99 * (whole if own else epsilons[0])
 
 
 @pytest.mark.parametrize("reach", SMALL + LARGER)
@@ -102,6 +158,12 @@ def largest_loss(reach, nets, ties):
             rate = nets.distribution.rate + SLACK
         rate = rate or 1.0 / nets.distribution.scale
         losses.append(steps * rate + apart / ties.distribution.scale)
+    # and where a unit goes to another group, whose net wins have noise of their own
+    for apart, *both in moves_between_groups(reach):
+        steps = [2 * nets.fineness * total for _, total in both]
+        if nets.name == "permutohedron":
+            steps = [-(-nets.fineness * total // (size * (m - size))) for size, total in both]
+        losses.append(sum(steps) * rate + apart / ties.distribution.scale)
     return max(losses)
 
 

@@ -3,6 +3,7 @@
 import base64
 import os
 import re
+from datetime import date
 from html import unescape
 from html.parser import HTMLParser
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
+from privrank.reporting.findings import findings
 
 CEMS = pr.datasets.load_university()
 PEOPLE = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "ties": True}
@@ -103,7 +105,8 @@ def test_page_is_for_telephones_and_for_the_dark(html):
     assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in (
         page.attributes
     )
-    assert "prefers-color-scheme: dark" in html
+    # colours change in the dark, and figures lose their white
+    assert html.count("prefers-color-scheme: dark") == 2 and "img { filter: invert(1)" in html
     # every table scrolls in a box of its own
     assert len(re.findall(r'<div class="box" style="overflow-x:auto"><table', html)) == (
         page.tags.count("table")
@@ -115,6 +118,7 @@ def test_seeded_and_bare_results_are_said_to_be(tmp_path, decision):
     assert "<strong>Not for publication.</strong>" in html and "Not private" not in html
     bare = pr.PrivateBTL(CEMS.comparisons, **PEOPLE).fit(np.inf)
     html = written(tmp_path, [bare, pr.summary_col([bare])])
+    assert html.count("all at once with 95 % confidence: London leads; ") == 1
     assert "<strong>Not private.</strong>" in html and "Not for publication" not in html
     assert Page(html).headings[1:3] == [
         "Bradley-Terry Results (non-private)", "Bradley-Terry worths",
@@ -127,6 +131,32 @@ def test_results_without_a_figure_have_a_table(tmp_path, decision):
     assert Page(html).headings[1:3] == [
         "Private Test of Closeness", "Private Test of Closeness",
     ]  # fmt: skip
+
+
+def test_page_begins_with_findings_and_ends_with_ledgers(tmp_path, worths, decision, budget):
+    results = {"Ledger 1": budget, "Worths": worths, "Halves?": decision}
+    text = "Asked in <spring>.\n \nAnswered in summer."
+    html = written(tmp_path, results, author="A. <b>", text=text, budget=budget)
+    ways = ["Worths", "Halves?", "What is protected", "Ledger 1", "Ledger"]
+    order = [
+        "<h1>", f"A. &lt;b&gt;, {date.today().isoformat()}", 'id="findings"', findings(worths),
+        findings(decision), "<p>Asked in &lt;spring&gt;.</p>", "<p>Answered in summer.</p>",
+        *(f">{way}</a>" for way in ways), 'id="result-1"', 'id="protected"', 'id="ledger-1"',
+        'id="ledger-2"',
+    ]  # fmt: skip
+    places = [html.index(words) for words in order]
+    assert places == sorted(places)
+    assert Page(html).headings[1:] == ways
+    targets = re.findall(r'href="#([^"]+)"', html)
+    assert targets and all(f'id="{target}"' in html for target in targets)
+
+
+def test_findings_point_to_warnings(tmp_path):
+    few = pr.PrivateBTL(CEMS.comparisons, **PEOPLE).fit(0.02, rng=np.random.default_rng(1))
+    assert any(note.startswith("Warning") for note in few.summary().notes)
+    assert '<a href="#result-1">A warning below its table</a> limits this.' in written(
+        tmp_path, few
+    )
 
 
 def test_a_page_is_replaced_whole(tmp_path, decision):
@@ -145,6 +175,8 @@ def test_a_page_is_replaced_whole(tmp_path, decision):
         (TypeError, r"results\['a'\] must be a result", {"a": 3}, {}),
         (TypeError, "budget must be a privrank.Budget", None, {"budget": 3.0}),
         (TypeError, "title must be a text", None, {"title": 3}),
+        (TypeError, "author must be a text", None, {"author": 3}),
+        (TypeError, "text must be a text", None, {"text": ["a"]}),
         (TypeError, "path must name a file", None, {"path": 3}),
         (TypeError, "path must name a file", None, {"path": ""}),
         (ValueError, "is a folder", None, {"path": "."}),

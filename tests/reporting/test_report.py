@@ -17,7 +17,6 @@ from privrank.release.archived import archive
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "report.py"
 SURVEYS = {"university": pr.datasets.load_university, "immigration": pr.datasets.load_immigration}
-EPSILONS = ("0.5", "1", "2")
 
 spec = importlib.util.spec_from_file_location("report_tool", TOOL)
 report = importlib.util.module_from_spec(spec)
@@ -53,6 +52,10 @@ def archived(out, survey, what="worths-epsilon-1"):
     return pr.from_json((out / "releases" / f"{survey}-{what}.json").read_text())
 
 
+def labelled(out, survey, what="worths-epsilon-1"):
+    return archived(out, survey, what).with_labels(report.LABELS[survey])
+
+
 def written(source, target):
     """A copy of a report whose archive can be spoilt."""
     for name, data in contents(source / "releases").items():
@@ -83,10 +86,9 @@ def test_report_says_what_it_did_and_where_it_is(first):
     assert process.returncode == 0 and process.stderr == ""
     said = process.stdout
     for survey, respondents in (("University", 303), ("Immigration", 98)):
-        for epsilon in EPSILONS:
-            assert f"{survey}: worths of {respondents} respondents, epsilon {epsilon} ..." in said
-        assert f"{survey}: consensus of {respondents} respondents, epsilon 1 ..." in said
-        result = archived(out, survey.lower())
+        for what in ("worths", "consensus"):
+            assert f"{survey}: {what} of {respondents} respondents, epsilon 1 ..." in said
+        result = labelled(out, survey.lower())
         assert str(result.summary()) in said
         assert str(ledger(out, survey.lower()).summary()) in said
     assert str(out / "index.html") in said
@@ -95,15 +97,15 @@ def test_report_says_what_it_did_and_where_it_is(first):
 def test_report_has_a_page_and_every_release(out):
     names = set(contents(out))
     for survey in SURVEYS:
-        assert {f"releases/{survey}-worths-epsilon-{e}.json" for e in EPSILONS} <= names
-        assert f"releases/{survey}-consensus-epsilon-1.json" in names
+        for what in ("worths", "consensus"):
+            assert f"releases/{survey}-{what}-epsilon-1.json" in names
     assert "index.html" in names and not [name for name in names if name.endswith(".part")]
 
 
 @pytest.mark.parametrize("survey", SURVEYS)
 def test_tables_are_those_of_the_archived_results(out, survey):
     page = (out / "index.html").read_text(encoding="utf-8")
-    fit, agreed = archived(out, survey), archived(out, survey, "consensus-epsilon-1")
+    fit, agreed = labelled(out, survey), labelled(out, survey, "consensus-epsilon-1")
     top = pr.PrivateTopK.from_release(fit.release, k=2)
     for result in (fit, top, agreed, ledger(out, survey)):
         assert result.summary().as_html() in page
@@ -112,17 +114,16 @@ def test_tables_are_those_of_the_archived_results(out, survey):
 @pytest.mark.parametrize("survey", SURVEYS)
 def test_releases_are_secure_and_stated_as_they_were_made(out, survey):
     data = SURVEYS[survey]()
-    for epsilon in EPSILONS:
-        release = archived(out, survey, f"worths-epsilon-{epsilon}").release
-        assert release.source == "secure" and release.epsilon == float(epsilon)
-        assert release.design.items == data.items and release.design.nobs == len(data.students)
-        assert release.design.unit == "respondent" and release.design.kind == "public"
-        assert release.design.max_rows == len(data.items) * (len(data.items) - 1) // 2
+    release = archived(out, survey).release
+    assert release.source == "secure" and release.epsilon == 1.0
+    assert release.design.items == data.items and release.design.nobs == len(data.students)
+    assert release.design.unit == "respondent" and release.design.kind == "public"
+    assert release.design.max_rows == len(data.items) * (len(data.items) - 1) // 2
     consensus = archived(out, survey, "consensus-epsilon-1").release
     assert consensus.source == "secure" and consensus.epsilon == 1.0
     assert consensus.sample.unit == "respondent" and consensus.sample.nobs == len(data.students)
     assert "pairs" in consensus.parts and "Kemeny score" not in consensus.parts
-    assert spent(out, survey) == [0.5, 1.0, 2.0, 1.0]
+    assert spent(out, survey) == [1.0, 1.0]
     assert ledger(out, survey).epsilon == math.inf and ledger(out, survey).label == survey
 
 
@@ -136,6 +137,16 @@ def test_page_loads_nothing_and_states_noise_and_design(out):
     pictures = [base64.b64decode(data) for data in re.findall(r"base64,([^\"]+)", html)]
     # worths, win rates, consensus, and twice the pairs of items
     assert len(pictures) == 5 * len(SURVEYS)
+
+
+def test_the_report_is_for_clients(out):
+    page = (out / "index.html").read_text(encoding="utf-8")
+    places = [page.index(words) for words in ('id="findings"', "<nav>", 'id="result-1"')]
+    assert places == sorted(places) and "epsilon buys" not in page
+    # ledgers are the last of its chapters, and no item is named by its code
+    heads = re.findall(r"<h2[^>]*>([^<]+)", page)
+    assert [head.split(": ")[-1] for head in heads[-2:]] == ["all that was spent"] * 2
+    assert "Training places" in page and not re.search(r"crimRate|socBurd|StGallen", page)
 
 
 def test_second_run_spends_nothing_and_writes_the_same(out):
@@ -153,7 +164,7 @@ def test_what_is_deleted_is_drawn_anew_and_the_ledger_keeps_both(copy):
     report_again(copy)
     assert not before.params.equals(archived(copy, "university").params)
     for survey in SURVEYS:
-        assert spent(copy, survey) == [0.5, 1.0, 2.0, 1.0] * 2
+        assert spent(copy, survey) == [1.0, 1.0] * 2
         assert ledger(copy, survey).summary().as_html() in (copy / "index.html").read_text()
 
 
@@ -168,10 +179,10 @@ def test_interrupted_run_never_understates_the_ledger(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "write", broken)
     with pytest.raises(SystemExit, match="disk full"):
         report_again(tmp_path)
-    assert spent(tmp_path, "university") == [0.5]
+    assert spent(tmp_path, "university") == [1.0]
     monkeypatch.undo()
     report_again(tmp_path)
-    assert spent(tmp_path, "university") == [0.5, 0.5, 1.0, 2.0, 1.0]
+    assert spent(tmp_path, "university") == [1.0, 1.0, 1.0]
 
 
 def test_archive_without_its_ledger_is_refused(copy):
@@ -209,7 +220,7 @@ def test_an_archive_of_the_worths_alone_is_completed(copy, capsys):
         (copy / "releases" / f"{survey}-consensus-epsilon-1.json").unlink()
     report_again(copy)
     assert capsys.readouterr().out.count("respondents, epsilon 1 ...") == 2
-    assert spent(copy, "university") == [0.5, 1.0, 2.0, 1.0, 1.0]
+    assert spent(copy, "university") == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("what", ["worths", "consensus"])

@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.linalg import helmert
 from scipy.stats import chi2, f, norm, t
 from scipy.stats import kurtosis as excess_kurtosis
 
 import privrank as pr
 from privrank.bradley_terry.estimate import score_covariance
+from privrank.bradley_terry.losses import answer_probabilities
 from privrank.results.pooling import Source, fraction_source, pool, score_source, worth_source
 
 ITEMS = ["a", "b", "c", "d"]
@@ -268,6 +270,72 @@ def test_what_responses_add_counts_as_noise_once():
     assert np.trace(added) > np.trace(sampling[0]) > 0
     assert np.trace(noise[0]) == pytest.approx(np.trace(added))
     assert np.trace(sampling[0] + noise[0]) == pytest.approx(np.trace(whole))
+
+
+def tied(seed, people=250, worth=0.8, tie=-0.5):
+    """A survey in which ties are as probable as a tie parameter says."""
+    rng = np.random.default_rng(seed)
+    worths = np.linspace(worth, -worth, 4)
+    won, even, _ = answer_probabilities((worths[FIRST] - worths[SECOND])[None, :], tie)
+    draw = rng.random((people, 6))
+    outcome = np.where(draw < won, 1, np.where(draw < won + even, 0, -1))
+    return pd.DataFrame(
+        {
+            "respondent": np.repeat(np.arange(people), 6),
+            "item1": np.tile(np.array(ITEMS)[FIRST], people),
+            "item2": np.tile(np.array(ITEMS)[SECOND], people),
+            "outcome": outcome.ravel(),
+        }
+    )
+
+
+def tied_fit(seed, epsilon=2.0, *, design="public", ties="davidson", **survey):
+    data = {"items": ITEMS, "respondent": "respondent", "max_rows": 6, "ties": ties}
+    model = pr.PrivateBTL(tied(seed, **survey), design=design, **data)
+    return model.fit(epsilon, rng=np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("design", ["public", "private"])
+def test_a_source_with_ties_is_its_own_fit(design):
+    result = tied_fit(1, 4.0, design=design)
+    source, basis = worth_source(result._inference()), helmert(4)
+    found = pool([source], np.zeros((1, 3)), same=False)
+    alone = pr.PrivateBTL.from_release(result.release, penalty=0)
+    assert basis.T @ found.point[0] == pytest.approx(alone.params.to_numpy(), abs=1e-6)
+    for part, name in zip(found.parts, ("sampling", "privacy"), strict=True):
+        errors = np.sqrt(np.diag(basis.T @ part[0] @ basis))
+        assert errors == pytest.approx(getattr(alone, f"bse_{name}").to_numpy(), rel=1e-5)
+    # the noise of worths, net of what the tie parameter takes of it
+    noise = source.at(found.point)[4][0]
+    assert np.cov(source.draws.T) == pytest.approx(noise, rel=0.1, abs=0.1 * np.trace(noise))
+
+
+def test_the_slope_with_ties_is_that_of_the_residual():
+    source, point = worth_source(tied_fit(2)._inference()), np.array([[0.3, -0.2, 0.5]])
+    slope = source.at(point)[1][0]
+    for k, step in enumerate(1e-5 * np.eye(3)):
+        moved = source.at(point + step)[0] - source.at(point - step)[0]
+        assert -moved[0] / 2e-5 == pytest.approx(slope[:, k], rel=1e-4, abs=1e-4)
+
+
+def test_sources_with_other_tie_parameters_have_common_worths():
+    # the surveys tie in other shares, and their worths are the same
+    results = [tied_fit(k, 4.0, people=1500, tie=tie) for k, tie in enumerate((-2.0, 0.0, 1.0))]
+    together = pr.pool(results, survey="different")
+    truth = np.linspace(0.8, -0.8, 4)
+    assert (np.abs(together.params - truth) < 4 * together.bse).all()
+    assert together.test_heterogeneity()["pvalue"] > 0.01
+    estimates = [result.tie_parameter["estimate"] for result in results]
+    assert estimates == pytest.approx([-2.0, 0.0, 1.0], abs=0.3)
+    assert "preferred_if_decided" in together.pairwise()
+    assert "worths are of answers that decide" in str(together.summary())
+    again = pr.from_json(together.to_json())
+    assert again.params.equals(together.params)
+
+
+def test_worths_of_other_readings_of_ties_are_not_pooled():
+    with pytest.raises(ValueError, match="ties='davidson' or none"):
+        pr.pool([tied_fit(1), tied_fit(2, ties=True)], survey="different")
 
 
 def rankings(people):

@@ -3,9 +3,11 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.results import guarantee
 
 cems = pr.datasets.load_university()
 rows = {"items": range(6), "respondent": None, "design": "public"}
@@ -100,3 +102,81 @@ def test_r_rows_are_protected_at_r_epsilon_and_a_larger_delta(logs, epsilon):
         r = sum(a != b for a, b in zip(one, other, strict=True))
         allowed = delta * sum(np.exp(k * epsilon) for k in range(r))
         assert excess(sum(one) - sum(other), r * epsilon) <= allowed + 1e-12
+
+
+TECHNICAL = {
+    "worths": ["net wins, permutohedron", "Ridge penalty:", "permutohedra)"],
+    "top-k": ["net wins, permutohedron"],
+    "worths of rows": ["net wins, zero-sum Laplace", "Ridge penalty:"],
+    "consensus": ["Borda totals, permutohedron noise"],
+    "uniformity": ["Borda and residual norm", "Method: auto", "threshold"],
+    "identity": ["Method: auto", "threshold", "discrete Laplace"],
+    "closeness": ["smoothed p-value"],
+}
+
+
+@pytest.mark.parametrize(("name", "terms"), TECHNICAL.items())
+def test_terms_of_the_mechanism_are_among_the_details(name, terms):
+    short, full = (" ".join(str(FITS[name].summary(details=d)).split()) for d in (False, True))
+    assert "Mechanism: noise " in short
+    for term in terms:
+        assert term in full and term not in short
+
+
+def test_a_ridge_that_shrinks_is_stated_and_one_that_is_corrected_is_a_detail():
+    model = pr.PrivateBTL(cems.comparisons, design="public", **people)
+    said = {
+        penalty: dict(
+            model.fit(2.0, penalty=penalty, rng=np.random.default_rng(1)).summary().header
+        )
+        for penalty in ("auto", 3.0, 0)
+    }
+    words = ["ridge, bias-corrected", "ridge, penalty 3", "unpenalised"]
+    assert [header["Estimates:"] for header in said.values()] == words
+
+
+@pytest.mark.parametrize(
+    ("design", "max_rows", "effect", "noisy", "named"),
+    [
+        ("private", 15, 6.0, True, True),
+        ("private", 15, 4.9, True, False),
+        ("private", 15, 6.0, False, False),
+        ("private", 3, 3.0, True, False),
+        ("public", 15, 6.0, True, False),
+    ],
+)
+def test_a_bound_that_costs_more_than_it_gives_is_named(design, max_rows, effect, noisy, named):
+    options = people | {"design": design, "max_rows": max_rows, "excess": "sample"}
+    if design == "public":
+        del options["excess"]
+    release = (
+        pr.PrivateBTL(cems.comparisons, **options).fit(1.0, rng=np.random.default_rng(1)).release
+    )
+    said = guarantee.cost_notes(release, effect, noisy)
+    assert len(said) == named
+    if named:
+        assert said == [
+            "15 rows each need noise and say as much as 2.5 would: see pr.contribution_tradeoff()."
+        ]
+
+
+def test_answers_that_are_alike_name_the_tradeoff_in_the_summary():
+    # two camps of opposite orders: all answers of a respondent follow from one of them
+    order, rng = np.arange(6), np.random.default_rng(1)
+    orders = [order[::-1] if person % 2 else order for person in range(400)]
+    rows = [
+        (
+            person,
+            *sorted((a, b)),
+            1 if list(ranks).index(min(a, b)) < list(ranks).index(max(a, b)) else -1,
+        )
+        for person, ranks in enumerate(orders)
+        for a, b in itertools.combinations(range(6), 2)
+    ]
+    frame = pd.DataFrame(rows, columns=["respondent", "item1", "item2", "outcome"])
+    facts = {"items": range(6), "respondent": "respondent", "max_rows": 15}
+    fit = pr.PrivateBTL(frame, **facts).fit(0.5, rng=rng)
+    assert fit.design_effect > 5
+    for result in (fit, pr.PrivateTopK.from_release(fit.release, 2)):
+        assert "see pr.contribution_tradeoff()." in " ".join(result.summary().notes)
+    assert "contribution_tradeoff" not in str(FITS["worths"].summary())

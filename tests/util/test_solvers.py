@@ -65,9 +65,30 @@ def test_solutions_in_any_units(either, matrix):
     inverse = size[:, None] * solvers.inverse(matrix) * size
     correlation = matrix / np.outer(size, size)
     np.testing.assert_allclose(inverse @ correlation, np.eye(len(matrix)), atol=1e-10)
-    pseudo = size[:, None] * solvers.pseudo_inverse(matrix) * size
-    np.testing.assert_allclose(pseudo, inverse, atol=1e-8)
-    assert solvers.rank(matrix) == len(matrix)
+    pseudo, rank = solvers.pseudo_inverse(matrix)
+    np.testing.assert_allclose(size[:, None] * pseudo * size, inverse, atol=1e-8)
+    assert rank == len(matrix)
+
+
+@pytest.mark.parametrize("matrix", list(covariances())[:-2])
+def test_whitened_rows_are_as_long_as_their_quadratic_forms(either, matrix):
+    rows = np.random.default_rng(3).normal(size=(5, len(matrix))) * np.sqrt(np.diag(matrix))
+    lengths = (solvers.whitened(rows, matrix) ** 2).sum(axis=1)
+    wanted = solvers.quadratic(rows, solvers.inverse(matrix))
+    np.testing.assert_allclose(lengths, wanted, rtol=1e-8)
+
+
+def test_of_a_singular_matrix_no_row_can_be_whitened(either):
+    assert np.isnan(solvers.whitened(np.ones((2, 4)), laplacian(4))).all()
+
+
+def test_products_with_multiples_of_the_identity_are_none():
+    rows = np.random.default_rng(4).normal(size=(3, 3))
+    assert solvers.product(np.eye(3), rows) is rows
+    assert solvers.product(rows, np.eye(3)) is rows
+    for scaled in (2.0 * np.eye(3), np.diag([2.0, 2.0, 1.0]), np.eye(3) + 1.0):
+        np.testing.assert_allclose(solvers.product(rows, scaled), rows @ scaled, rtol=1e-12)
+        np.testing.assert_allclose(solvers.product(scaled, rows), scaled @ rows, rtol=1e-12)
 
 
 @pytest.mark.parametrize("matrix", [laplacian(4), np.diag([1.0, 0.0]), np.diag([1.0, np.nan])])
@@ -79,8 +100,9 @@ def test_a_singular_matrix_has_no_inverse(either, matrix):
 
 def test_a_singular_covariance_has_a_quadratic_form(either):
     value = np.array([3.0, -1.0, -1.0, -1.0])
-    assert solvers.rank(laplacian(4)) == 3
-    assert value @ solvers.pseudo_inverse(laplacian(4)) @ value == pytest.approx(value @ value / 4)
+    inverse, rank = solvers.pseudo_inverse(laplacian(4))
+    assert rank == 3
+    assert value @ inverse @ value == pytest.approx(value @ value / 4)
 
 
 @pytest.mark.parametrize("matrix", [*covariances(), laplacian(6)])

@@ -1,0 +1,102 @@
+"""The table at the head of the studies says the worst cell that each study's own table has."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+PAGES = Path(__file__).parents[2] / "docs" / "validation"
+README = (PAGES / "README.md").read_text(encoding="utf-8")
+# the first table of the page, before any list of studies
+HEAD = README.partition("\n- ")[0]
+ROWS = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \| \[(\w+)\]\((\w+)\.md\) \|$", HEAD, flags=re.M)
+# errors that take the pairs of a respondent as independent, or counts as equal, are there to fail
+NAIVE = ["none", "equal counts"]
+
+
+def studied(name):
+    return pd.read_csv(PAGES / f"{name}.csv", keep_default_na=False, na_values=[""])
+
+
+def safe(table):
+    return table[~table["fit"].isin(NAIVE)]
+
+
+def shares(column):
+    return column.astype(str).str.partition("/")[0].pipe(pd.to_numeric, errors="coerce")
+
+
+def asserted(table):
+    return table[table["verdict"] != "not asserted"]
+
+
+def null(table):
+    return table[table["phi"] == 1]["rejected at .05"]
+
+
+# What the worst cells of a study are, in the order in which the row says them.
+WORST = {
+    "coverage": [lambda t: t[t["warned"] == 0]["coverage"].min()],
+    "links": [lambda t: t["coverage"].min()],
+    "dependence": [lambda t: safe(t)["average"].min(), lambda t: safe(t)["worst pair"].min()],
+    "covariates": [lambda t: t["coverage"].min(), lambda t: t["level of the null term"].max()],
+    "item_scatter": [lambda t: t["coverage of x"].min(), lambda t: t["z found"].max()],
+    "ranking_worths": [lambda t: safe(t)["average"].min()],
+    "rare_outcomes": [lambda t: t["least"].min(), lambda t: t["floor"].min()],
+    "davidson": [
+        lambda t: t["contrasts"].min(),
+        lambda t: t["worst"].min(),
+        lambda t: t["floor"][t["worst"].idxmin()],
+        lambda t: t["lambda"].min(),
+    ],
+    "proportional": [
+        lambda t: asserted(t)["least"].min(),
+        lambda t: asserted(t)["floor"][asserted(t)["least"].idxmin()],
+    ],
+    "activity": [lambda t: t["coverage"].min()],
+    "unequal_answers": [lambda t: t["level of g"].max()],
+    "identified": [lambda t: t["worst pair"].max()],
+    "rank_sets": [lambda t: t["hold"].min()],
+    "hypotheses": [lambda t: t[["wald_test", "t_test", "test_homogeneity"]].max().max()],
+    "selection": [lambda t: t["separation, type I at .05"].max()],
+    "pooling": [lambda t: t["pairs"].min(), lambda t: t[t["shift"] == 0]["Q rejects"].max()],
+    "uniformity_level": [lambda t: t["level"].max()],
+    "identity_null": [
+        lambda t: t["level, null_nobs"].max(),
+        lambda t: t["level, taken as exact"].max(),
+    ],
+    "closeness_activity": [lambda t: t["level"].max()],
+    "closeness_pvalues": [lambda t: t["share below 0.05"].max()],
+    "effects": [lambda t: t["coverage"].min()],
+    "closeness_intervals": [lambda t: t["coverage"].min()],
+    "closeness_details": [lambda t: t["all hold"].min()],
+    "aggregation_statements": [lambda t: t.iloc[:, 8:].min().min()],
+    "aggregation_ranks": [lambda t: t.iloc[:, 4:].apply(shares).min().min()],
+    "smith_sets": [lambda t: t["wrong"].max()],
+    "local_intervals": [lambda t: t["pairs"].min(), lambda t: t["ranks"].min()],
+    "localtests_rankings": [lambda t: null(t).max()],
+    "localtests_worths": [lambda t: t["worths"].min()],
+    "power_models": [lambda t: t["sd"].abs().max()],
+    "ledger_kills": [lambda t: t["overspent"].sum()],
+}
+
+
+def test_every_row_has_a_study_and_a_rule():
+    assert {row[3] for row in ROWS} == set(WORST)
+    assert all(row[3] == row[4] for row in ROWS)
+    assert len(ROWS) == len(WORST)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[3] for row in ROWS])
+def test_the_worst_cell_is_that_of_the_study(row):
+    numbers = re.findall(r"(?<![\w.])(?:\d+|\d*\.\d+)(?![\w.])", row[2])
+    for number, worst in zip(numbers, WORST[row[3]], strict=False):
+        places = len(number.partition(".")[2])
+        # half a digit is rounded either way
+        assert abs(float(number) - worst(studied(row[3]))) <= 0.5001 * 10.0**-places
+    assert len(numbers) >= len(WORST[row[3]])
+
+
+def test_the_page_begins_with_the_table():
+    assert README.index("| claim |") < README.index("\n- `")

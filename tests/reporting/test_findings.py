@@ -1,0 +1,187 @@
+"""What a report says first: true whenever its rank sets and tests are, and in plain words."""
+
+import dataclasses
+import itertools
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+from privrank.hypotheses.ranksets import rank_sets
+from privrank.reporting import findings as module
+from privrank.reporting.findings import blocks, findings
+
+CEMS = pr.datasets.load_university()
+PEOPLE = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "ties": True}
+RANKS = CEMS.rankings(np.random.default_rng(1))
+
+
+def rng():
+    return np.random.default_rng(1)
+
+
+def sets(m, known):
+    """Rank sets of items, the first the best, of which these pairs are known to be in order."""
+    sure = np.zeros((m, m), dtype=bool)
+    for better, worse in known:
+        sure[better, worse] = sure[worse, better] = True
+    low, high = rank_sets(-np.arange(m), ~np.eye(m, dtype=bool), lambda _: sure)
+    return low.tolist(), high.tolist()
+
+
+@pytest.mark.parametrize("known", [*itertools.product((False, True), repeat=6)])
+def test_blocks_are_true_of_every_order_that_the_known_pairs_allow(known):
+    pairs = list(itertools.combinations(range(4), 2))
+    sure = [pair for pair, told in zip(pairs, known, strict=True) if told]
+    made = blocks(sets(4, sure)[1])
+    assert sorted(sum((places for _, _, places in made), [])) == [0, 1, 2, 3]
+    for order in itertools.permutations(range(4)):
+        if any(order.index(better) > order.index(worse) for better, worse in sure):
+            continue
+        for first, last, places in made:
+            assert sorted(order[first - 1 : last]) == sorted(places)
+    assert (len(made) == 4) == all(known)
+
+
+def ranked(m, known, alpha=0.05):
+    low, high = sets(m, known)
+    frame = pd.DataFrame({"rank_lower": low, "rank_upper": high}, index=list("ABCDEFGHIJKL")[:m])
+    return module._ranked(frame, "By worth", alpha)
+
+
+EVERY = list(itertools.combinations(range(4), 2))
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (EVERY, "By worth, all at once with 95 % confidence: A leads; B has rank 2; C has rank 3; "
+         "D is last."),
+        ([], "By worth no two of A, B, C and D can be told apart with 95 % confidence."),
+        (EVERY[:3], "A leads; B, C and D have ranks 2 to 4 and cannot be told apart."),
+        (EVERY[1:5], "A and B lead and cannot be told apart; C and D have ranks 3 to 4"),
+        ([(0, 3)], "it is open who leads, as A, B or C may be first; A (1 to 3), B (1 to 4), "
+         "C (1 to 4) and D (2 to 4) cannot all be told apart, ranks in brackets."),
+    ],
+)  # fmt: skip
+def test_words_say_who_leads_and_what_is_not_told_apart(known, words):
+    assert words in ranked(4, known)
+
+
+def test_many_items_are_not_all_named():
+    said = ranked(12, [])
+    assert "A, B, C, D, and 8 more" in said and "L" not in said
+    every = list(itertools.combinations(range(12), 2))
+    assert ranked(12, every, 0.1).endswith("D has rank 4. The table has the rest.")
+    assert "with 90 % confidence" in ranked(12, every, 0.1)
+
+
+@pytest.fixture(scope="module")
+def worths():
+    return pr.PrivateBTL(CEMS.comparisons, design="public", **PEOPLE).fit(1.0, rng=rng())
+
+
+def test_worths_pooled_and_consensus_are_read_off_their_rank_sets(worths):
+    assert findings(worths) == module._ranked(worths.to_frame(), "By worth", 0.05)
+    assert "London leads" in findings(worths)
+    labelled = findings(worths.with_labels({"London": "LSE"}))
+    assert labelled == findings(worths).replace("London", "LSE")
+    other = pr.PrivateBTL(CEMS.comparisons, design="public", **PEOPLE).fit(
+        1.0, rng=np.random.default_rng(2)
+    )
+    pooled = pr.pool([worths, other], survey="same")
+    assert "By worth, all at once with 95 % confidence: London leads" in findings(pooled)
+    model = pr.PrivateRankAggregation(RANKS, respondent="respondent")
+    consensus = model.fit(1.0, rng=rng())
+    assert findings(consensus).startswith("By mean rank, all at once with 95 % confidence: London")
+    order = model.fit(1.0, method="exponential", rng=rng())
+    assert findings(order).startswith(f"The estimated order is {order.order[0]}, ")
+    assert "Nothing is said of all at once" in findings(order)
+
+
+def test_nothing_is_said_of_a_table_or_a_ledger(worths):
+    assert findings(pr.summary_col([worths])) == ""
+    assert findings(pr.Budget(epsilon=1.0)) == ""
+
+
+def test_items_that_nothing_connects_are_said_to_be_unknown():
+    rows = [("a", "b"), ("a", "c"), ("b", "c")] * 400
+    frame = pd.DataFrame(rows, columns=["item1", "item2"]).assign(outcome=1.0)
+    model = pr.PrivateBTL(frame, items=list("abcde"), respondent=None)
+    fit = model.fit(2.0, rng=rng())
+    assert fit.components[0] == ("a", "b", "c")
+    assert findings(fit).startswith("Among a, b and c, all at once with 95 % confidence: a leads")
+    assert findings(fit).endswith("Nothing is said of d and e.")
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_top_k_is_tested_first_and_ranks_follow_only_then(k):
+    model = pr.PrivateTopK(CEMS.comparisons, k, design="public", **PEOPLE)
+    for seed, epsilon in enumerate([0.3, 0.6, 0.6, 2.0]):
+        top = model.fit(epsilon, rng=np.random.default_rng(seed))
+        said = findings(top)
+        if top.pvalue > top.alpha:
+            assert "is not settled at level 0.05 (p = " in said and "all at once" not in said
+            continue
+        assert "highest win rate" in said and "all at once with 95 % confidence" in said
+        # what is selected is said to be above the rest, whatever the rank sets alone leave open
+        frame = top.to_frame()
+        beyond = frame["rank_upper"][frame["selected"]] > k
+        note = f"ranks are of all pairs at once, and so may reach beyond {k}."
+        assert (note in str(" ".join(top.summary().notes))) == beyond.any()
+        if k == 1:
+            assert f"{top.selected[0]} leads" in said
+        else:
+            last = [item for item in CEMS.items if item not in top.selected]
+            first = said.split("confidence: ")[1].split(";")[: 2 if "leads" in said else 1]
+            assert not any(item in "".join(first) for item in last)
+
+
+def test_terms_are_adjusted_for_their_number():
+    data = CEMS.comparisons.merge(CEMS.students, left_on="respondent", right_index=True)
+    formula = "item1 + item2 + outcome ~ french + gender"
+    fit = pr.PrivateBTL.from_formula(formula, data, design="public", **PEOPLE).fit(2.0, rng=rng())
+    pvalues = fit.wald_test_terms()["pvalue"].sort_values()
+    said = findings(fit)
+    assert "(Wald tests, Holm)" in said and "level 0.05" in said
+    # at a level just below twice the second p-value Holm stops there
+    stop = dataclasses.replace(fit, alpha=float(min(2 * pvalues.iloc[1] * 0.99, 0.9)))
+    assert str(pvalues.index[2]) not in findings(stop).split("Not shown")[0]
+    one = dataclasses.replace(fit, alpha=2e-4)
+    assert findings(one).startswith("No term is shown to matter.")
+
+
+def test_tests_say_what_they_decide():
+    uniform = pr.UniformityTest(RANKS, respondent="respondent").fit(1.0, draws=999, rng=rng())
+    assert findings(uniform) == (
+        "A consensus was found: H0, that all orders of the 6 items are equally likely, is rejected "
+        "(p = 0.001, level 0.05)."
+    )
+    none = pr.UniformityTest(np.array([[1, 2], [2, 1]] * 20), items=["a", "b"]).fit(1.0, rng=rng())
+    assert findings(none).startswith("No consensus was found: H0, that all orders of the 2 items")
+    assert findings(none).endswith("level 0.05). That is no evidence for H0.")
+    identity = pr.IdentityTest.from_counts([30, 20, 500], [0.3, 0.3, 0.4], list("abc"))
+    assert findings(identity.fit(1.0, draws=199, rng=rng())).startswith(
+        "A departure from H0 was found: H0, "
+    )
+    two = pr.IdentityTest.from_counts({"a": 90, "b": 10}, {"a": 0.3, "b": 0.7})
+    said = findings(two.fit(1.0, method="sigmoid", tolerance=0.2, rng=rng()))
+    assert "the released decision on H0" in said and "p =" not in said
+
+
+@pytest.mark.parametrize("differ", [True, False])
+def test_clear_differences_follow_a_rejection_alone(differ):
+    one = np.tile([[1, 2, 3]], (200, 1))
+    other = np.tile([[3, 2, 1]], (200, 1)) if differ else one
+    model = pr.ClosenessTest(one, other, items=list("abc"))
+    result = model.fit(1.0, permutations=99, details_epsilon=2.0, rng=rng())
+    said = findings(result)
+    assert result.reject == differ
+    if differ:
+        assert said.startswith("A difference was found: H0, that the rankings of all groups have")
+        assert len(re.findall("ranks [ac] (higher|lower) than", said)) == 2
+        assert said.endswith("All this holds at once at level 0.05.")
+    else:
+        assert said.startswith("No difference was found") and "higher" not in said
