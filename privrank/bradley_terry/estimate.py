@@ -98,6 +98,12 @@ class Covariance:
     alone: FloatArray | None = None
     scatter: FloatArray | float = 0.0
 
+    def __post_init__(self) -> None:
+        """Take private, read-only copies."""
+        for name in ("response", "scores", "sampled", "noisy", "alone"):
+            if (matrix := getattr(self, name)) is not None:
+                object.__setattr__(self, name, own(matrix, np.float64))
+
     @cached_property
     def sampling(self) -> FloatArray:
         """Covariance of the coefficients by sampling error."""

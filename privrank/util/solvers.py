@@ -195,9 +195,12 @@ def whitened(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     By its Cholesky root, which takes a third of what the inverse does; NaN where it is not positive
     definite to double precision.
     """
-    upper = attempt(lambda: _cholesky(matrix), lambda: None)
-    if upper is not None:
-        return np.asarray(solve_triangular(upper, rows.T, trans="T", check_finite=False).T)
+    white = attempt(
+        lambda: solve_triangular(_cholesky(matrix), rows.T, trans="T", check_finite=False).T,
+        lambda: None,
+    )
+    if white is not None:
+        return np.asarray(white)
     scaled, size = _scaled(matrix)
     values, vectors = spectrum(scaled)
     regular = values[0] > len(values) * ROUNDING * values[-1]
