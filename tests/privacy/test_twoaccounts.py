@@ -131,6 +131,11 @@ def test_parts_that_are_none_are_refused(arguments, reason):
         pr.Budget(**arguments)
 
 
+def test_no_part_is_nothing_without_a_sign():
+    budget = pr.Budget(**TOTAL, pure=-0.0)
+    assert math.copysign(1.0, budget.pure) == 1.0 and "pure=0," in repr(budget)
+
+
 def test_without_limit_pure_fits_still_have_theirs():
     budget = pr.Budget(epsilon=math.inf, delta=1e-6, pure=1)
     assert times(pure, budget) == 2 and times(gaussian, budget, 100) == 100
