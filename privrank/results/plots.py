@@ -140,8 +140,8 @@ def worth(
     ends = frame["worth"] - half, frame["worth"] + half
     ax.hlines(rows, *ends, color=_INK, lw=5, alpha=0.55, zorder=2)
     label = (
-        f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals: dark, sampling error "
-        f"alone; light, privacy noise included"
+        f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals: thick, sampling error "
+        f"alone; thin, privacy noise included"
     )
     _finish(ax, caption, label)
     return figure
