@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privrank.bradley_terry.dependence import Directions
+import privrank as pr
+from privrank.bradley_terry.dependence import (
+    Directions,
+    effect_error,
+    independent_scores,
+    released_effect,
+)
+from privrank.bradley_terry.estimate import score_covariance
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import tallies
 from privrank.mechanisms.tallies import (
@@ -16,6 +23,7 @@ from privrank.mechanisms.tallies import (
     round_expected,
 )
 from privrank.plans.choice import STEPS
+from privrank.release.names import TIE_FLOOR
 from privrank.release.survey import Design
 
 
@@ -162,3 +170,26 @@ def test_rare_ties_do_not_drown_the_worths_in_noise():
     alone = Directions(weights[:3], found.independent[:3], found.explained[:3], found.units)
     assert every.most == pytest.approx(round_directions(facts, alone, nothing).most, rel=0.01)
     assert every.tie_floor > 10
+
+
+def test_lambda_allows_for_half_the_noise_of_the_design_effect():
+    rng = np.random.default_rng(3)
+    first, second = np.triu_indices(4, 1)
+    frame = pd.DataFrame({"item1": np.tile(first, 400), "item2": np.tile(second, 400)})
+    frame["who"] = np.repeat(np.arange(400), len(first))
+    # half of the people tie whenever they can
+    tied = (frame["who"] % 2 == 0) & (rng.random(len(frame)) < 0.8)
+    frame["outcome"] = np.where(tied, 0, rng.choice([-1, 1], len(frame)))
+    model = pr.PrivateBTL(
+        frame, items=range(4), respondent="who", max_rows=6, ties="davidson", design="public"
+    )
+    result = model.fit(2.0, rng=rng)
+    release, equations, b = result.release, result._equations(), result.estimate.coefficients
+    alone, along = independent_scores(equations, release, b), equations.information(b)
+    direction = equations.linear.inverse(along)[-1]
+    variance = direction @ score_covariance(equations, release, b) @ direction
+    effect, error = released_effect(release), effect_error(release)
+    assert 1.0 < effect < 5.0
+    wanted = min((effect + 0.5 * error) * release.found[TIE_FLOOR], 6.0)
+    assert wanted > 1.01 * effect
+    assert variance == pytest.approx(wanted * direction @ alone @ direction, rel=1e-9)
