@@ -326,9 +326,9 @@ class RankTestResult(Result):
         >>> table = result.summary()
         >>> for line in str(table).splitlines()[8:11]:
         ...     print(line)
-                                              statistic  threshold  p-value   decision
+                                                         statistic  p-value   decision
         ------------------------------------------------------------------------------
-        total variation distance                 0.1353     0.0990   0.0048  reject H0
+        total variation distance                            0.1353   0.0048  reject H0
         """
         check_flag("details", details)
         release, decision = self.release, "reject H0" if self.reject else "do not reject"

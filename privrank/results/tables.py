@@ -144,7 +144,7 @@ class Table:
     >>> test = pr.UniformityTest.from_counts({"yes": 61, "no": 37}, categories=["yes", "no"])
     >>> table = test.fit(epsilon=np.inf).summary()
     >>> table.title, table.columns
-    ('Test of Uniformity (non-private)', ('', 'statistic', 'threshold', 'p-value', 'decision'))
+    ('Test of Uniformity (non-private)', ('', 'statistic', 'p-value', 'decision'))
     """
 
     title: str
@@ -161,7 +161,7 @@ class Table:
         Examples
         --------
         >>> table.facts[0]
-        (('Categories:', '2'), ('Level:', '0.05'))
+        (('Categories:', '2'), ('Mechanism:', 'no noise'))
         """
         half = (len(self.header) + 1) // 2
         right = [*self.header[half:], ("", "")]
@@ -174,9 +174,9 @@ class Table:
         --------
         >>> for line in table.as_text().splitlines()[8:11]:
         ...     print(line)
-                                             statistic  threshold  p-value   decision
-        -----------------------------------------------------------------------------
-        distance of the share from the null     0.1224     0.1071   0.0197  reject H0
+                                             statistic  p-value   decision
+        ------------------------------------------------------------------
+        distance of the share from the null     0.1224   0.0197  reject H0
         """
         lines = [[" ".join(cell.split()) for cell in line] for line in (self.columns, *self.rows)]
         widths = self._text_widths(lines)
@@ -291,7 +291,7 @@ class Table:
         Examples
         --------
         >>> print(table.as_csv().splitlines()[0])
-        ,statistic,threshold,p-value,decision
+        ,statistic,p-value,decision
         """
         rows = pd.DataFrame(list(self.rows), columns=list(self.columns))
         return str(rows.to_csv(index=False, lineterminator="\n"))

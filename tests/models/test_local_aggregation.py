@@ -64,9 +64,9 @@ def test_the_summary_says_local():
         "no noise was added",
         "nobody needs to be trusted with the rankings",
         "further reports of a respondent add their epsilons",
-        "sub-ranking",
     ):
         assert words in text, words
+    assert "sub-ranking" in str(fitted().summary(True))
     assert "SEEDED" not in text and "std err is a bound" not in str(fitted().summary(True))
     assert "gain" in str(fitted().summary(True)) and "Warning" not in text
     both = str(pr.summary_col([fitted(), fitted("pairs")]))
