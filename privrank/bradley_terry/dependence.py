@@ -291,11 +291,6 @@ def contrast_directions(
         scores = np.vstack(
             (product(centred, response), equations.linear.centred(np.pad(rates, more)))
         )
-        if equations.tied:
-            scores = np.vstack((scores, response[-1]))
-        # a score is half a net win, or a tie
-        last = 2.0 * scores[:, m:] if equations.tied else np.zeros((len(scores), 1))
-        weights = np.concatenate((scores[:, :m], last), axis=1)[:, None, :]
     else:
         rows = [display(design)]
         groups = worth_map(design, groups_at(facts, None, every=True))
@@ -305,9 +300,9 @@ def contrast_directions(
         rows.append(np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))))
         # exactly zero where nothing is identified: directions are brought to one length
         scores = equations.within(np.vstack(rows)) @ response
-        if equations.tied:
-            scores = np.vstack((scores, response[-1]))
-        weights = _by_kind(design, equations, scores)
+    if equations.tied:
+        scores = np.vstack((scores, response[-1]))
+    weights = _by_kind(design, equations, scores)
     # nets are the scores of the matching loss, whichever the fit has
     function = ScoreFunction(release.link, ties=equations.tied)
     information = independent_scores(equations, release, b, function)
@@ -333,18 +328,18 @@ def expected_answers(release: Release, b: FloatArray) -> tuple[FloatArray, Float
 def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> FloatArray:
     """Return weights of net wins by kind and item, given those of the scores."""
     facts, m = equations.covariates, len(design.items)
-    assert facts is not None
-    size = len(facts.columns) * equations.basis.shape[1]
-    table = scores[:, :size].reshape(len(scores), len(facts.columns), -1)
-    _, where = np.unique(facts.kinds, return_index=True)
-    weights = np.zeros((len(scores), len(where), m + 1))
-    weights[:, :, :m] = np.einsum(
-        "sk,ckq,iq->csi", facts.matrix[where], table, equations.basis, optimize=True
-    )
-    if equations.ordered:
-        weights[:, :, m] = scores[:, -1:]
-    if equations.tied:  # a score is half a net win, or a tie
-        weights[:, :, m] = 2.0 * scores[:, -1:]
+    if facts is None:
+        weights = np.pad(scores[:, None, :m], ((0, 0), (0, 0), (0, 1)))
+    else:
+        size = len(facts.columns) * equations.basis.shape[1]
+        table = scores[:, :size].reshape(len(scores), len(facts.columns), -1)
+        _, where = np.unique(facts.kinds, return_index=True)
+        weights = np.zeros((len(scores), len(where), m + 1))
+        weights[:, :, :m] = np.einsum(
+            "sk,ckq,iq->csi", facts.matrix[where], table, equations.basis, optimize=True
+        )
+    if equations.ordered or equations.tied:  # a score is half a net win, or a tie
+        weights[:, :, m] = (2.0 if equations.tied else 1.0) * scores[:, -1:]
     return weights
 
 

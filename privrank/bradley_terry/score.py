@@ -19,9 +19,9 @@ these moves expected nets f_i = sum_j n_ij g_ij, g = 2 F - 1, by J = (diag f + n
 (diag a + n)^-1, with o the product by entries. So noise e_W, e_L of both brings the error
 (I - J) e_W - (I + J) e_L. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'.
 
-Items that the release does not connect (:func:`privrank.release.survey.parts_of`) are not compared
-in any statement, but their counts are part of the fit. Too few to show how two items compare, they
-still move the scores of both.
+Items that the release does not connect (:func:`privrank.bradley_terry.paircounts.parts_of`) are not
+compared in any statement, but their counts are part of the fit. Too few to show how two items
+compare, they still move the scores of both.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import numpy as np
 
 from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
+from privrank.bradley_terry.paircounts import check_connected
 from privrank.encode import frames
 from privrank.encode.clusters import count_parts
 from privrank.encode.encoded import (
@@ -36,7 +37,6 @@ from privrank.release.survey import (
     DesignKind,
     PairCounts,
     Ties,
-    check_connected,
     scaled_position,
 )
 from privrank.util.arrays import IntArray
@@ -396,9 +396,7 @@ def _outcomes(
     codes = keys[outcome].codes
     values = np.append(keys[outcome].values.astype(np.float64), np.nan)
     missing = np.isnan(values)
-    met = np.zeros(len(values), dtype=np.bool_)
-    met[codes] = True
-    answers = values[met]
+    answers = values[np.bincount(codes % len(values), minlength=len(values)) > 0]
     if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
         raise ValueError(
             f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "

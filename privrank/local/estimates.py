@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from privrank.bradley_terry.paircounts import check_connected
 from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
@@ -33,7 +34,7 @@ from privrank.local.tally import Tally, Values, check_tally, fixed_point, public
 from privrank.plans.choice import check_ties
 from privrank.release import names
 from privrank.release.release import Release
-from privrank.release.survey import Design, PairCounts, Ties, check_connected
+from privrank.release.survey import Design, PairCounts, Ties
 from privrank.util.arrays import FloatArray, IntArray, blocks
 
 FEWEST = 2

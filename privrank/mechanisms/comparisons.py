@@ -14,7 +14,7 @@ from privrank.bradley_terry.dependence import contrast_directions, expected_answ
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.linear import check_identified
-from privrank.bradley_terry.paircounts import halves
+from privrank.bradley_terry.paircounts import check_connected, halves
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
@@ -39,7 +39,7 @@ from privrank.release import names
 from privrank.release.kept import kept
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design, check_connected
+from privrank.release.survey import Design
 from privrank.util.arrays import IntArray
 from privrank.util.checks import Rng
 

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from privrank.bradley_terry.losses import answer_probabilities
+from privrank.bradley_terry.paircounts import groups_of
 from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.hypotheses.nulls import public_generator
@@ -24,7 +25,7 @@ from privrank.power.base import Mode, Point, Power, item_names
 from privrank.privacy.accounting import Unit
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design, DesignKind, PairCounts, Ties, groups_of
+from privrank.release.survey import Design, DesignKind, PairCounts, Ties
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_count
 

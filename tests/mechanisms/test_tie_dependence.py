@@ -5,6 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtr
 
 import privrank as pr
 from privrank.bradley_terry.dependence import (
@@ -193,3 +194,15 @@ def test_lambda_allows_for_half_the_noise_of_the_design_effect():
     wanted = min((effect + 0.5 * error) * release.found[TIE_FLOOR], 6.0)
     assert wanted > 1.01 * effect
     assert variance == pytest.approx(wanted * direction @ alone @ direction, rel=1e-9)
+
+
+def test_half_the_noise_of_a_design_effect_keeps_the_coverage():
+    # quantiles of Laplace noise of variance 1, evenly spaced
+    share = (np.arange(20_000) + 0.5) / 20_000
+    noise = -np.sign(share - 0.5) * np.log1p(-2.0 * np.abs(share - 0.5)) / np.sqrt(2.0)
+    covered = []
+    for effect, size in product((1.0, 1.5, 3.0, 6.0, 15.0), (0.1, 0.3, 0.5, 0.7, 1.0, 2.0, 4.0)):
+        released = np.clip(effect * (1.0 + size * noise), 1.0, 20.0)
+        allowed = np.minimum(released + 0.5 * size * effect, 20.0)
+        covered.append((2.0 * ndtr(1.96 * np.sqrt(allowed / effect)) - 1.0).mean())
+    assert min(covered) > 0.9475

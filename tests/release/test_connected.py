@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from privrank.bradley_terry.paircounts import FEW, parts_of
 from privrank.hypotheses.tails import simulated
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.survey import FEW, parts_of
 
 
 def counts(items, groups, each):
