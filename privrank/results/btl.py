@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import isfinite, log
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,18 +12,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry import contrasts, inversion
-from privrank.bradley_terry.contrasts import HomogeneityResult, Worths, standard_errors
-from privrank.bradley_terry.estimate import Covariance, Estimate
-from privrank.bradley_terry.fit import Solver
-from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
-from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.distributions.links import LOGIT, Link
-from privrank.results import derived, plots
-from privrank.results.base import Result, once
+from privrank.bradley_terry.contrasts import HomogeneityResult, Worths
+from privrank.bradley_terry.linear import groups_at, worth_map
+from privrank.bradley_terry.losses import answer_probabilities
+from privrank.distributions.links import LOGIT
+from privrank.distributions.simulate import PlackettLuce, generator
+from privrank.release.release import Release
+from privrank.results import plots
+from privrank.results.coefficients import Coefficients
 from privrank.results.guarantee import caption, column_heads
-from privrank.results.hypotheses import ContrastTests, check_compared, t_test, wald_test
-from privrank.results.likelihood import likelihood_ratio, log_likelihood
 from privrank.results.pairs import (
     answer_columns,
     pair_table,
@@ -31,21 +29,22 @@ from privrank.results.pairs import (
     probability_table,
     quasi_table,
     shares_of,
-    tie_series,
     worth_columns,
 )
 from privrank.results.tables import Table
 from privrank.results.worthtable import TIE_ROW, fit_table
-from privrank.util.arrays import FloatArray, own
-from privrank.util.checks import check_flag
-from privrank.util.formula import constraint
-from privrank.util.solvers import carried
+from privrank.util.arrays import FloatArray
+from privrank.util.checks import check_choice, check_count, check_number
 
+# Points of the Elo scale in one unit of the logit: 400 of them are odds of 10.
+_ELO = 400.0 / log(10.0)
+
+Form = Literal["comparisons", "rankings"]
 At = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class BTLResult(Result):
+class BTLResult(Coefficients):
     """A private Bradley-Terry fit: worths or coefficients, errors, ranks, tables and plots.
 
     With covariates, methods about items (:meth:`ranks`, :meth:`pairwise`, ...) take ``at=``, levels
@@ -90,50 +89,11 @@ class BTLResult(Result):
     Name: worth, dtype: float64
     """
 
-    requested: float | Literal["auto"]
-    solver: Solver
-    estimate: Estimate = field(repr=False)
-    warnings: tuple[str, ...] = ()
-
     family: ClassVar[str] = "Bradley-Terry worths"
-
-    elo, simulate = derived.elo, derived.simulate
 
     def _shape(self) -> tuple[str, ...]:
         what = "items" if self._plain else "coefficients"
         return f"{len(self._names)} {what}", f"{self.nobs} {self.release.design.unit}s"
-
-    @property
-    def _plain(self) -> bool:
-        return self.release.design.covariates is None
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return names_shown(self.release.design)
-
-    @once
-    def _inference(self) -> Inference:
-        return Inference.of(self.release, self.estimate)
-
-    def _covariance(self) -> Covariance:
-        return self._inference().errors
-
-    @once
-    def _equations(self) -> ScoreEquations:
-        return score_equations(self.release)
-
-    @once
-    def _display(self) -> FloatArray:
-        return own(self._equations().within(display(self.release.design)), np.float64)
-
-    def _named(self, values: Any, name: str) -> pd.Series[Any]:
-        """Return numbers by shown coefficient, missing where these are not identified."""
-        index = pd.Index(self._names, name="item" if self._plain else "term")
-        series = pd.Series(np.array(values), index=index, name=name)
-        if self._equations().member is not None:
-            # a row of zeros shows a coefficient that the released comparisons do not identify
-            series = series.where(np.asarray(self._display().any(axis=1)), np.nan)
-        return series
 
     @property
     def components(self) -> tuple[tuple[str, ...], ...]:
@@ -150,11 +110,6 @@ class BTLResult(Result):
         """
         return tuple(tuple(self.items[k] for k in part) for part in self._equations().components)
 
-    def _errors(self, half: FloatArray, name: str) -> pd.Series[float]:
-        """Return the standard errors by one source of error, of which a half is given."""
-        variances = self._covariance().variances(half, self._display())
-        return self._named(np.sqrt(np.maximum(variances, 0.0)), name)
-
     def _map(self, at: At, *, every: bool = False) -> FloatArray:
         design = self.release.design
         return worth_map(design, groups_at(design.covariates, at, every=every))
@@ -165,261 +120,6 @@ class BTLResult(Result):
     def _values(self, at: At) -> FloatArray:
         """Return the worths alone, which need no covariance."""
         return np.asarray(self._equations().projected(self._map(at)) @ self.estimate.coefficients)
-
-    def _estimated(self) -> FloatArray:
-        return np.asarray(self._display() @ self.estimate.coefficients)
-
-    @property
-    def link(self) -> Link:
-        """Link of the model.
-
-        Examples
-        --------
-        >>> result.link.name
-        'logit'
-        """
-        return self.release.link
-
-    @property
-    def estimator(self) -> str:
-        """The loss whose minimum the estimates are, before its ridge.
-
-        Examples
-        --------
-        >>> result.estimator
-        'maximum likelihood'
-        """
-        return self._equations().estimator
-
-    @property
-    def penalty(self) -> float | Literal["auto"]:
-        """Ridge gamma of the worths; with covariates, where it is a matrix, as it was asked for.
-
-        Examples
-        --------
-        >>> round(result.penalty, 3)
-        2.434
-        """
-        ridge = self.estimate.worths_ridge(self.release.design)
-        return self.requested if isinstance(ridge, np.ndarray) else ridge
-
-    @property
-    def corrected(self) -> bool:
-        """Whether the bias of the ridge is corrected.
-
-        Examples
-        --------
-        >>> result.corrected
-        True
-        """
-        return self.estimate.corrected
-
-    @property
-    def params(self) -> pd.Series[float]:
-        """Centred worths on the scale of the link, larger is preferred; with covariates, terms.
-
-        These are the worths of the reference group, then how each column changes them, which adds
-        up to zero over the items; ``first`` is the advantage of the item named first.
-
-        See Also
-        --------
-        privrank.BTLResult.worths : Worths of each group, with covariates.
-
-        Examples
-        --------
-        >>> result.params.round(3).to_dict()
-        {'crimRate': 0.607, 'position': -0.287, 'socBurd': 0.263, 'culture': -0.582}
-        """
-        return self._named(self._estimated(), "worth" if self._plain else "coef")
-
-    @property
-    def bse(self) -> pd.Series[float]:
-        """Standard errors, sampling and privacy noise together.
-
-        Examples
-        --------
-        >>> result.bse.round(3).to_dict()
-        {'crimRate': 0.184, 'position': 0.177, 'socBurd': 0.176, 'culture': 0.191}
-        """
-        errors = standard_errors(self._display(), self._covariance().total)
-        return self._named(errors, "std err")
-
-    @property
-    def bse_sampling(self) -> pd.Series[float]:
-        """Sampling part of the standard errors.
-
-        Examples
-        --------
-        >>> result.bse_sampling.round(3).to_dict()
-        {'crimRate': 0.146, 'position': 0.141, 'socBurd': 0.141, 'culture': 0.149}
-        """
-        return self._errors(self._covariance().sampled, "sampling")
-
-    @property
-    def bse_privacy(self) -> pd.Series[float]:
-        """Privacy part of the standard errors.
-
-        Examples
-        --------
-        The parts add up in squares:
-
-        >>> result.bse_privacy.round(3).to_dict()
-        {'crimRate': 0.113, 'position': 0.106, 'socBurd': 0.105, 'culture': 0.119}
-        >>> np.allclose(result.bse**2, result.bse_sampling**2 + result.bse_privacy**2)
-        True
-        """
-        return self._errors(self._covariance().noisy, "privacy")
-
-    @property
-    def tvalues(self) -> pd.Series[float]:
-        """Estimates over their standard errors; under noise p-values are not of these.
-
-        Examples
-        --------
-        >>> result.tvalues.round(2).to_dict()
-        {'crimRate': 3.29, 'position': -1.62, 'socBurd': 1.49, 'culture': -3.05}
-        """
-        return (self.params / self.bse).rename("z")
-
-    @property
-    def pvalues(self) -> pd.Series[float]:
-        """Two-sided p-values for a worth equal to the average, or a coefficient of zero.
-
-        See Also
-        --------
-        privrank.BTLResult.test_homogeneity : Whether all worths are equal.
-
-        Examples
-        --------
-        >>> result.pvalues.round(3).to_dict()
-        {'crimRate': 0.001, 'position': 0.103, 'socBurd': 0.133, 'culture': 0.003}
-        """
-        values = inversion.pvalues(self._inference(), self._display())
-        return self._named(values, column_heads(self.release)[-1])
-
-    @property
-    def tie_parameter(self) -> pd.Series[float]:
-        """The tie parameter lambda of ``ties="davidson"``, with its errors and interval.
-
-        A series of ``estimate, std_err, sampling, privacy, lower`` and ``upper``. Two items of
-        equal worth tie with probability e^lambda / (2 + e^lambda).
-
-        Examples
-        --------
-        >>> ties = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
-        ...                      max_rows=6, ties="davidson", design="public")
-        >>> parameter = ties.fit(epsilon=np.inf).tie_parameter
-        >>> parameter[["estimate", "lower", "upper"]].round(2).to_dict()
-        {'estimate': -0.32, 'lower': -0.6, 'upper': -0.03}
-        """
-        return tie_series(self._inference(), self.alpha)
-
-    @property
-    def llf(self) -> float:
-        """Log-likelihood of all answers at the estimates, of a run without privacy.
-
-        A tie without a parameter counts as half an answer for each item.
-
-        Examples
-        --------
-        >>> round(model.fit(epsilon=np.inf, penalty=0).llf, 2)
-        -320.81
-        """
-        return log_likelihood(self.release, self._equations(), self.estimate.coefficients)
-
-    def compare_lr_test(self, restricted: BTLResult) -> pd.Series[Any]:
-        """Test a model within this one by the likelihood ratio, both without privacy.
-
-        A series of ``statistic``, ``df`` and ``pvalue``, as if answers were independent. Where
-        respondents gave several, :meth:`wald_test_terms` keeps its level and this test does not.
-
-        Parameters
-        ----------
-        restricted : BTLResult
-            Of the smaller model for the same frame, with ``penalty=0``; its formula leaves out
-            terms. With ``ties="davidson"`` the tie parameter is common to all groups in both.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a fit is private or not of maximum likelihood, or the models are not nested.
-
-        Examples
-        --------
-        >>> by_sex = pr.PrivateBTL.from_formula(
-        ...     "item1 + item2 + outcome ~ sex", fears.comparisons.merge(
-        ...         fears.students.reset_index(), on="respondent"), respondent="respondent",
-        ...     items=fears.items, max_rows=6, ties=True, design="public")
-        >>> larger, smaller = (one.fit(epsilon=np.inf, penalty=0) for one in (by_sex, model))
-        >>> test = larger.compare_lr_test(smaller)
-        >>> test.astype(float).round(3).to_dict()
-        {'statistic': 2.181, 'df': 3.0, 'pvalue': 0.536}
-        """
-        if not isinstance(restricted, BTLResult):
-            raise TypeError("restricted must be a fit of PrivateBTL, of the same answers.")
-        fits = ((fit.release, fit._equations(), fit.estimate) for fit in (self, restricted))
-        return likelihood_ratio(*fits)
-
-    @property
-    def design_effect(self) -> float:
-        """Largest variance over that of independent answers, of a shown estimate or a difference.
-
-        1 where answers are taken as independent.
-
-        Examples
-        --------
-        >>> round(result.design_effect, 2)
-        2.03
-        """
-        return contrasts.largest_effect(self._covariance(), self._display())
-
-    def cov_params(self) -> pd.DataFrame:
-        """Return the covariance matrix of the estimates.
-
-        Examples
-        --------
-        >>> result.cov_params().loc["crimRate"].round(4).to_dict()
-        {'crimRate': 0.034, 'position': -0.0112, 'socBurd': -0.0085, 'culture': -0.0143}
-        """
-        known = self._named(np.ones(len(self._names)), "").to_numpy()
-        return self._whole_covariance() * np.outer(known, known)
-
-    def _whole_covariance(self) -> pd.DataFrame:
-        shown, names = self._display(), list(self._names)
-        return pd.DataFrame(carried(shown, self._covariance().total), names, names)
-
-    def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
-        """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.
-
-        Under noise by inverting score tests, infinite where the noise leaves no limit.
-
-        Parameters
-        ----------
-        alpha : float or None
-            Significance level; None takes the result's own, here and in all other methods.
-        simultaneous : bool, default False
-            Cover all estimates at once (Bonferroni).
-
-        See Also
-        --------
-        privrank.BTLResult.rank_conf_int : Confidence sets of ranks.
-        privrank.BTLResult.pairwise : Intervals of all pairs.
-
-        Examples
-        --------
-        >>> result.conf_int().round(2)
-                  lower  upper
-        item
-        crimRate   0.25   0.99
-        position  -0.65   0.06
-        socBurd   -0.08   0.62
-        culture   -0.98  -0.21
-        """
-        shown = self._display()
-        # Bonferroni: each of p intervals at level alpha / p
-        level = self._level(alpha) / (len(shown) ** check_flag("simultaneous", simultaneous))
-        limits = inversion.intervals(self._inference(), shown, level)
-        return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
 
     def worths(self, at: At = None) -> pd.DataFrame:
         """Return the worths of each group.
@@ -630,94 +330,118 @@ class BTLResult(Result):
         """
         return contrasts.homogeneity(self._inference(), self._map(at))
 
-    def wald_test_terms(self) -> pd.DataFrame:
-        """Test every term of the formula, each given all the others.
+    def elo(self, base: float = 1500.0, at: At = None) -> pd.DataFrame:
+        """Return the worths on the Elo scale: `base` plus 400 / ln 10 times each.
 
-        One row per term, the intercept being equal worths in the reference group; columns
-        ``statistic``, ``df`` and ``pvalue``. P-values are Monte Carlo, under normal sampling error
-        plus the exact noise distribution.
+        An item that is 400 points ahead is preferred with odds of 10; a tie is half a win there, as
+        with ``ties=True``.
 
-        Examples
-        --------
-        >>> answers = fears.comparisons.merge(fears.students, on="respondent")
-        >>> by_sex = pr.PrivateBTL.from_formula(
-        ...     "item1 + item2 + outcome ~ sex", answers, respondent="respondent", max_rows=6,
-        ...     ties=True, design="public", levels=fears.levels)
-        >>> by_sex.fit(epsilon=np.inf).wald_test_terms().round(3)
-                   statistic  df  pvalue
-        term
-        Intercept     15.584   3   0.003
-        sex            1.713   3   0.641
-        """
-        tests = contrasts.term_tests(self._inference())
-        frame = pd.DataFrame(list(tests.values()), index=pd.Index(list(tests), name="term"))
-        return frame.drop(columns="draws")
+        Parameters
+        ----------
+        base : float, default 1500
+            The mean rating.
+        at : mapping of str to value, optional
+            As of :meth:`worths`.
 
-    def test_lack_of_fit(self) -> pd.Series[Any]:
-        """Test that the item covariates explain the worths of all items.
+        Returns
+        -------
+        DataFrame
+            Rows and columns of :meth:`worths`, with ``rating`` in the place of ``worth``.
 
-        The unrestricted model is fitted to the same release, at no cost; H0 says that its worths
-        are linear combinations of the item covariates. A series of ``statistic``, ``df`` and
-        ``pvalue``.
-
-        Raises
-        ------
-        ValueError
-            If the model has no item covariates, or as many as identified worths.
+        References
+        ----------
+        Elo (1978), The Rating of Chessplayers, Past and Present.
 
         Examples
         --------
-        >>> import pandas as pd
-        >>> topics = pd.DataFrame({"money": [0.0, 1.0, 1.0, 0.0]}, index=fears.items)
-        >>> by_topic = pr.PrivateBTL.from_formula(
-        ...     "item1 + item2 + outcome ~ 1", fears.comparisons, item_formula="money",
-        ...     item_data=topics, respondent="respondent", max_rows=6, ties=True, design="public")
-        >>> test = by_topic.fit(epsilon=np.inf).test_lack_of_fit()
-        >>> int(test["df"]), bool(test["pvalue"] < 0.01)
-        (2, True)
+        >>> import numpy as np
+        >>> import privrank as pr
+        >>> frame = pr.simulate.bradley_terry([1.0, 0.0], repeats=500, rng=np.random.default_rng(1))
+        >>> model = pr.PrivateBTL(frame, items=[0, 1], respondent=None, design="public")
+        >>> result = model.fit(1.0, rng=np.random.default_rng(2))
+        >>> float(result.elo()["rating"].mean().round(6))
+        1500.0
         """
-        test = contrasts.lack_of_fit(self._inference())
-        values = (test.statistic, test.df, test.pvalue)
-        return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
+        if self.link != LOGIT:
+            raise ValueError(
+                f"elo() is a scale of the logit, and this fit has link={self.link.name!r}: use "
+                f"worths()."
+            )
+        middle = check_number("base", base, "a finite number such as 1500", isfinite)
+        worths: pd.DataFrame = self.worths(at)
+        numbers = ["worth", "std_err", "lower", "upper"]
+        points = _ELO * worths[numbers] + middle * np.array([1.0, 0.0, 1.0, 1.0])
+        return worths.assign(**points).rename(columns={"worth": "rating"})
 
-    def t_test(self, hypothesis: Any) -> ContrastTests:
-        """Test linear hypotheses one by one, by Wald's test with the noise's distribution.
+    def simulate(
+        self,
+        n: int,
+        rng: np.random.Generator | None = None,
+        *,
+        form: Form = "comparisons",
+        at: At = None,
+    ) -> pd.DataFrame:
+        """Draw synthetic data from the fitted model; they are as private as the result.
+
+        They hold what the model says, and nothing else of the data: neither how the answers of a
+        respondent depend on each other, nor who compared what.
+
+        Parameters
+        ----------
+        n : int
+            Comparisons of every pair, or rankings.
+        rng : numpy.random.Generator, optional
+            By default one with fresh entropy.
+        form : {"comparisons", "rankings"}, default "comparisons"
+            ``item1, item2, outcome`` with no item counted as named first, and with ties only where
+            these have a parameter; or ranks by the Plackett-Luce model, a row per ranking.
+        at : mapping of str to value, optional
+            Values of the covariates.
+
+        Returns
+        -------
+        DataFrame
+            ``attrs["synthetic"]`` says what it was drawn from.
+
+        Notes
+        -----
+        The fitted worths and the tie parameter are functions of the release, and the draws are one
+        of these and of a generator that knows nothing of the data: post-processing, at no epsilon.
 
         Examples
         --------
-        >>> result.t_test("crimRate = culture")
-                               Tests of Contrasts
-        ===============================================================
-                               coef  std err  p-value   [0.025   0.975]
-        ---------------------------------------------------------------
-        crimRate - culture   1.1894    0.315   <0.001    0.561    1.818
-        ===============================================================
-        P-values and intervals are by the distribution of sampling
-        error plus noise.
+        >>> import numpy as np
+        >>> import privrank as pr
+        >>> frame = pr.simulate.bradley_terry([1.0, 0.0], repeats=500, rng=np.random.default_rng(1))
+        >>> model = pr.PrivateBTL(frame, items=[0, 1], respondent=None, design="public")
+        >>> result = model.fit(1.0, rng=np.random.default_rng(2))
+        >>> drawn = result.simulate(3, np.random.default_rng(3))
+        >>> len(drawn), drawn.attrs["synthetic"]
+        (3, 'drawn from a fitted model, epsilon = 1 per row, seeded noise')
         """
-        return t_test(*self._tested(hypothesis))
-
-    def wald_test(self, hypothesis: Any) -> Any:
-        """Test linear hypotheses jointly, with errors at the fit and a Monte Carlo p-value.
-
-        For the equality of all worths under much noise :meth:`test_homogeneity` sees more.
-
-        Examples
-        --------
-        >>> test = result.wald_test("crimRate = socBurd, position = culture")
-        >>> bool(0.2 < test.pvalue < 0.4)
-        True
-        """
-        return wald_test(*self._tested(hypothesis))
-
-    def _tested(self, hypothesis: Any) -> tuple[Any, ...]:
-        """Return what a test of a hypothesis needs, which the release must identify."""
-        names = [str(name) for name in self.params.index]
-        weights, constants = constraint(hypothesis, names)
-        check_compared(self._equations(), display(self.release.design), weights)
-        estimated = pd.Series(self._estimated(), index=self.params.index)
-        errors = self._inference().noisy_errors().through(self._display())
-        return estimated, self._whole_covariance(), errors, (weights, constants)
+        size, source = check_count("n", n), generator(rng)
+        release: Release = self.release
+        check_choice("form", form, Form)
+        if len(self.components) > 1:
+            raise ValueError(
+                "simulate needs the worths of all items, and the released comparisons do not "
+                "connect them: see components, and use a larger epsilon or items= without those "
+                "named there."
+            )
+        if form == "rankings" and release.link != LOGIT:
+            raise ValueError(
+                f"form='rankings' draws from the Plackett-Luce model, which has the logit, and "
+                f"this fit has link={release.link.name!r}: use form='comparisons'."
+            )
+        worths = self._values(at)
+        if form == "rankings":
+            ranks = PlackettLuce(worths).rvs(size, source)
+            frame = pd.DataFrame(ranks, columns=list(self.items))
+        else:
+            tie = float(self.estimate.coefficients[-1])
+            frame = _comparisons(release, worths, tie, size, source)
+        frame.attrs["synthetic"] = f"drawn from a fitted model, {caption(release)}"
+        return frame
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame.
@@ -804,14 +528,22 @@ class BTLResult(Result):
         """
         return self.plot_worth(ax=ax)
 
-    def _settings(self) -> dict[str, Any]:
-        return {"penalty": self.requested, "solver": self.solver}
-
-    def _estimates(self) -> dict[str, Any]:
-        tied = {"tie parameter": self.estimate.coefficients[-1]}
-        estimates = {"params": dict(self.params.dropna()), "penalty": self.penalty}
-        return estimates | (tied if self.release.design.davidson else {})
-
     def _lines(self) -> dict[str, Any]:
         tied = {TIE_ROW: float(self.estimate.coefficients[-1])}
         return tied if self.release.design.davidson else {}
+
+
+def _comparisons(
+    release: Release, worths: FloatArray, tie: float, size: int, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Return so many comparisons of every pair, pair by pair in the order of the items."""
+    names = np.array(release.survey.items, dtype=object)
+    first, second = (np.repeat(side, size) for side in np.triu_indices(len(names), 1))
+    difference = worths[first] - worths[second]
+    if release.design.davidson:
+        won, tied, _ = answer_probabilities(difference, tie)
+    else:
+        won, tied = release.link.probability(difference), np.zeros(len(difference))
+    uniform = rng.random(len(difference))
+    outcome = np.where(uniform < won, 1, np.where(uniform < won + tied, 0, -1))
+    return pd.DataFrame({"item1": names[first], "item2": names[second], "outcome": outcome})

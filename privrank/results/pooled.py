@@ -22,9 +22,9 @@ from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.pairs import probability_name
+from privrank.results.pooledtable import pooled_table
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import check_flag
 
 Survey = Literal["same", "different"]
 Effects = Literal["common", "random"]
@@ -524,17 +524,7 @@ class PooledResult:
         crimRate       0.6502    0.187     0.157    0.102    0.001    0.274    1.026      1-2
         socBurd        0.2266    0.177     0.150    0.093    0.205   -0.127    0.580      1-3
         """
-        check_flag("details", details)
-        first = self.results[0]
-        name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
-        heads = ("coef" if self._worths else "Borda", "std err", "sampling", "privacy", "p-value")
-        return tables.Table(
-            title=f"Pooled Private {name}",
-            header=_header(self),
-            columns=("", *heads, *tables.interval_heads(self.alpha), "rank"),
-            rows=tables.fit_rows(self.to_frame()),
-            notes=(*_notes(self), *_release_notes(self, details)),
-        )
+        return pooled_table(self, details)
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the pooled intervals, and below each of them those of every release.
@@ -607,88 +597,3 @@ class PooledResult:
         joined = {name: ", ".join(dict.fromkeys(fact[name] for fact in facts)) for name in facts[0]}
         own = {"epsilon": f"{self.epsilon:g}", "delta": f"{self.delta:g}", "N": str(self.nobs)}
         return joined | own
-
-
-def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
-    """Return the header of a summary: what was pooled, the guarantee, and Q."""
-    test, same, count = result.test_heterogeneity(), result.survey == "same", len(result.results)
-    units = sorted({member.release.survey.unit for member in result.results})
-    unit = units[0] if len(units) == 1 else "unit"
-    pooled = f"{count} releases of one survey" if same else f"{count} surveys"
-    shares = "the largest"
-    if same:
-        shares = " + ".join(f"{member.epsilon:g}" for member in result.results)
-    sources = dict.fromkeys(guarantee.noise_source(member.release) for member in result.results)
-    header = (
-        ("Pooled:", pooled + ", random effects" * (result.tau is not None)),
-        ("Items:", str(len(result.items))),
-        (f"No. {unit.capitalize()}s:", str(result.nobs)),
-        ("Neighbours:", f"replace one {' or '.join(units)}"),
-        ("Epsilon:", f"{result.epsilon:g} ({shares})"),
-        ("Delta:", f"{result.delta:g}"),
-        ("Noise source:", "; ".join(sources)),
-        ("Q:", f"{test['statistic']:.2f}, {tables.format_pvalue(test['pvalue'])}"),
-        ("I-squared:", f"{test['I2']:.0%}"),
-    )
-    if result.tau is None:
-        return header
-    return (*header, ("Tau:", f"{result.tau:.3g} between surveys"))
-
-
-def _notes(result: PooledResult) -> list[str]:
-    """Return what the numbers cover, what Q tests, and whom epsilon protects."""
-    same, first = result.survey == "same", result.results[0]
-    rests = {key for member in result.results for key in guarantee.assumptions(member.release)}
-    what, null = "Borda score", f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
-    errors = "the sampling of every survey and privacy noise"
-    if same:
-        errors = "the one sampling error of the survey and privacy noise"
-    # worths and Borda scores differ in what H0 and the intervals are about; the rest is common
-    said, joint = "", ""
-    if isinstance(first, BTLResult):
-        releases = [member.release for member in result.results]
-        said = "".join(dict.fromkeys(map(guarantee.reading, releases)))
-        what, null = "centred worth (best-fitting for the pairs compared)", "the worth is 0"
-        joint = "; the rank sets hold for all items at once"
-        if first.release.design.davidson:
-            said += "Every release has its own tie parameter; worths are of answers that decide. "
-        rests.add("model")
-    what = f"the item's {what}"
-    if result.tau is not None:
-        what = f"the mean of {what} over all surveys that these stand for"
-        errors = f"which surveys they are (Student's t, {len(result.results) - 1} df), {errors}"
-    level = f"{100 * (1 - result.alpha):g}%"
-    notes = [
-        f"{said}Each {level} interval by itself covers {what}, allowing for {errors}{joint}.",
-        f"H0 of a p-value: {null}.",
-    ]
-    tested = "the releases differ by their noise alone"
-    if not same:
-        tested = "all surveys have the same values"
-        rests.add("surveys" if result.tau is None else "drawn")
-    if not isinstance(first, BTLResult):
-        pairs = "item" if result.by_pair is None else "pair"
-        tested += f", of the {pairs} that differs most surely, p adjusted"
-    notes.append(f"Q tests that {tested}.")
-    if not same:
-        notes.append("Who answered in several surveys is protected by the sum of their epsilons.")
-    if len({member.release.survey.unit for member in result.results}) > 1:
-        notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
-    return [*notes, guarantee.holds_if(rests)]
-
-
-def _release_notes(result: PooledResult, details: bool) -> list[str]:
-    """Return what was pooled, one sentence each."""
-    notes = []
-    for (name, weight), member in zip(result.weights.items(), result.results, strict=True):
-        release = member.release
-        called = name if result.names else str(name).capitalize()
-        text = (
-            f"{called}: epsilon {release.epsilon:g}, {member.nobs} {release.survey.unit}s, weight "
-            f"{weight:.2f}."
-        )
-        if details:
-            header = member.summary(details=True).header
-            text += " " + " ".join(f"{key} {value}." for key, value in header)
-        notes.append(text)
-    return notes + guarantee.seed_notes([member.release for member in result.results])
