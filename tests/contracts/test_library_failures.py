@@ -42,7 +42,7 @@ FAILING = {
     "formulas": (covariates, "patsy.ModelDesc.from_formula"),
     "model matrices": (covariates, "patsy.dmatrix"),
     "hypotheses": (hypothesis, "patsy.DesignInfo.linear_constraint"),
-    "graphs": (comparisons, "privrank.release.survey.connected_components"),
+    "graphs": (comparisons, "privrank.bradley_terry.paircounts.connected_components"),
 }
 KINDS = (TypeError, ValueError, KeyError, AttributeError, NotImplementedError, RuntimeError)
 
@@ -64,7 +64,7 @@ def test_the_failure_of_a_library_is_seen(monkeypatch, call, broken, kind):
 
 def test_parts_of_a_graph_are_checked_before_they_are_named(monkeypatch):
     monkeypatch.setattr(
-        "privrank.release.survey.connected_components", lambda *_, **__: (3, np.arange(3))
+        "privrank.bradley_terry.paircounts.connected_components", lambda *_, **__: (3, np.arange(3))
     )
     with pytest.raises(RuntimeError, match="scipy's connected_components"):
         comparisons()
