@@ -1,11 +1,13 @@
 """The paper says what the repository has: its numbers, its files and its references."""
 
 import re
+from datetime import datetime
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAPER = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
-EVIDENCE = PAPER.partition("# Evidence")[2].partition("\n# ")[0]
+BIBLIOGRAPHY = (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8")
+EVIDENCE = PAPER.partition("# Research impact statement")[2].partition("\n# ")[0]
 NUMBER = r"(?<![\w.,-])\d*\.\d+(?![\w.])"
 
 
@@ -32,7 +34,7 @@ def test_the_command_is_that_of_the_table():
 
 
 def test_every_reference_is_cited_and_the_other_way_round():
-    listed = re.findall(r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text("utf-8"), re.M)
+    listed = re.findall(r"^@\w+\{(\w+),", BIBLIOGRAPHY, flags=re.M)
     assert len(listed) == len(set(listed)) > 10
     assert set(re.findall(r"@(\w+\d{4})", PAPER)) == set(listed)
 
@@ -42,8 +44,27 @@ def test_files_that_are_named_exist():
         assert (ROOT / name).exists(), name
 
 
+PARTS = ["Summary", "Statement of need", "State of the field", "Software design"]
+PARTS += ["Research impact statement", "AI usage disclosure", "Acknowledgements", "References"]
+
+
 def test_it_has_the_parts_that_reviewers_look_for():
     heads = re.findall(r"^# (.+)$", PAPER, flags=re.M)
-    for head in ("Summary", "Statement of need", "State of the field", "Software design"):
-        assert head in heads
-    assert heads[-1] == "References" and 750 < len(PAPER.split()) < 1750
+    assert heads == [part for part in PARTS if part in heads]
+    # what was used in writing is for the authors who submit to say
+    assert set(PARTS) - set(heads) <= {"AI usage disclosure"}
+    assert 750 < len(PAPER.split()) < 1750
+
+
+def test_its_header_has_a_date():
+    header = PAPER.split("\n---\n")[0]
+    (date,) = re.findall(r"^date: (.+)$", header, flags=re.M)
+    assert datetime.strptime(date, "%d %B %Y")
+
+
+def test_every_entry_says_when_or_where_it_was_published():
+    for entry in re.split(r"^(?=@)", BIBLIOGRAPHY, flags=re.M)[1:]:
+        fields = dict(re.findall(r"^  (\w+) = \{(.*)\}", entry, flags=re.M))
+        assert fields.keys() & {"year", "url"}, entry
+        assert fields.keys() & {"doi", "url", "volume"}, entry
+        assert not re.search(r"and others", entry), entry
