@@ -19,7 +19,6 @@ import hashlib
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -149,6 +148,8 @@ class Hunt:
 
     def forked(self, jobs: Iterable[Any], work: Any, limit: int) -> Iterator[tuple[Any, Any]]:
         """Yield each job with what work finds in a process of its own, None if that is ended."""
+        import resource  # as forks, not on every system
+
         waiting, running = iter(jobs), {}
         while True:
             while len(running) < self.workers and (job := next(waiting, None)) is not None:
@@ -326,6 +327,8 @@ def main() -> None:
     parser.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=list(ROOMS))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     asked, started = parser.parse_args(), time.time()
+    if not hasattr(os, "fork"):
+        sys.exit("Mutants are tried in forked processes, which this system has none of.")
     hunt = Hunt(drawn(asked.mutants, SEED, asked.rooms), asked.workers)
     folders = [str(ROOT / "tests" / name) for name in TESTS.split()]
     pytest.main(["-qs", "-p", "no:cacheprovider", "--no-header", *folders], plugins=[hunt])

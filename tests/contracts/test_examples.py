@@ -105,7 +105,9 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
         "docs/coming-from.md",
         "docs/after-the-release.md",
     ):
-        blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
+        blocks = re.findall(
+            r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S
+        )
         assert blocks
         names: dict[str, object] = {}
         for block in blocks:
@@ -126,7 +128,8 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
 def test_pages_name_files_that_exist(page):
     path = ROOT / page if (ROOT / page).exists() else ROOT / "docs" / page
     named = re.findall(
-        r"`((?:privrank|tests|data|docs|tools|validation)/[\w./]+)`", path.read_text()
+        r"`((?:privrank|tests|data|docs|tools|validation)/[\w./]+)`",
+        path.read_text(encoding="utf-8"),
     )
     for name in named:
         assert (ROOT / name).exists(), name

@@ -64,6 +64,7 @@ def test_reasons_are_of_changes_that_there_are():
     assert all(len(reason) > 20 and reason.endswith(".") for reason in reasons.values())
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_change_is_exchanged_while_the_tests_run():
     """The code of a function that was imported long ago is another one, in another process."""
     import mutants

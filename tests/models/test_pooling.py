@@ -389,7 +389,9 @@ def test_pooled_results_are_used_as_all_others(kind, twice, tmp_path):
     assert named.params.to_numpy() == pytest.approx(found.params.to_numpy())
     assert pr.from_json(named.to_json()).items == named.items
     page = pr.report([results[0], named], tmp_path / "page.html")
-    assert "Apples" in page.read_text() and "Pooled Private" in page.read_text()
+    assert "Apples" in page.read_text(encoding="utf-8") and "Pooled Private" in page.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_what_cannot_be_pooled_is_said_of_archives_too(sites):

@@ -49,7 +49,7 @@ def spent(out, survey):
 
 
 def archived(out, survey, what="worths-epsilon-1"):
-    return pr.from_json((out / "releases" / f"{survey}-{what}.json").read_text())
+    return pr.from_json((out / "releases" / f"{survey}-{what}.json").read_text(encoding="utf-8"))
 
 
 def labelled(out, survey, what="worths-epsilon-1"):
@@ -165,7 +165,9 @@ def test_what_is_deleted_is_drawn_anew_and_the_ledger_keeps_both(copy):
     assert not before.params.equals(archived(copy, "university").params)
     for survey in SURVEYS:
         assert spent(copy, survey) == [1.0, 1.0] * 2
-        assert ledger(copy, survey).summary().as_html() in (copy / "index.html").read_text()
+        assert ledger(copy, survey).summary().as_html() in (copy / "index.html").read_text(
+            encoding="utf-8"
+        )
 
 
 def test_interrupted_run_never_understates_the_ledger(tmp_path, monkeypatch):
@@ -233,7 +235,7 @@ def test_spoilt_release_is_refused(copy, text, what):
 
 def test_seeded_release_is_refused(copy):
     path = copy / "releases" / "immigration-worths-epsilon-1.json"
-    record = json.loads(path.read_text())
+    record = json.loads(path.read_text(encoding="utf-8"))
     record["release"]["source"] = "seeded"
     path.write_text(archive({name: each for name, each in record.items() if name != "check"}))
     with pytest.raises(SystemExit, match="holds no such release"):
