@@ -48,11 +48,13 @@ report: $(RUN) $(VENV)/.installed-docs
 
 test: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	$(THREADS) $(RUN) $(TESTS)
 
 quick: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	$(THREADS) $(RUN) $(TESTS) -m "not slow"
 
