@@ -194,6 +194,24 @@ def test_the_source_archive_holds_what_a_contributor_reads():
     assert {"paper", "docs", "tests"} <= set(manifest)
 
 
+def test_the_suite_finds_what_it_reads_in_the_source_archive():
+    manifest = (ROOT / "MANIFEST.in").read_text(encoding="utf-8").split()
+    shipped = {*manifest, "privrank", "setup.cfg", "pyproject.toml", "MANIFEST.in"}
+    read = set()
+    for path in (ROOT / "tests").rglob("*.py"):
+        read |= set(re.findall(r'\bROOT / "([\w.-]+)', path.read_text(encoding="utf-8")))
+    assert {"docs", ".gitignore", ".pre-commit-config.yaml"} <= read
+    assert read <= shipped, "add them to MANIFEST.in"
+
+
+def test_the_versions_of_python_are_those_of_the_matrix():
+    workflow = (ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8")
+    tried = re.findall(r'"(3\.\d+)"', re.search(r"^ +python: \[(.+)\]$", workflow, flags=re.M)[1])
+    config = (ROOT / "setup.cfg").read_text(encoding="utf-8")
+    assert re.findall(r"Language :: Python :: (3\.\d+)$", config, flags=re.M) == tried
+    assert f"python_requires = >={tried[0]}" in config
+
+
 def test_no_address_is_a_placeholder():
     for path in ("setup.cfg", "pyproject.toml", "CITATION.cff", "README.md", "docs/conf.py"):
         assert not re.search(r"https?://(\w+\.)?example", (ROOT / path).read_text("utf-8")), path
