@@ -15,8 +15,8 @@ THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 help:
 	@echo "make report     analyse the example surveys, write a page on them to report/ (half a minute)"
-	@echo "make quick      lint, type check, the rules of the house and the fast tests (about a minute)"
-	@echo "make test       lint, type check and run the test suite (a quarter of an hour on two cores)"
+	@echo "make quick      lint, format, types, the rules of the house and the fast tests (about a minute)"
+	@echo "make test       lint, format, types and the whole test suite (a quarter of an hour on two cores)"
 	@echo "make fuzz       hand 100,000 odd cases to each surface of the package (FUZZ=1000 make fuzz: fewer;"
 	@echo "                about four hours on two cores)"
 	@echo "make audit      privacy losses of every class on neighbours, against what is claimed, and of faults"

@@ -98,5 +98,15 @@ def test_the_worst_cell_is_that_of_the_study(row):
     assert len(numbers) >= len(WORST[row[3]])
 
 
+def test_the_front_page_says_what_naive_intervals_do():
+    page = (PAGES.parents[1] / "README.md").read_text(encoding="utf-8")
+    stated = re.search(r"^Naive intervals .+?\n\n", page, flags=re.M | re.S)[0]
+    table = studied("dependence")
+    people = (table["people"] == "University") & (table["design"] == "public")
+    rows = table[people & (table["epsilon"] == 1)].set_index("fit")[["average", "worst pair"]]
+    found = [*rows.loc["none"], *rows[rows.index.isna()].iloc[0]]
+    assert re.findall(r"(?<![\w.])\.\d+", stated) == [f"{one:.3f}"[1:] for one in found]
+
+
 def test_the_page_begins_with_the_table():
     assert README.index("| claim |") < README.index("\n- `")

@@ -231,6 +231,13 @@ def test_readme_python_is_valid_and_uses_public_names():
                 assert node.value.id != "pr" or hasattr(privrank, node.attr), node.attr
 
 
+def test_links_of_the_readme_lead_to_files_and_every_vignette_has_one():
+    links = re.findall(r"\]\(([^)\s#]+)(?:#[\w-]+)?\)", README)
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+    scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "vignettes").glob("*.py")}
+    assert scripts | {"docs/compared.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md"} <= set(links)
+
+
 def test_readme_commands_are_targets_of_the_makefile():
     targets = set(re.findall(r"^([a-z]+):", MAKEFILE, flags=re.M))
     commands = set(re.findall(r"^make ([a-z]+)", "\n".join(blocks("sh")), flags=re.M))
