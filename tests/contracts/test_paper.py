@@ -4,6 +4,8 @@ import re
 from datetime import datetime
 from pathlib import Path
 
+import pandas as pd
+
 ROOT = Path(__file__).parents[2]
 PAPER = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
 BIBLIOGRAPHY = (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8")
@@ -23,6 +25,20 @@ def test_every_number_stands_in_the_table_that_is_named():
         for number in numbers:
             places = len(number.partition(".")[2])
             assert any(abs(float(number) - one) <= 0.5001 * 10**-places for one in stated), number
+
+
+def test_the_settings_of_the_coverage_are_counted():
+    (said,) = re.findall(
+        r"one\s+of (\d+) settings\..+? below ([\d.]+)\. "
+        r"In (\d+) .+? above ([\d.]+),.+? in (\d+) of these",
+        EVIDENCE,
+        flags=re.S,
+    )
+    table = pd.read_csv(ROOT / "docs/validation/coverage.csv")
+    wide = table[table["coverage"] > float(said[3])]
+    assert [int(said[0]), int(said[2])] == [len(table), len(wide)]
+    assert int(said[4]) == (wide["warned"] > 0.9).sum()
+    assert table["coverage"].min() >= float(said[1])
 
 
 def test_the_command_is_that_of_the_table():
