@@ -197,6 +197,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
 
 def wald(inference: Inference, contrast: FloatArray, label: str) -> HomogeneityResult:
     """Test that contrasts of the coefficients, shape (rows, p), are zero, by simulated errors."""
+    contrast = contrast[contrast.any(axis=1)]
     middle = carried(contrast, inference.errors.total)
     value, (weights, df) = contrast @ inference.fitted.coefficients, pseudo_inverse(middle)
     errors = inference.draw_errors(label, df)

@@ -77,6 +77,13 @@ class ItemContrasts:
         """Return the scores of the one pattern that there is, shape (1, m)."""
         return self.scores(edges)[None, :]
 
+    def both_ends(self, edges: FloatArray) -> FloatArray:
+        """Return E' diag(edges) |E|: scores by item, and by item compared, shape (m, m)."""
+        matrix = np.zeros((self.size, self.size))
+        matrix[self.pairs.first, self.pairs.second] = edges
+        matrix = matrix - matrix.T
+        return np.asarray(matrix + np.diag(matrix.sum(axis=1)))
+
     def by_pattern(self, edges: FloatArray) -> FloatArray:
         """Return the sum of the edges' numbers, shape (1,)."""
         return np.asarray(edges.sum(keepdims=True))

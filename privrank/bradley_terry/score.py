@@ -51,7 +51,7 @@ from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.solvers import inverse, product
+from privrank.util.solvers import inverse, product, solve, whitened
 
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
@@ -195,9 +195,8 @@ class ScoreEquations:
     @property
     def basis(self) -> FloatArray:
         """The item basis, shape (m, q): worths themselves without covariates."""
-        if self.covariates is None:
-            return np.eye(self.items)
-        return item_basis(self.covariates, self.items)
+        facts = self.covariates
+        return np.eye(self.items) if facts is None else item_basis(facts, self.items)
 
     @property
     def ordered(self) -> bool:
@@ -220,17 +219,21 @@ class ScoreEquations:
     def by_item_counts(self, edges: Any) -> FloatArray:
         """Return the slopes by item counts of sums over comparisons of numbers of their edges."""
         summed = (edges * self.pairs.count) @ abs(self.linear.matrix())
-        return np.asarray(summed @ inverse(self.item_information))
+        return solve(self.item_information, summed.T).T
+
+    def _nets(self, t: FloatArray) -> FloatArray:
+        nets = 2.0 * self.pairs.count * self.function.mean(t)
+        return ItemContrasts(self.pairs, self.items).both_ends(nets)
 
     def net_slopes(self, t: FloatArray) -> FloatArray:
         """Return the slopes of expected net wins by item counts, J of the module's formula."""
-        return self.by_item_counts(self.linear.matrix().T * (2.0 * self.function.mean(t)))
+        return np.asarray(self._nets(t) @ inverse(self.item_information))
 
     def matching_covariance(self, t: FloatArray) -> FloatArray:
         """Return what random opponents add to the covariance of scores, given item counts."""
-        slopes = self.net_slopes(t)
-        met = self.linear.information(self.pairs.count * self.function.square(t))
-        return np.asarray(met - 0.25 * slopes @ self.item_information @ slopes.T)
+        explained = whitened(self._nets(t), self.item_information)
+        met = self.pairs.count * self.function.square(t)
+        return self.linear.information(met) - 0.25 * explained @ explained.T
 
     @property
     def order_variance(self) -> float:
@@ -312,8 +315,7 @@ class ScoreEquations:
     def noisy(self) -> bool:
         """Whether noise was added to what is released, beside any responses."""
         noises = (self.item_distribution, self.edge_distribution, self.order_distribution)
-        drawn = any(noise.variance > 0 for noise in noises)
-        return drawn or self.count_variance > 0
+        return self.count_variance > 0 or any(noise.variance > 0 for noise in noises)
 
     @property
     def _released(self) -> FloatArray:
@@ -407,8 +409,7 @@ class ScoreEquations:
     def count_noise(self, along: FloatArray, predictors: FloatArray) -> FloatArray:
         """Return what errors of pair counts add to variances of combinations of scores.
 
-        Given those by edge, shape (rows, edges), and the predictors of edges. An error of a pair is
-        spread over the cells by their shares.
+        Given those by edge, shape (rows, edges), and predictors. The cells share a pair's error.
         """
         if self.sides:
             slopes = self.by_item_counts(2.0 * along * self.function.mean(predictors))

@@ -154,7 +154,7 @@ def pseudo_inverse(matrix: FloatArray) -> tuple[FloatArray, int]:
     """
     scaled, size = _scaled(matrix)
     values, vectors = spectrum(scaled)
-    regular = np.abs(values) > 1e-11 * np.abs(values).max()
+    regular = np.abs(values) > 1e-11 * np.abs(values).max(initial=0.0)
     inverted = np.where(regular, 1.0 / np.where(regular, values, 1.0), 0.0)
     inverse = (vectors * inverted) @ vectors.T / np.outer(size, size)
     return np.asarray(inverse), int(np.count_nonzero(np.abs(values) > 1e-9))
@@ -215,12 +215,21 @@ def _multiple(matrix: FloatArray) -> float | None:
 
 
 def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return rows @ matrix, without a product where one is the identity or a multiple of it."""
+    """Return rows @ matrix, without what need not be multiplied.
+
+    That is all where one is the identity or a multiple of it, and zeros, of which a map of worths
+    has whole rows and columns where few items are identified.
+    """
     if (times := _multiple(rows)) is not None:
         return matrix if times == 1.0 else np.asarray(times * matrix)
     if (times := _multiple(matrix)) is not None:
         return rows if times == 1.0 else np.asarray(times * rows)
-    return np.asarray(rows @ matrix)
+    used, met = rows.any(axis=1), rows.any(axis=0)
+    if used.all() and met.all():
+        return np.asarray(rows @ matrix)
+    result = np.zeros((len(rows), matrix.shape[1]))
+    result[used] = rows[np.ix_(used, met)] @ matrix[met]
+    return result
 
 
 def carried(rows: FloatArray, covariance: FloatArray) -> FloatArray:

@@ -111,7 +111,7 @@ def test_noise_is_carried_into_the_scores(equations):
     [
         ("noise_covariance", "if self.sides", "if False"),  # as if item counts were exact
         ("count_noise", "if self.sides", "if False"),
-        ("net_slopes", "2.0 * self", "self"),  # as if they moved scores, not net wins
+        ("_nets", "2.0 * self", "self"),  # as if they moved scores, not net wins
     ],
 )
 def test_noise_that_item_counts_do_not_carry_would_be_found(

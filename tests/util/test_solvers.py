@@ -91,6 +91,18 @@ def test_products_with_multiples_of_the_identity_are_none():
         np.testing.assert_allclose(solvers.product(scaled, rows), scaled @ rows, rtol=1e-12)
 
 
+def test_zeros_are_not_multiplied():
+    rng = np.random.default_rng(1)
+    rows, matrix = rng.normal(size=(5, 4)), rng.normal(size=(4, 3))
+    rows[[1, 3]] = rows[:, 2] = 0.0
+    matrix[2] = np.nan  # what a row of zeros would make of it
+    result = solvers.product(rows, matrix)
+    np.testing.assert_allclose(result, rows @ np.nan_to_num(matrix), rtol=1e-12)
+    np.testing.assert_array_equal(solvers.product(np.zeros((2, 4)), matrix), np.zeros((2, 3)))
+    whole = rng.normal(size=(2, 4))
+    np.testing.assert_array_equal(solvers.product(whole, matrix), whole @ matrix)
+
+
 @pytest.mark.parametrize("matrix", [laplacian(4), np.diag([1.0, 0.0]), np.diag([1.0, np.nan])])
 def test_a_singular_matrix_has_no_inverse(either, matrix):
     # a pseudo-inverse in its place would take an infinite variance for zero
