@@ -143,7 +143,8 @@ def _selected(result: TopKResult) -> str:
     frame["rank_upper"] = frame["rank_upper"].where(~frame["selected"], upper)
     frame["rank_lower"] = frame["rank_lower"].where(frame["selected"], lower)
     have = "has the highest win rate" if k == 1 else f"have the {k} highest win rates"
-    return f"{which} {have} ({test}). {_ranked(frame, 'By win rate', result.alpha)}"
+    ranks = _ranked(frame, "Given this, by win rate", result.alpha)
+    return f"{which} {have} ({test}). {ranks} Ranks in the table are without this."
 
 
 def _regressed(result: BTLResult) -> str:
