@@ -100,6 +100,7 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
     for page in (
         "README.md",
         "docs/index.md",
+        "docs/data-in.md",
         "docs/scale.md",
         "docs/weights.md",
         "docs/coming-from.md",
