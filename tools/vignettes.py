@@ -46,6 +46,7 @@ div.input { margin: 1.2rem 0 .4rem; }
 """
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\((?!\w+:)([^)\s]+)\)")
 DISPLAYED = re.compile(r"\$\$(.+?)\$\$", flags=re.S)
 INLINE = re.compile(r"(?<![\\$])\$([^$\n]+?)\$")
 # Python prefixes a warning with the file and line that raised it, which says nothing to a reader
@@ -140,9 +141,21 @@ def take_formulas(notebook):
     return formulas
 
 
+def relinked(text):
+    """The text with links to pages of vignettes; other files of the repository have none here."""
+
+    def link(match):
+        other = re.fullmatch(r"(\w+)\.py", match[2])
+        return f"[{match[1]}]({other[1]}.html)" if other else match[1]
+
+    return LINK.sub(link, text)
+
+
 def render(notebook, title):
     """The notebook as a page."""
     for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = relinked(cell.source)
         for output in cell.get("outputs", []):
             if output.get("name") == "stderr":
                 output.text = WARNED_AT.sub("", output.text)

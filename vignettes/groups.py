@@ -3,6 +3,8 @@
 #
 # Women and men, students of one subject and of others: do they rank alike? A permutation test answers this without assumptions on how anybody ranks. What is published here is one number per question, and it is computed so that no single respondent's answers show in it.
 #
+# The test takes rankings, or choices of one category. Whether groups of comparisons agree is tested by `PrivateBTL.from_formula("item1 + item2 + outcome ~ group", ..., levels={"group": [...]})`, whose summary has a test of the group: [covariates](covariates.py).
+#
 # > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does.
 
 # %%
@@ -28,11 +30,15 @@ for column in ("gender", "study"):
 # The test re-labels the students at random many times and looks how often the groups then differ as much as they do. Its statistic is the distance of two groups' mean features under a kernel that sees every difference between two distributions of rankings.
 #
 # With privacy there is a catch: the usual p-value is a rank, and one student can change it. So noise is added to the statistic, and the p-value says how often re-labelled students with the same noise would exceed it. If the groups have the same distribution, this p-value is uniform: exactly, for any sizes. The statistic itself stays secret; beside the p-value it would say more than epsilon allows.
+#
+# `levels=` lists the groups, as the questionnaire does: a column of text needs it. A pandas categorical, as `study` is here, may do without.
 
 # %%
 budget = pr.Budget(epsilon=8.0, unit="respondent")
 formula = "London + Paris + Milano + StGallen + Barcelona + Stockholm ~ {}"
-gender = pr.ClosenessTest.from_formula(formula.format("gender"), data, respondent="respondent")
+gender = pr.ClosenessTest.from_formula(
+    formula.format("gender"), data, levels=["female", "male"], respondent="respondent"
+)
 study = pr.ClosenessTest.from_formula(formula.format("study"), data, respondent="respondent")
 print(gender.fit(epsilon=1.0, budget=budget, rng=rng).summary(), end="\n\n")
 result = study.fit(epsilon=1.0, effect_epsilon=1.0, budget=budget, rng=rng)
@@ -59,6 +65,8 @@ print(pr.summary_col(fits))
 # ## Where they differ
 #
 # `details_epsilon=` pays for the mean ranks by group, from which statements about each university follow that hold all at once. A test may find a difference that no single statement shows: it adds up what these look at one by one.
+#
+# `difference` is the mean rank in `group` minus that in `other`: where it is negative, `group` ranks the item better. `clear` says that the interval leaves out 0. (Of choices it is a difference of shares: where it is positive, `group` chooses the category more often.)
 
 # %%
 detailed = study.fit(epsilon=1.0, details_epsilon=2.0, budget=budget, rng=rng)
@@ -95,7 +103,14 @@ print(by_sex.fit(epsilon=2.0, rng=rng).summary())
 # %% [markdown]
 # ## As last year?
 #
-# Against shares that are known beforehand, those of last year or of a census, one sample is tested by `IdentityTest`. Say that last year 400 students named the university they liked best, with the shares below. As these are an estimate themselves, `null_nobs=` says from how many answers.
+# What there is of last year decides which test it is:
+#
+# - Last year's answers, rankings or choices: `pr.ClosenessTest(now, last)`, as for two groups.
+# - Answers of the same people in both years: the same with `respondent="id", paired=True`.
+# - Comparisons of pairs, by other people each year: `PrivateBTL.from_formula("item1 + item2 + outcome ~ year", ...)`, as above, for the rows of both years, with a column that says which.
+# - Nothing but shares, of last year or of a census: `IdentityTest`.
+#
+# Say that last year 400 students named the university they liked best, with the shares below. As these are an estimate themselves, `null_nobs=` says from how many answers.
 
 # %%
 last_year = pd.Series([0.45, 0.25, 0.05, 0.08, 0.12, 0.05], index=cems.items)

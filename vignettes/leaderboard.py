@@ -6,6 +6,8 @@
 # > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does. The log is simulated, so that the page may look at what is true.
 
 # %%
+from collections import Counter
+
 import numpy as np
 import polars as pl
 
@@ -37,13 +39,11 @@ print(log.head(3))
 # %% [markdown]
 # ## How many votes of a voter count
 #
-# The guarantee needs a bound on what one voter can change. A bound that nobody reaches would make the noise drown the answers; refusing voters beyond a small one would empty the log. With `excess="sample"` each fit keeps `max_rows` votes of every voter with more, chosen at random and never told. A small bound throws votes away, a large one needs more noise. Which is best can be said before the log is opened, from public numbers: here the numbers of votes and voters, which the site tells its visitors, and Zipf's rule for the rest.
+# The guarantee needs a bound on what one voter can change. A bound that nobody reaches would make the noise drown the answers; refusing voters beyond a small one would empty the log. With `excess="sample"` each fit keeps `max_rows` votes of every voter with more, chosen at random and never told. A small bound throws votes away, a large one needs more noise. Which is best can be said before the log is opened, from public numbers: here the numbers of votes and voters, which the site tells its visitors, and Zipf's rule for the rest. A count of the log itself must not be used: a bound that is chosen by it tells something of the voters.
 
 # %%
 number = np.maximum(np.round(votes * share), 1).astype(int)
-activity = dict(
-    zip(*(each.tolist() for each in np.unique(number, return_counts=True)), strict=True)
-)
+activity = Counter(number.tolist())  # as {1: 4000, 30: 100} says: 100 voters with 30 votes each
 planned = {"items": models, "distinct_pairs": False, "for_epsilon": 1.0}
 tradeoff = pr.contribution_tradeoff(activity, **planned, pair_counts="proportional")
 print(tradeoff.round(3))
@@ -53,9 +53,9 @@ print(tradeoff.round(3))
 #
 # ## The fit
 #
-# The frame goes in as it is; `vote` becomes 1, 0 and -1, and `ties=True` declares that there are ties, each half a win to both. Pairs can come again (`distinct_pairs=False`). Who voted on what is not public, so the design is private, as it is by default: how often two models met is protected, too.
+# The columns keep their names; the answers in `vote` are recoded to 1, 0 and -1. `ties=True` declares that there are ties, each half a win to both. (A log with the winner and the loser of each vote goes through `pr.as_comparisons(log, "winner-loser", ...)` first: [which data come in](../docs/data-in.md).) Pairs can come again (`distinct_pairs=False`). Who voted on what is not public, so the design is private, as it is by default: how often two models met is protected, too.
 #
-# By default these numbers are released with noise, one for every two of the sixty models. But the site drew the two models of a question at random. `pair_counts="proportional"` declares that: given how often each model was shown, its opponents were matched at random. Then wins and losses of each model are enough. Where a site lets strong models meet strong ones, as many do, this is wrong and must not be declared.
+# By default these numbers are released with noise, one for each pair of the sixty models. But the site drew the two models of a question at random. `pair_counts="proportional"` declares that: given how often each model was shown, its opponents were matched at random. Then wins and losses of each model are enough. Where a site lets strong models meet strong ones, as many do, this is wrong and must not be declared.
 
 # %%
 max_rows = int(tradeoff["std_err"].idxmin())

@@ -31,9 +31,19 @@ print(f"\neach orders {protocol.size} of {len(items)} items")
 print(f"and answers truly with probability {protocol.response.favoured_probability:.3f}")
 
 # %% [markdown]
+# ## Two reports, and their tally
+#
+# Each respondent's device reads the protocol and makes one report of a ranking, the best item first. The curator puts the reports that arrive into a list and counts them:
+
+# %%
+rankings = [items, items[::-1]]  # of two respondents
+messages = [pr.local.Client(protocol).randomize(ranking) for ranking in rankings]
+print(protocol.tally(messages))
+
+# %% [markdown]
 # ## What arrives
 #
-# Our respondents are simulated. Their orders scatter around worths that were once estimated from a survey of students, with a column of the file for each item and the rank in it.
+# From here on respondents are simulated. Their orders scatter around worths that were once estimated from a survey of students, with a column of the file for each item and the rank in it.
 
 # %%
 cems = pr.datasets.load_university()

@@ -1,7 +1,7 @@
 # %% [markdown]
-# # Before the survey: how many respondents, and what epsilon?
+# # Before the survey: a plan, a rehearsal, and two hospitals
 #
-# Two hospitals want to know which of five changes their staff would like best. As employers will read the report, every answer is to be protected. This page plans the survey before anybody is asked, rehearses it on simulated answers, and puts the results of the two hospitals together, which never show each other their data.
+# Two hospitals want to know which of five changes their staff would like best. As employers will read the report, every answer is to be protected. This page plans the survey before anybody is asked, rehearses it on simulated answers, and puts the results of the two hospitals together, which never show each other their data. Plans of tests, of consensus orders and of the local model are in [the guide to planning](../docs/planning.md).
 #
 # > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does. All answers are simulated.
 

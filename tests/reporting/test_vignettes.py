@@ -20,6 +20,8 @@ TINY = """
 # > A warning, and $\\\\theta_i < 1$ in a line that also costs \\\\$5.
 #
 # $$\\\\sum_i \\\\theta_i = 0$$
+#
+# See [groups](groups.py), [a guide](../docs/planning.md) and [w3](http://www.w3.org/1998/Math/MathML).
 
 # %%
 import sys
@@ -133,6 +135,11 @@ def test_page_loads_nothing(tiny):
     assert not re.search(r"<script|<link|@import|url\(|src=\"(?!data:)", html)
     addresses = set(re.findall(r"https?://[^\s\"<]+", html))
     assert addresses <= {"http://www.w3.org/1998/Math/MathML"}
+
+
+def test_links_lead_to_pages_of_vignettes_alone(tiny):
+    html = tiny[1][0].read_text(encoding="utf-8")
+    assert '<a href="groups.html">groups</a>, a guide and <a href="http://www.w3.org' in html
 
 
 def test_warning_is_shown_without_the_path_that_raised_it(tiny):
