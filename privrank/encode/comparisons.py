@@ -46,7 +46,6 @@ from privrank.util.checks import (
     check_count,
     check_flag,
     check_name,
-    check_present,
 )
 from privrank.util.formula import factors_of, parse
 
@@ -100,13 +99,22 @@ def open_comparisons(
     given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
     for role, name in given.items():
         check_name(name, role)
-        remedy = f"name the right one with {role}=, or convert data of another form with "
-        check_present([name], present, "comparisons", remedy + frames.AS_COMPARISONS)
+        if name not in present:
+            raise _absent(role, name, present)
     frames.check_stated(columns.respondent)
     frames.refuse_unused(present, (*given.values(), *covariates), "comparisons")
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")
     return frame, view
+
+
+def _absent(role: str, name: object, present: Sequence[str]) -> ValueError:
+    """Return the refusal of a column that is not there, given all that are."""
+    remedy = f"name the right one with {role}=, or convert data of another form with "
+    remedy += frames.AS_COMPARISONS
+    if role == "respondent" and role in present:
+        remedy = "use respondent='respondent', as privrank.as_comparisons() calls that column"
+    return ValueError(f"comparisons has no column {name!r}: {remedy}.")
 
 
 def check_fixed(
@@ -379,10 +387,10 @@ def _known(design: object, columns: ComparisonColumns) -> bool:
 def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
     if outcome is not None and not frames.numeric_columns(view, [outcome]):
         raise TypeError(
-            f"column {outcome!r} must be numeric with 1 = first item preferred, 0 = tie, -1 = "
-            f"second item preferred, missing = not answered: recode it, True and False with "
-            f"privrank.as_comparisons(frame, 'long', codes={{'first': True, 'second': False}}), "
-            f"numbers held as objects with pandas.to_numeric."
+            f"column {outcome!r} must be numeric, 1 = first item preferred, 0 = tie, -1 = second, "
+            f"missing = not answered: recode texts, True and False with privrank.as_comparisons("
+            f"frame, 'long', codes={{'first': 'A', 'second': 'B'}}), objects with "
+            f"pandas.to_numeric."
         )
 
 
