@@ -388,9 +388,9 @@ def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
     if outcome is not None and not frames.numeric_columns(view, [outcome]):
         raise TypeError(
             f"column {outcome!r} must be numeric, 1 = first item preferred, 0 = tie, -1 = second, "
-            f"missing = not answered: recode texts, True and False with privrank.as_comparisons("
-            f"frame, 'long', codes={{'first': 'A', 'second': 'B'}}), objects with "
-            f"pandas.to_numeric."
+            f"missing = not answered: recode True and False with privrank.as_comparisons(frame, "
+            f"'long', codes={{'first': True, 'second': False}}), texts with codes={{'first': 'A', "
+            f"...}}, objects with pandas.to_numeric."
         )
 
 

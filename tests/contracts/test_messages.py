@@ -144,7 +144,7 @@ CASES = {
     ),
     "answers as texts": (
         lambda: pr.PrivateBTL(TEXTS, items=ITEMS, respondent=None),
-        r"recode texts, True .*\(frame, 'long', codes={'first': 'A', .*\), objects with pandas",
+        r"\(frame, 'long', codes=.*\), texts with codes={'first': 'A', \.\.\.}, objects with",
     ),
     "names beside ranks": (
         lambda: pr.as_comparisons(NAMED, "rankings"),
