@@ -27,6 +27,11 @@ def shares(column):
     return column.astype(str).str.partition("/")[0].pipe(pd.to_numeric, errors="coerce")
 
 
+def lost(table, verdict):
+    rows = table[table["verdict"] == verdict]
+    return rows["found"] / rows["claimed epsilon"]
+
+
 def asserted(table):
     return table[table["verdict"] != "not asserted"]
 
@@ -78,6 +83,7 @@ WORST = {
     "localtests_rankings": [lambda t: null(t).max()],
     "localtests_worths": [lambda t: t["worths"].min()],
     "power_models": [lambda t: t["sd"].abs().max()],
+    "audit": [lambda t: lost(t, "holds").max()],
     "ledger_kills": [lambda t: t["overspent"].sum()],
 }
 
@@ -96,6 +102,16 @@ def test_the_worst_cell_is_that_of_the_study(row):
         # half a digit is rounded either way
         assert abs(float(number) - worst(studied(row[3]))) <= 0.5001 * 10.0**-places
     assert len(numbers) >= len(WORST[row[3]])
+
+
+def test_every_release_is_audited_and_every_planted_fault_is_caught():
+    table = studied("audit")
+    assert set(table["verdict"]) == {"holds", "caught"}
+    planted = table["release"].str.startswith("fault: ")
+    assert (planted == (table["verdict"] == "caught")).all()
+    row = next(row for row in ROWS if row[3] == "audit")
+    assert [int(n) for n in re.findall(r"\d+", row[1])] == [(~planted).sum(), planted.sum()]
+    assert lost(table, "caught").agg(["min", "max"]).round(1).tolist() == [1.2, 3.0]
 
 
 def test_the_front_page_says_what_naive_intervals_do():
