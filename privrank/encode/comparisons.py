@@ -111,10 +111,9 @@ def open_comparisons(
 def _absent(role: str, name: object, present: Sequence[str]) -> ValueError:
     """Return the refusal of a column that is not there, given all that are."""
     remedy = f"name the right one with {role}=, or convert data of another form with "
-    remedy += frames.AS_COMPARISONS
     if role == "respondent" and role in present:
-        remedy = "use respondent='respondent', as privrank.as_comparisons() calls that column"
-    return ValueError(f"comparisons has no column {name!r}: {remedy}.")
+        remedy = "use respondent='respondent', the name of that column after "
+    return ValueError(f"comparisons has no column {name!r}: {remedy}{frames.AS_COMPARISONS}.")
 
 
 def check_fixed(
