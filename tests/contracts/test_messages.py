@@ -154,7 +154,7 @@ CASES = {
         lambda: pr.PrivateBTL(
             pr.as_comparisons(NAMED, "rankings", respondent="name"), respondent="name", max_rows=3
         ),
-        "no column 'name': use respondent='respondent', the name of that column after privrank.as_comp",
+        "no column 'name': use respondent='respondent', the name of that column after pri",
     ),
     "a respondent that nothing has named": (
         lambda: pr.PrivateBTL(FRAME, items=ITEMS, respondent="name", max_rows=3),
