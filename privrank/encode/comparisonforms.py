@@ -65,8 +65,7 @@ def as_comparisons(
         - ``"matrix"``: one row and one column per item; the cell in row i and column j holds how
           often i was preferred to j. A pandas index, or the one column of text, names the rows;
           without either they are in the order of the columns.
-        - ``"rankings"`` (or ``"ranks"``): one row per respondent and one column per item, holding
-          its rank, 1 best.
+        - ``"rankings"`` or ``"ranks"``: one row per respondent, one column per item with its rank.
         - ``"orders"``: one row per respondent and one column per place, best first, holding the
           name of the item there.
     items : sequence of str or int, optional

@@ -46,6 +46,7 @@ from privrank.util.checks import (
     check_count,
     check_flag,
     check_name,
+    check_present,
 )
 from privrank.util.formula import factors_of, parse
 
@@ -99,21 +100,15 @@ def open_comparisons(
     given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
     for role, name in given.items():
         check_name(name, role)
-        if name not in present:
-            raise _absent(role, name, present)
+        remedy = f"name the right one with {role}=, or convert data of another form with "
+        if role == "respondent" and role in present:
+            remedy = "use respondent='respondent', the name of that column after "
+        check_present([name], present, "comparisons", remedy + frames.AS_COMPARISONS)
     frames.check_stated(columns.respondent)
     frames.refuse_unused(present, (*given.values(), *covariates), "comparisons")
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")
     return frame, view
-
-
-def _absent(role: str, name: object, present: Sequence[str]) -> ValueError:
-    """Return the refusal of a column that is not there, given all that are."""
-    remedy = f"name the right one with {role}=, or convert data of another form with "
-    if role == "respondent" and role in present:
-        remedy = "use respondent='respondent', the name of that column after "
-    return ValueError(f"comparisons has no column {name!r}: {remedy}{frames.AS_COMPARISONS}.")
 
 
 def check_fixed(

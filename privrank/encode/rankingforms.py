@@ -26,7 +26,6 @@ Form = Literal["ranks", "rankings", "orders", "long"]
 Ties = Literal["refuse", "random"]
 Missing = Literal["refuse", "bottom", "random"]
 
-
 Ranked = tuple[FloatArray, Names, pd.Index]
 """Ranks by ranking and item, NaN where one is missing, the items, and whose rankings these are."""
 
@@ -52,8 +51,7 @@ def as_rankings(
     frame : data frame
         Ranking data in one of three forms; any frame narwhals supports.
     form : {"ranks", "rankings", "orders", "long"}
-        - ``"ranks"`` (or ``"rankings"``, as :func:`privrank.as_comparisons` calls it): one row per
-          ranking and one column per item, holding the item's rank.
+        - ``"ranks"`` or ``"rankings"``: one row per ranking, one column per item with its rank.
         - ``"orders"``: one row per ranking and one column per place, best first, holding the name
           of the item in that place.
         - ``"long"``: one row per ranking and item, holding the item's name and its rank.

@@ -55,6 +55,10 @@ from privrank.util.formula import parse
 
 _NO_COLUMN = "rankings has no column {!r}: {}."
 _NO_RANKS = "column {!r} must hold ranks, whole numbers from 1 (best) to {}: {}."
+_TOO_FEW = (
+    "rankings must have a column for each of at least two items, got {}: for one column of choices "
+    "use from_formula('choice ~ 1', data), for orders as text {}."
+)
 _NUMBERS = "leave it out with items=[...], or convert categories to numbers"
 
 LARGEST_TOTAL = 10**12
@@ -187,10 +191,7 @@ def _rank_columns(
 
 
 def _remedy(names: Sequence[str], first: str) -> str:
-    """Return what to do with a frame that holds no ranks, by the names of its columns.
-
-    Given what to do first, unless these are pairs.
-    """
+    """Return what to do with a frame that holds no ranks: `first` this, unless it holds pairs."""
     if {"item1", "item2"} <= set(names) or {"winner", "loser"} <= set(names):
         return (
             "pairs are for PrivateBTL, whose summary tests equal worths and whose formula "
@@ -202,11 +203,7 @@ def _remedy(names: Sequence[str], first: str) -> str:
 
 def _check_labels(labels: tuple[str, ...]) -> None:
     if len(labels) < 2:
-        raise ValueError(
-            f"rankings must have a column for each of at least two items, got {len(labels)}: for "
-            f"one column of choices use from_formula('choice ~ 1', data), for orders as text "
-            f"{frames.AS_RANKINGS}."
-        )
+        raise ValueError(_TOO_FEW.format(len(labels), frames.AS_RANKINGS))
 
 
 def encode_choices(
