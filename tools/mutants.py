@@ -259,6 +259,8 @@ def without_threads() -> None:
         setattr(owner, name, skipped)
     for kind in (polars.DataFrame, polars.LazyFrame, polars.Series):
         kind.__init__ = skipped
+    # what was built before the fork is not evaluated, either
+    polars.LazyFrame.collect = polars.LazyFrame._collect_eager = skipped
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
