@@ -39,10 +39,10 @@ class PrivateRankAggregation:
 
     Which order agrees best with everybody's ranking, and which of its places are certain?
 
-    This holds if respondents are independent of each other (else respondent= names their class) and
-    who answers does not depend on the answer; ``docs/assumptions.md`` says what comes about
-    otherwise. With ``target="sample"`` what is said of pairs and scores is said of these rankings
-    alone.
+    This holds if respondents are independent of each other (else respondent= names their family
+    or class) and who answers does not depend on the answer. What comes about otherwise:
+    :doc:`assumptions </assumptions>`. With ``target="sample"`` what is said of pairs and
+    scores is said of these rankings alone.
 
     Parameters
     ----------

@@ -38,10 +38,10 @@ class PrivateBTL:
     ``ties="davidson"`` win, tie and loss are as e^(d/2) : e^lambda : e^(-d/2), d the difference of
     worths. A missing answer does not count at all.
 
-    This holds if respondents are independent of each other (else respondent= names their class),
-    who answers does not depend on the answer, and pairs follow the worths. With item covariates,
-    items scatter about a line of their covariates independently of each other.
-    ``docs/assumptions.md`` says what comes about otherwise.
+    This holds if respondents are independent of each other (else respondent= names their family
+    or class), who answers does not depend on the answer, and pairs follow the worths. With item
+    covariates, items scatter about a line of their covariates independently of each other. What
+    comes about otherwise: :doc:`assumptions </assumptions>`.
 
     Parameters
     ----------

@@ -36,9 +36,9 @@ class ClosenessTest:
 
     Do women and men rank alike? Has last year's order changed?
 
-    This holds if respondents are independent of each other (else respondent= names their class) and
-    who answers does not depend on the answer; ``docs/assumptions.md`` says what comes about
-    otherwise.
+    This holds if respondents are independent of each other (else respondent= names their family
+    or class) and who answers does not depend on the answer. What comes about otherwise:
+    :doc:`assumptions </assumptions>`.
 
     Parameters
     ----------

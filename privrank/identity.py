@@ -58,9 +58,9 @@ class IdentityTest:
 
     Is the order the one of last year? Are the shares those of the census?
 
-    This holds if respondents are independent of each other (else respondent= names their class),
-    who answers does not depend on the answer and H0, taken as exact, is known without error (else
-    null_nobs=). ``docs/assumptions.md`` says what comes about otherwise.
+    This holds if respondents are independent of each other (else respondent= names their family
+    or class), who answers does not depend on the answer and H0, taken as exact, is known without
+    error (else null_nobs=). What comes about otherwise: :doc:`assumptions </assumptions>`.
 
     Parameters
     ----------

@@ -32,8 +32,8 @@ def pool(
     ``pr.pool([pr.from_json(text) for text in texts], survey="different")``.
 
     This holds if what each result rests on does, and with ``survey="different"`` if all surveys
-    have equal values (else effects='random') and nobody answered in two; ``docs/assumptions.md``
-    says what comes about otherwise.
+    have equal values (else effects='random') and nobody answered in two. What comes about
+    otherwise: :doc:`assumptions </assumptions>`.
 
     Parameters
     ----------
@@ -158,7 +158,10 @@ def _check_kinds(results: Sequence[Any]) -> None:
             "results must be of different releases, and one is there twice: leave one of them out, "
             "as the same noise would count as independent."
         )
-    _check_equal([result.items for result in results], "have the same items, in the same order")
+    _check_equal(
+        [result.items for result in results],
+        "have the same items, in the same order: fit all with the same items=",
+    )
 
 
 def _check_equal(values: Sequence[Any], rule: str) -> None:

@@ -38,9 +38,9 @@ class PrivateTopK:
     half, against the opponents it met. All of it, the set, win rates with intervals, rank sets and
     the separation p-value, comes from one noisy vector of net wins.
 
-    This holds if respondents are independent of each other (else respondent= names their class) and
-    who answers does not depend on the answer; ``docs/assumptions.md`` says what comes about
-    otherwise.
+    This holds if respondents are independent of each other (else respondent= names their family
+    or class) and who answers does not depend on the answer. What comes about otherwise:
+    :doc:`assumptions </assumptions>`.
 
     Parameters
     ----------

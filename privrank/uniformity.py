@@ -66,9 +66,9 @@ class UniformityTest:
 
     Is there any consensus among respondents, or might each have ranked by drawing lots?
 
-    This holds if respondents are independent of each other (else respondent= names their class) and
-    who answers does not depend on the answer; ``docs/assumptions.md`` says what comes about
-    otherwise.
+    This holds if respondents are independent of each other (else respondent= names their family
+    or class) and who answers does not depend on the answer. What comes about otherwise:
+    :doc:`assumptions </assumptions>`.
 
     Parameters
     ----------

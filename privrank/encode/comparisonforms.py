@@ -22,7 +22,7 @@ from privrank.encode.ranks import check_ranks
 from privrank.encode.roles import Columns, only_for
 from privrank.util.checks import check_choice, check_flag, check_name
 
-Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "orders"]
+Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "ranks", "orders"]
 Missing = Literal["refuse", "bottom", "unknown"]
 
 _RANKED = ("rankings", "orders")
@@ -65,7 +65,7 @@ def as_comparisons(
         - ``"matrix"``: one row and one column per item; the cell in row i and column j holds how
           often i was preferred to j. A pandas index, or the one column of text, names the rows;
           without either they are in the order of the columns.
-        - ``"rankings"``: one row per respondent and one column per item, holding its rank, 1 best.
+        - ``"rankings"`` or ``"ranks"``: one row per respondent, one column per item with its rank.
         - ``"orders"``: one row per respondent and one column per place, best first, holding the
           name of the item there.
     items : sequence of str or int, optional
@@ -186,6 +186,7 @@ def as_comparisons(
     5           1  milk  juice     -1.0      lists
     """
     form = check_choice("form", form, Form)
+    form = "rankings" if form == "ranks" else form  # as as_rankings calls it
     missing = check_choice("missing", missing, Missing)
     distinct = check_flag("distinct_pairs", distinct_pairs)
     if counts is not None:

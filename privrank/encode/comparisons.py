@@ -101,6 +101,8 @@ def open_comparisons(
     for role, name in given.items():
         check_name(name, role)
         remedy = f"name the right one with {role}=, or convert data of another form with "
+        if role == "respondent" and role in present:
+            remedy = "use respondent='respondent', the name of that column after "
         check_present([name], present, "comparisons", remedy + frames.AS_COMPARISONS)
     frames.check_stated(columns.respondent)
     frames.refuse_unused(present, (*given.values(), *covariates), "comparisons")
@@ -379,10 +381,10 @@ def _known(design: object, columns: ComparisonColumns) -> bool:
 def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
     if outcome is not None and not frames.numeric_columns(view, [outcome]):
         raise TypeError(
-            f"column {outcome!r} must be numeric with 1 = first item preferred, 0 = tie, -1 = "
-            f"second item preferred, missing = not answered: recode it, True and False with "
-            f"privrank.as_comparisons(frame, 'long', codes={{'first': True, 'second': False}}), "
-            f"numbers held as objects with pandas.to_numeric."
+            f"column {outcome!r} must be numeric, 1 = first item preferred, 0 = tie, -1 = second, "
+            f"missing = not answered: recode True and False with privrank.as_comparisons(frame, "
+            f"'long', codes={{'first': True, 'second': False}}), texts with codes={{'first': 'A', "
+            f"...}}, objects with pandas.to_numeric."
         )
 
 

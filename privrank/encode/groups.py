@@ -190,8 +190,8 @@ def _check_separate(shared: bool, respondent: object) -> None:
     """Refuse respondents in two groups, whom a permutation would tear apart."""
     if shared:
         raise ValueError(
-            f"a respondent must be in one group only, and at least one of column "
-            f"{respondent!r} is in two: compare separate respondents."
+            f"a respondent must be in one group only, and at least one of column {respondent!r} is "
+            f"in two: compare separate respondents, or the same ones twice with paired=True."
         )
 
 

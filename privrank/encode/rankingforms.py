@@ -22,10 +22,9 @@ from privrank.privacy.draws import draw_orders
 from privrank.util.arrays import FloatArray, IntArray, blocks
 from privrank.util.checks import as_list, check_choice, check_items, check_rng
 
-Form = Literal["ranks", "orders", "long"]
+Form = Literal["ranks", "rankings", "orders", "long"]
 Ties = Literal["refuse", "random"]
 Missing = Literal["refuse", "bottom", "random"]
-
 
 Ranked = tuple[FloatArray, Names, pd.Index]
 """Ranks by ranking and item, NaN where one is missing, the items, and whose rankings these are."""
@@ -51,8 +50,8 @@ def as_rankings(
     ----------
     frame : data frame
         Ranking data in one of three forms; any frame narwhals supports.
-    form : {"ranks", "orders", "long"}
-        - ``"ranks"``: one row per ranking and one column per item, holding the item's rank.
+    form : {"ranks", "rankings", "orders", "long"}
+        - ``"ranks"`` or ``"rankings"``: one row per ranking, one column per item with its rank.
         - ``"orders"``: one row per ranking and one column per place, best first, holding the name
           of the item in that place.
         - ``"long"``: one row per ranking and item, holding the item's name and its rank.
@@ -179,7 +178,7 @@ def as_rankings(
     rng = check_rng(rng)
     only_for(form, {"ranking": (ranking, ["long"]), "places": (places, ["orders"])})
     columns = Columns(frame, items, respondent=respondent, ranking=ranking)
-    if form == "ranks":
+    if form in ("ranks", "rankings"):
         ranks, labels, index = read_columns(columns)
     elif form == "long":
         ranks, labels, index = read_long(columns, item, rank)
@@ -240,7 +239,7 @@ def read_columns(columns: Columns) -> Ranked:
     declared = columns.items is not None
     labels = check_items(columns.items if declared else columns.others)
     table, index = columns.collect_wide("items", labels, declared=declared)
-    check_numeric(columns.view, labels, "the ranks", "items=")
+    check_numeric(columns.view, labels, "the ranks", "items=, and who answered with respondent=")
     return frames.numbers(table[list(labels)]), labels, index
 
 

@@ -53,6 +53,14 @@ from privrank.util.checks import (
 )
 from privrank.util.formula import parse
 
+_NO_COLUMN = "rankings has no column {!r}: {}."
+_NO_RANKS = "column {!r} must hold ranks, whole numbers from 1 (best) to {}: {}."
+_TOO_FEW = (
+    "rankings must have a column for each of at least two items, got {}: for one column of choices "
+    "use from_formula('choice ~ 1', data), for orders as text {}."
+)
+_NUMBERS = "leave it out with items=[...], or convert categories to numbers"
+
 LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
 
@@ -170,29 +178,32 @@ def _rank_columns(
         check_names("columns", [name for name in frame.columns if name != respondent])
     frame, view = open_rows(frame, respondent, "rankings")
     names = frames.column_names(view)
-    other = f"for data of another form use {frames.AS_RANKINGS}"
     labels = declared or tuple(name for name in names if name != respondent)
-    check_present(labels, names, "rankings", f"items= names the columns; {other}")
+    if absent := [label for label in labels if label not in names]:
+        raise ValueError(_NO_COLUMN.format(absent[0], _remedy(names, "items= names the columns")))
     if respondent in labels:
         raise ValueError("items= and respondent= must name different columns.")
     _check_labels(labels)
     numeric = frames.numeric_columns(view, labels)
-    for label in labels:
-        if label not in numeric:
-            raise TypeError(
-                f"column {label!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: "
-                f"leave it out with items=[...], or convert categories to numbers; {other}."
-            )
+    if texts := [label for label in labels if label not in numeric]:
+        raise TypeError(_NO_RANKS.format(texts[0], len(labels), _remedy(names, _NUMBERS)))
     return view, labels
+
+
+def _remedy(names: Sequence[str], first: str) -> str:
+    """Return what to do with a frame that holds no ranks: `first` this, unless it holds pairs."""
+    if {"item1", "item2"} <= set(names) or {"winner", "loser"} <= set(names):
+        return (
+            "pairs are for PrivateBTL, whose summary tests equal worths and whose formula "
+            "'item1 + item2 + outcome ~ group' compares groups"
+        )
+    other = f"for data of another form use {frames.AS_RANKINGS}, 'orders' where cells name items"
+    return f"{first}; {other}"
 
 
 def _check_labels(labels: tuple[str, ...]) -> None:
     if len(labels) < 2:
-        raise ValueError(
-            f"rankings must have a column for each of at least two items, got {len(labels)}: for "
-            f"one column of choices use from_formula('choice ~ 1', data), for orders as text "
-            f"{frames.AS_RANKINGS}."
-        )
+        raise ValueError(_TOO_FEW.format(len(labels), frames.AS_RANKINGS))
 
 
 def encode_choices(
@@ -371,6 +382,17 @@ def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> NDArray[Any]:
     table = frames.collect(view, labels)
     whole = all(isinstance(kind, np.dtype) and kind.kind in "iu" for kind in table.dtypes)
     return table.to_numpy() if whole else frames.numbers(table)
+
+
+def ranks_by_name(frame: object, items: Sequence[str]) -> NDArray[Any]:
+    """Return the ranks in a frame's columns of these names, for simulations."""
+    _, view = open_rows(frame, None, "ranks")
+    remedy = "give its columns the names of the items, or use an array with columns in their order"
+    check_present(items, frames.column_names(view), "ranks", remedy)
+    if len(frames.numeric_columns(view, items)) < len(items):
+        raise TypeError("ranks must hold numbers in the column of every item: convert them before.")
+    cells = _rank_cells(view, items)
+    return cells.astype(np.int64) if (cells % 1 == 0).all() else cells
 
 
 def half_codes(cells: NDArray[Any], missing: Missing | None) -> IntArray:

@@ -466,8 +466,9 @@ class Population:
     ----------
     protocol : AdaptiveKwikSort
         The public protocol.
-    ranks : array of int, (people, items)
-        Complete rankings; rank 1 is the best.
+    ranks : array of int, (people, items), or data frame
+        Complete rankings; rank 1 is the best. Columns of an array are in the order of the
+        protocol's items; those of a data frame are taken by their names.
     rng : numpy.random.Generator
         Draws who comes when, and what is answered: the run is not for publication.
     dropout : float in [0, 1), default 0.0
@@ -496,7 +497,7 @@ class Population:
     def __init__(
         self,
         protocol: AdaptiveKwikSort,
-        ranks: NDArray[Any],
+        ranks: object,
         rng: np.random.Generator,
         *,
         dropout: float = 0.0,
@@ -508,7 +509,7 @@ class Population:
             rule = "a probability of at least 0 and below 1"
             check_number(name, share, rule, lambda value: 0 <= value < 1)
         self.protocol, self.rng, self.dropout, self.late = protocol, rng, dropout, late
-        self._ranks = rng.permutation(check_rankings(ranks, len(protocol.items)))
+        self._ranks = rng.permutation(check_rankings(ranks, protocol.items))
         self._asked = 0
         self._held = self._reports(0, [])
 

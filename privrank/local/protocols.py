@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
@@ -321,8 +322,9 @@ class Protocol(ABC):
 
         Parameters
         ----------
-        ranks : array of int, (respondents, items)
-            Complete rankings; rank 1 is the best.
+        ranks : array of int, (respondents, items), or data frame
+            Complete rankings; rank 1 is the best. Columns of an array are in the order of the
+            protocol's items; those of a data frame are taken by their names.
         rng : numpy.random.Generator
             Draws assignments and answers.
         assignments : array of int, (respondents,), optional
@@ -341,7 +343,7 @@ class Protocol(ABC):
         [1, 0]
         """
         check_generator(rng)
-        rankings = check_rankings(ranks, len(self.items), ties=self.keeps_ties)
+        rankings = check_rankings(ranks, self.items, ties=self.keeps_ties)
         n = len(rankings)
         codes = self.assign(n, rng) if assignments is None else self._given(assignments, n)
         values = self.response.simulated(self.favoured_answers(rankings, codes), rng)
@@ -510,18 +512,24 @@ def pair_place(first: IntArray, second: IntArray, items: int) -> IntArray:
     return np.asarray(first * (2 * items - first - 1) // 2 + second - first - 1)
 
 
-def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[Any]:
-    """Return an array of complete rankings, one in each row; any ranks from 1 where ties may be."""
-    rankings = checks.as_array(ranks)
-    if rankings.ndim != 2 or rankings.shape[1] != items or rankings.dtype.kind not in "iu":
+def check_rankings(ranks: object, items: Sequence[str], *, ties: bool = False) -> NDArray[Any]:
+    """Return an array of complete rankings, one in each row; any ranks from 1 where ties may be.
+
+    What has names of columns has them read: a data frame need not have the order of the items.
+    """
+    if hasattr(type(ranks), "columns"):
+        # of studies alone: the libraries that read a frame are none of a client's
+        ranks = import_module("privrank.encode.samples").ranks_by_name(ranks, items)
+    rankings, m = checks.as_array(ranks), len(items)
+    if rankings.ndim != 2 or rankings.shape[1] != m or rankings.dtype.kind not in "iu":
         raise ValueError(
-            f"ranks must be an array of whole numbers with a row per respondent and a column for "
-            f"each of the {items} items."
+            f"ranks must be whole numbers, in a data frame with the protocol's items as columns, "
+            f"or in an array with a column for each of the {m} items, in their order."
         )
-    every_rank = np.arange(1, items + 1)
+    every_rank = np.arange(1, m + 1)
     complete = rankings >= 1 if ties else np.sort(rankings, axis=1) == every_rank
     if not complete.all():
-        raise ValueError(f"ranks must hold each of the ranks 1 to {items} once in every row.")
+        raise ValueError(f"ranks must hold each of the ranks 1 to {m} once in every row.")
     return rankings
 
 

@@ -307,8 +307,8 @@ class Comparisons(Asking):
     preferred, 1 if the second is, 2 for a tie.
 
     What is estimated holds if respondents are independent of each other, whether a report arrives
-    does not depend on what it is about and pairs were assigned, not chosen;
-    ``docs/assumptions.md`` says what comes about otherwise.
+    does not depend on what it is about and pairs were assigned, not chosen. What comes about
+    otherwise: :doc:`assumptions </assumptions>`.
 
     Parameters
     ----------

@@ -66,6 +66,9 @@ left out of them have the same distribution in all groups.
 """
 
 
+_EARLIER = "answers of an earlier survey are compared by ClosenessTest(now, last)"
+
+
 def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullModel:
     """Return a null hypothesis about such a sample.
 
@@ -133,15 +136,15 @@ def _shares(null: object, sample: Sample) -> tuple[float, ...]:
         given = {str(label): value for label, value in null.items()}
         if given.keys() - set(sample.items):
             raise ValueError(
-                "null must give probabilities of the declared categories: one of its labels is "
-                "none of them."
+                f"null must give probabilities of the declared categories, and one of its labels "
+                f"is none of them: leave it out, or declare it; {_EARLIER}."
             )
         return _probabilities([given.get(item, 0.0) for item in sample.items])
     values = checks.as_list(null)
     if values is None:
         raise TypeError(
             f"null must be 'uniform', probabilities by category or, for rankings, a Mallows model, "
-            f"got {type(null).__name__}."
+            f"got {type(null).__name__}: {_EARLIER}."
         )
     if len(values) != len(sample.items):
         raise ValueError(
@@ -157,7 +160,7 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
     if not isinstance(null, pd.DataFrame) or "probability" not in null.columns:
         raise TypeError(
             f"null must be 'uniform', a Mallows model, or a DataFrame with the item columns and a "
-            f"column 'probability', got {type(null).__name__}."
+            f"column 'probability', got {type(null).__name__}: {_EARLIER}."
         )
     if m > MOST_TABULATED:
         raise ValueError(

@@ -280,9 +280,10 @@ class Power(ABC):
         """Return the effect on the engine's scale, however it is stated; None if it is not."""
         name, plan = self._named, type(self).__name__
         if unknown := [given for given in stated if given != name or effect is not None]:
+            kind = {"phi": "rankings", "total_variation": "choices"}.get(unknown[0])
+            other = f"plan with kind={kind!r}" if kind and unknown[0] != name else "leave it out"
             raise TypeError(
-                f"{unknown[0]}= is none of what a {plan} takes: state {name}= once, or leave it "
-                f"out."
+                f"{unknown[0]}= is none of what a {plan} takes: state {name}= once, or {other}."
             )
         value = stated.get(name, effect)
         return None if value is None else self._read(value)

@@ -126,8 +126,8 @@ class AggregationResult(Result):
         """Return what is stated, if it is about pairs."""
         if self.stated is None or self.stated.fractions is None:
             raise ValueError(
-                f"{self.release.mechanism} releases no pair fractions: fit with releases='pairs', "
-                f"or use a protocol that asks about pairs."
+                "this result releases no pair fractions: fit with releases='pairs', or use a "
+                "protocol that asks about pairs."
             )
         return self.stated
 

@@ -286,9 +286,10 @@ class ClosenessResult(Result):
         -------
         DataFrame
             One row for each item and comparison, of two groups or, where there are more, of one
-            with all others, too: ``item``, ``group``, ``other``, ``difference`` of the group's
-            share, or mean rank, from the other's, ``lower``, ``upper``, and ``clear``: whether the
-            interval leaves out 0. A negative difference of mean ranks is a higher place.
+            with all others, too: ``item``, ``group``, ``other``, ``difference``, the group's share,
+            or mean rank, minus the other's, ``lower``, ``upper``, and ``clear``: whether the
+            interval leaves out 0. With a negative difference of mean ranks the group ranks the
+            item higher.
 
         Raises
         ------
@@ -400,6 +401,7 @@ class ClosenessResult(Result):
                 *([_COMPLETED] if sample.completed else []),
                 guarantee.holds_if(guarantee.assumptions(release)),
                 guarantee.promise(release, self._protected()),
+                *guarantee.level_notes(release, sample.kind.removesuffix("s")),
                 *([_IDEAL_ARITHMETIC] if arithmetic else []),
                 *(guarantee.seed_notes([release]) if details else []),
             ),

@@ -56,8 +56,9 @@ _SIDE_RELEASES = (
 # docstrings take their lines from here. ``docs/assumptions.md`` says of each what comes about where
 # it does not hold, with its number, and what to do then.
 CATALOGUE = {
-    "respondents": "respondents are independent of each other (else respondent= names their class)",
-    "rows": "rows are independent of each other (else respondent= names their person or class)",
+    "respondents": "respondents are independent of each other (else respondent= names their family "
+    "or class)",
+    "rows": "rows are independent of each other (else respondent= names person, family or class)",
     "devices": "respondents are independent of each other",
     "answering": "who answers does not depend on the answer",
     "reporting": "whether a report arrives does not depend on what it is about",
@@ -277,8 +278,10 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     design = release.design
     what = "the answers and who compared which pairs"
     if design.kind == "public":
-        what = "the answers, not who answered which pairs"
+        what = "the answers" + ", not who answered which pairs" * (not release.local)
     notes = [promise(release, what, "comparison"), *level_notes(release, "comparison")]
+    # of reports the sentence is about whom to trust
+    notes += ["Who was asked which pair is not protected."] if release.local else []
     notes += bound_notes(design)
     if not details:
         return notes
@@ -308,8 +311,9 @@ def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
     if not (alike and noisy and design.kind == "private"):
         return []
     return [
-        f"{design.max_rows} rows each need noise and say as much as {design.max_rows / effect:.1f} "
-        f"would: see pr.contribution_tradeoff()."
+        f"A respondent's answers are alike: {design.max_rows} say as much as "
+        f"{design.max_rows / effect:.1f} independent ones, and need noise for {design.max_rows}. A "
+        f"smaller max_rows= with excess='sample' may do better: see pr.contribution_tradeoff()."
     ]
 
 

@@ -43,7 +43,7 @@ def _header(result: Any) -> tuple[tuple[str, str], ...]:
         ("Epsilon:", f"{result.epsilon:g} ({shares})"),
         ("Delta:", f"{result.delta:g}"),
         ("Noise source:", "; ".join(sources)),
-        ("Q:", f"{test['statistic']:.2f}, {tables.format_pvalue(test['pvalue'])}"),
+        ("Q:", f"{test['statistic']:.2f}, {test['df']} df, {tables.format_pvalue(test['pvalue'])}"),
         ("I-squared:", f"{test['I2']:.0%}"),
     )
     if result.tau is None:

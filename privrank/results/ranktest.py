@@ -358,6 +358,7 @@ class RankTestResult(Result):
                 *([THRESHOLD] if details and self.threshold is not None else []),
                 guarantee.holds_if(guarantee.assumptions(release, *known_null)),
                 guarantee.promise(release, f"the {release.sample.kind}"),
+                *guarantee.level_notes(release, release.sample.kind.removesuffix("s")),
                 *(guarantee.seed_notes([release]) if details else []),
             ),
         )

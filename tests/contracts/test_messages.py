@@ -31,6 +31,14 @@ def tally(protocol, answers):
     )
 
 
+def seeded():
+    return np.random.default_rng(1)
+
+
+NAMED = RANKS.assign(name=[f"p{k}" for k in range(40)])
+TEXTS = FRAME.assign(outcome=["A", "B"] * 40)
+DECIDED = pd.DataFrame({"winner": ["tea", "milk"], "loser": ["milk", "tea"]})
+LISTS = pd.DataFrame({"best": ["tea", "milk"], "next": ["milk", "tea"]})
 FEW = pr.local.SubRanking(ITEMS, 1.0, 2)
 CHOSEN = pd.Series(pd.Categorical(list("aabc") * 5))
 CASES = {
@@ -133,6 +141,78 @@ CASES = {
     "an undeclared level": (
         lambda: formula(f"{LONG} ~ job", levels={"job": ["x", "z"]}),
         "declared levels only.*: declare all that the questionnaire offers",
+    ),
+    "answers as texts": (
+        lambda: pr.PrivateBTL(TEXTS, items=ITEMS, respondent=None),
+        r"\(frame, 'long', codes=.*\), texts with codes={'first': 'A', \.\.\.}, objects with",
+    ),
+    "names beside ranks": (
+        lambda: pr.as_comparisons(NAMED, "rankings"),
+        "'name' must hold numbers.* with items=, and who answered with respondent=,",
+    ),
+    "a respondent of before the conversion": (
+        lambda: pr.PrivateBTL(
+            pr.as_comparisons(NAMED, "rankings", respondent="name"), respondent="name", max_rows=3
+        ),
+        "no column 'name': use respondent='respondent', the name of that column after pri",
+    ),
+    "a respondent that nothing has named": (
+        lambda: pr.PrivateBTL(FRAME, items=ITEMS, respondent="name", max_rows=3),
+        "no column 'name': name the right one with respondent=, or convert",
+    ),
+    **{
+        f"pairs for {model.__name__}, {name}": (
+            call,
+            "pairs are for PrivateBTL, whose summary tests",
+        )
+        for model in (pr.UniformityTest, pr.PrivateRankAggregation)
+        for name, call in {
+            "long": lambda model=model: model(FRAME),
+            "long, items": lambda model=model: model(FRAME, items=ITEMS),
+            "winners": lambda model=model: model(DECIDED),
+        }.items()
+    },
+    "orders for a test": (
+        lambda: pr.UniformityTest(LISTS),
+        r"form=...\), 'orders' where cells name items.$",
+    ),
+    "rankings as a null": (
+        lambda: pr.IdentityTest(RANKS, RANKS).fit(1.0),
+        r"got DataFrame: answers of an earlier survey are compared by ClosenessTest\(now, last\).$",
+    ),
+    "choices as a null": (
+        lambda: pr.IdentityTest(CHOSEN, CHOSEN, categories=list("abc")).fit(1.0),
+        r"leave it out, or declare it; .* by ClosenessTest\(now, last\).$",
+    ),
+    "the same people twice": (
+        lambda: pr.ClosenessTest(NAMED, NAMED, respondent="name"),
+        "compare separate respondents, or the same ones twice with paired=True.$",
+    ),
+    "items of sites in another order": (
+        lambda: pr.pool(
+            [
+                pr.PrivateRankAggregation(RANKS[names]).fit(1.0, rng=seeded())
+                for names in (["tea", "milk", "water"], ["milk", "tea", "water"])
+            ],
+            survey="different",
+        ),
+        "same items, in the same order: fit all with the same items=.$",
+    ),
+    "a Smith set of Borda scores": (
+        lambda: pr.PrivateRankAggregation(RANKS).fit(1.0, method="borda", rng=seeded()).smith_set(),
+        "this result releases no pair fractions: fit with releases='pairs'",
+    ),
+    "shares of rankings": (
+        lambda: pr.power.ClosenessPower(4).power(100, 1.0, total_variation=0.1),
+        "a ClosenessPower takes: state phi= once, or plan with kind='choices'.$",
+    ),
+    "phi of choices": (
+        lambda: pr.power.UniformityPower(4, kind="choices").power(100, 1.0, phi=0.9),
+        "takes: state total_variation= once, or plan with kind='rankings'.$",
+    ),
+    "another word": (
+        lambda: pr.power.ClosenessPower(4).power(100, 1.0, size=0.1),
+        "takes: state phi= once, or leave it out.$",
     ),
     "too few reports for worths": (
         lambda: pr.PrivateBTL.from_reports(tally(FEW, [0])),

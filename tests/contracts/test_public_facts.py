@@ -161,6 +161,7 @@ FORMS = {
         "matrix", matrix, ANSWERS, ties=lambda answers: matrix(answers, tied=True), people=False
     ),
     "rankings": form("rankings", ranked, STRICT),
+    "ranks": form("ranks", ranked, STRICT),
     "rankings, tied": form("rankings", ranked, WEAK, ties=True),
     "orders": form("orders", places, STRICT),
     **{
@@ -335,6 +336,10 @@ RANKINGS = {
     "a frame": (columns, [own for own, _ in STRICT]),
     "ranks": (
         lambda rows: pr.as_rankings(columns(rows), ties="random", missing="random"),
+        [*LISTED, *SHARED],
+    ),
+    "rankings": (
+        lambda rows: pr.as_rankings(columns(rows), "rankings", ties="random", missing="random"),
         [*LISTED, *SHARED],
     ),
     "orders": (

@@ -102,6 +102,15 @@ def test_lists_of_ranks_are_rankings():
             pr.UniformityTest(text)
 
 
+def test_whole_rankings_have_one_name_in_both_conversions():
+    data = RANKS[:3]
+    for form in ("ranks", "rankings"):
+        assert pr.as_rankings(data, form).equals(pr.as_rankings(data))
+        assert pr.as_comparisons(data, form).equals(pr.as_comparisons(data, "rankings"))
+        with pytest.raises(ValueError, match="pairs= belongs to form='wide'"):
+            pr.as_comparisons(data, form, pairs={"a": ("a", "b")})
+
+
 def test_choices_come_as_series_lists_and_arrays():
     for data, declared in (
         (TWO.cast(pl.Enum(["u", "v"])), None),

@@ -403,6 +403,8 @@ def test_arguments():
     with pytest.raises(ValueError, match="dropout must be"):
         Population(protocol, people(3, 0.5, 5), np.random.default_rng(1), dropout=1.0)
     few = Population(protocol, people(3, 0.5, 5), np.random.default_rng(1))
+    with pytest.raises(ValueError, match="ranks has no column"):
+        Population(protocol, pd.DataFrame([[1, 2, 3]]), np.random.default_rng(1))
     with pytest.raises(ValueError, match="people who were not asked before"):
         few.answer(Curator(protocol, 20).next_queries())
     good = json.loads(Curator(protocol, 20).to_json())

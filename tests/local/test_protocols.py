@@ -9,6 +9,8 @@ from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from enumerating import exp, light, loss, rankings, reports
 from scipy.stats import chisquare
@@ -18,8 +20,10 @@ from privrank.local import (
     AdaptiveKwikSort,
     CapBorda,
     Comparisons,
+    Curator,
     DuchiBall,
     PairBits,
+    Population,
     RandomPairs,
     SubRanking,
     protocol_from_json,
@@ -354,3 +358,50 @@ def test_simulation_is_fast_enough_for_studies():
     assert {name: len(column) for name, column in found.items()} == dict.fromkeys(
         ("protocol_id", "assignment", "answer", "report_id"), 5000
     )
+
+
+FRAMES = {
+    "pandas": lambda table: table,
+    "whole floats": lambda table: table.astype({"a": float, "b": "Int64"}),
+    "polars": lambda table: pl.DataFrame(table.to_dict("list")),
+    "lazy": lambda table: pl.LazyFrame(table.to_dict("list")),
+}
+
+
+@pytest.mark.parametrize("engine", FRAMES)
+def test_columns_of_a_data_frame_are_taken_by_their_names(engine):
+    ranks = pr.Mallows(list("abcd"), 0.5).rvs(30, np.random.default_rng(1))
+    table = pd.DataFrame(ranks, columns=list("abcd"))[list("dbca")].assign(who="x")
+    for protocol in (SubRanking(list("abcd"), 4.0), Comparisons(list("abcd"), 4.0, ties=True)):
+        found = protocol.simulate(FRAMES[engine](table), np.random.default_rng(2))
+        expected = protocol.simulate(ranks, np.random.default_rng(2))
+        assert found["answer"].tolist() == expected["answer"].tolist()
+
+
+def test_a_population_is_of_the_same_people_in_any_order_of_columns():
+    protocol, reports = AdaptiveKwikSort(list("abc"), 4.0), []
+    ranks = pr.Mallows(list("abc"), 0.5).rvs(40, np.random.default_rng(1))
+    table = pd.DataFrame(ranks, columns=list("abc"))
+    queries = Curator(protocol, 30).next_queries(20)
+    for given in (ranks, table, table[list("cab")]):
+        people = Population(protocol, given, np.random.default_rng(2))
+        reports.append(people.answer(queries)["answer"].tolist())
+    assert reports[0] == reports[1] == reports[2]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "words"),
+    [
+        (lambda table: table.rename(columns={"c": "see"}), ValueError, "no column 'c': give its"),
+        (lambda table: table.set_axis(range(3), axis=1), ValueError, "no column 'a': give its"),
+        (lambda table: table.astype(str), TypeError, "must hold numbers in the column of every"),
+        (lambda table: table.replace(3, np.nan), ValueError, "must be whole numbers, in a data"),
+        (lambda table: table - 1, ValueError, "each of the ranks 1 to 3 once in every row"),
+        (lambda table: table["a"], ValueError, "must be whole numbers, in a data"),
+    ],
+)
+def test_other_frames_are_refused(spoil, error, words):
+    table = pd.DataFrame([[1, 2, 3], [3, 1, 2]], columns=list("abc"))
+    with pytest.raises(error, match=words) as caught:
+        SubRanking(list("abc"), 1.0).simulate(spoil(table), np.random.default_rng(1))
+    assert str(caught.value).count(". ") == 0

@@ -32,6 +32,8 @@ def fits():
     halves = ranks.iloc[:150], ranks.iloc[150:]
     closeness = pr.ClosenessTest(*halves, respondent="respondent")
     yield "closeness", closeness.fit(1.0, permutations=99, rng=rng)
+    loose = pr.ClosenessTest(*(half.reset_index(drop=True) for half in halves), items=cems.items)
+    yield "groups of rows", loose.fit(2.0, permutations=99, rng=rng)
 
 
 FITS = dict(fits())
@@ -61,11 +63,27 @@ def test_details_are_added_when_they_are_asked_for(name):
         ("worths of rows", "Epsilon 0.5 is per comparison, r times that for a respondent with r."),
         ("top-k of rows", "Epsilon 0.5 is per comparison, 7.5 for a respondent with up to 15."),
         ("consensus of rows", "Epsilon 1 is per ranking, r times that for a respondent with r."),
+        ("identity", "Epsilon 1 is per choice, r times that for a respondent with r."),
+        ("groups of rows", "Epsilon 2 is per ranking, r times that for a respondent with r."),
     ],
 )
 def test_epsilon_per_row_is_converted_for_a_respondent(name, said):
     for details in (False, True):
         assert said in " ".join(str(FITS[name].summary(details=details)).split())
+
+
+@pytest.mark.parametrize("name", ["uniformity", "closeness"])
+def test_epsilon_of_respondents_is_not_converted(name):
+    assert " is per " not in str(FITS[name].summary(details=True))
+
+
+def test_a_local_table_says_whom_nobody_has_to_trust():
+    protocol, rng = pr.local.Comparisons(list("abc"), epsilon=2.0), np.random.default_rng(1)
+    tally = protocol.tally(protocol.simulate(pr.Mallows(3, 0.5).rvs(60, rng), rng))
+    for result in (pr.PrivateBTL.from_reports(tally), pr.PrivateTopK.from_reports(tally, k=1)):
+        said = " ".join(" ".join(result.summary().notes).split())
+        assert "needs to be trusted with the answers; further reports" in said
+        assert "their epsilons. Who was asked which pair is not protected." in said
 
 
 def test_a_larger_delta_is_named():
@@ -156,7 +174,9 @@ def test_a_bound_that_costs_more_than_it_gives_is_named(design, max_rows, effect
     assert len(said) == named
     if named:
         assert said == [
-            "15 rows each need noise and say as much as 2.5 would: see pr.contribution_tradeoff()."
+            "A respondent's answers are alike: 15 say as much as 2.5 independent ones, and need "
+            "noise for 15. A smaller max_rows= with excess='sample' may do better: see "
+            "pr.contribution_tradeoff()."
         ]
 
 
