@@ -311,9 +311,8 @@ def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
     if not (alike and noisy and design.kind == "private"):
         return []
     return [
-        f"A respondent's answers are alike: {design.max_rows} say as much as "
-        f"{design.max_rows / effect:.1f} independent ones, and need noise for {design.max_rows}. A "
-        f"smaller max_rows= with excess='sample' may do better: see pr.contribution_tradeoff()."
+        f"{design.max_rows} alike rows tell as much as {design.max_rows / effect:.1f} would: "
+        f"choose max_rows= by pr.contribution_tradeoff()."
     ]
 
 

@@ -174,8 +174,7 @@ def test_a_bound_that_costs_more_than_it_gives_is_named(design, max_rows, effect
     assert len(said) == named
     if named:
         assert said == [
-            "A respondent's answers are alike: 15 say as much as 2.5 independent ones, and need "
-            "noise for 15. A smaller max_rows= with excess='sample' may do better: see "
+            "15 alike rows tell as much as 2.5 would: choose max_rows= by "
             "pr.contribution_tradeoff()."
         ]
 
@@ -198,5 +197,5 @@ def test_answers_that_are_alike_name_the_tradeoff_in_the_summary():
     fit = pr.PrivateBTL(frame, **facts).fit(0.5, rng=rng)
     assert fit.design_effect > 5
     for result in (fit, pr.PrivateTopK.from_release(fit.release, 2)):
-        assert "see pr.contribution_tradeoff()." in " ".join(result.summary().notes)
+        assert "by pr.contribution_tradeoff()." in " ".join(result.summary().notes)
     assert "contribution_tradeoff" not in str(FITS["worths"].summary())
