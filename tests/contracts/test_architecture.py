@@ -335,6 +335,20 @@ def test_solvers_that_may_fail_are_reached_where_their_failure_is_met():
     assert {module: routines for module, routines in found.items() if routines} == MAY_FAIL
 
 
+def test_what_the_trusted_rooms_hand_on_cannot_be_changed():
+    held = [
+        kind
+        for room in ("privacy", "mechanisms", "encode")
+        for path in (PACKAGE / room).glob("[a-z]*.py")
+        for kind in vars(importlib.import_module(f"privrank.{room}.{path.stem}")).values()
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind)
+        if kind.__module__.startswith(f"privrank.{room}.")
+    ]
+    assert len(held) > 30
+    for kind in held:
+        assert kind.__dataclass_params__.frozen and "__slots__" in vars(kind), kind
+
+
 def test_heavy_libraries_are_imported_when_first_used():
     heavy = {
         (module, library)

@@ -57,6 +57,14 @@ def test_ties_completed_under_mallows_have_its_distribution(pattern, monkeypatch
     assert (found[:, :, None] > found[:, None, :])[worse].all()
 
 
+def test_a_draw_at_the_very_end_takes_the_last_possible_order(monkeypatch):
+    # a product that was rounded up to the total of the weights
+    monkeypatch.setattr(samples, "draw_uniforms", lambda rows, columns, _: np.ones((rows, columns)))
+    p = np.array([0.1, 0.4, 0.0, 0.3, 0.2, 0.0])
+    orders = samples._chosen(np.zeros((2, 3), dtype=np.int64), p, np.random.default_rng(1))
+    assert (orders == samples.orders_of(3)[4]).all()
+
+
 def test_orders_are_chosen_by_their_probabilities(monkeypatch):
     # one item is not placed: five orders agree with each report, drawn on a fine grid of numbers
     p, grid = MODEL.pmf(ORDERS), 4000

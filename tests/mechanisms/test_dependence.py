@@ -78,6 +78,17 @@ def test_second_moments_of_repeated_pairs_move_by_no_more_than_stated(m, rows):
     assert moved <= UnitSensitivity(m, rows, False, "replace").second_moments_l1
 
 
+@pytest.mark.parametrize(("nobs", "steps"), [(98, 128), (10**9, 16), (10**16, 1)])
+def test_expected_answers_are_as_fine_as_exact_sums_of_squares_allow(nobs, steps):
+    survey = Design(tuple("abc"), nobs, "respondent", 15, False, True, "private", None)
+    answers, ties = np.array([[0.0, 1, 1], [-1, 0, 1], [-1, -1, 0]]), np.full((3, 3), 0.5)
+    expected = round_expected(survey, answers, ties)
+    assert expected.steps == steps and expected.answers[0, 1] == steps
+    assert (expected.ties == np.rint(0.5 * steps)).all()
+    # squares of the sums of 15 answers over all respondents
+    assert nobs * (15 * steps) ** 2 <= 2**46 or steps == 1
+
+
 @pytest.mark.parametrize(("m", "rows"), [(6, 5), (6, 14), (7, 21), (10, 45), (12, 20)])
 def test_second_moments_of_more_items_keep_their_bound(m, rows):
     # the largest found among stars and rankings, in opposite orders and rotated

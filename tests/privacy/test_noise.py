@@ -139,6 +139,15 @@ def test_scale_zero_draws_nothing(kind):
     assert DiscreteLaplace.calibrate(0, 1.0).scale == 0
 
 
+@pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteGaussian])
+def test_noise_of_scale_zero_is_none(kind):
+    none, rng = kind(0.0), np.random.default_rng(1)
+    assert none.variance == 0 and not none.simulate((3, 2), rng).any()
+    for source_ in (rng, None):
+        assert list(none.draw(np.array([3, -1]), source_)) == [3, -1]
+    assert list(DiscreteLaplace(0.0).tail(np.array([-1, 0, 1]))) == [1, 1, 0]
+
+
 def test_secure_noise_stays_at_the_ends_of_the_integers():
     # a sum that wrapped round would move the most extreme count to the other end
     ends = np.iinfo(np.int64)
