@@ -310,6 +310,8 @@ def test_design():
     capped = {n: min(m for m in range(2, 200) if capped_norm(n, m)) for n in (100, 1000, 10_000)}
     assert capped == {100: 11, 1000: 16, 10_000: 31}
     assert capped_norm(10**6, 100) is None  # where the plain norm is nearly free
+    # where the two cost the same, noise at the nominal epsilon included
+    assert capped_norm(29_000, 50) and capped_norm(30_000, 50) is None
     for n, m in [(200, 20), (300, 50), (1000, 30), (1000, 100), (1000, 1000), (100, 1000)]:
         assert 4.4 < capped_norm(n, m).sensitivity < 8.1
     first = capped_norm(1000, 100)

@@ -133,3 +133,7 @@ def test_scales_hold_against_the_maps_of_opendp(items, rows, epsilon, delta):
     bound = dp.c.make_zCDP_to_approxDP(theirs).map(moved).epsilon(delta)
     assert epsilon < bound < 1.5 * epsilon
     assert zcdp_epsilon(noise.rho, delta) == pytest.approx(bound, rel=1e-5)
+
+
+def test_no_delta_is_above_one():
+    assert gaussian_delta(1e-3, 0.1) == 1.0

@@ -110,6 +110,14 @@ def test_cube_draws_have_probability_exp_of_the_norm(kind, rate):
     assert chisquare(points).pvalue > FALSE_ALARM[kind]
 
 
+@pytest.mark.parametrize("power", [1, 2])
+def test_moments_of_a_radius_hold_those_of_its_tail(power):
+    radius, beyond = Radius(3, np.array([2, 1]), 4, 2.0), np.arange(1, 500)
+    share = (1.0 - math.exp(-0.5)) * np.exp(-0.5 * (beyond - 1.0))
+    moment = 2 * 3**power + 4**power + 4 * (share @ (4.0 + beyond) ** power)
+    assert radius.mean_of(power) == pytest.approx(moment / 7, rel=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
 @pytest.mark.parametrize("scale", [0.002, 0.5, 3.0])
 def test_radii_of_the_tail_are_geometric(kind, scale):
