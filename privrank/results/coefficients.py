@@ -20,9 +20,7 @@ from privrank.results.base import Result, once
 from privrank.results.guarantee import column_heads
 from privrank.results.hypotheses import ContrastTests, check_compared, t_test, wald_test
 from privrank.results.likelihood import likelihood_ratio, log_likelihood
-from privrank.results.pairs import (
-    tie_series,
-)
+from privrank.results.pairs import tie_series
 from privrank.util.arrays import FloatArray, own
 from privrank.util.checks import check_flag
 from privrank.util.formula import constraint

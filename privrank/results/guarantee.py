@@ -278,7 +278,7 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     design = release.design
     what = "the answers and who compared which pairs"
     if design.kind == "public":
-        what = "the answers" + ", not who answered which pairs" * (not release.local)
+        what = "the answers" if release.local else "the answers, not who answered which pairs"
     notes = [promise(release, what, "comparison"), *level_notes(release, "comparison")]
     # of reports the sentence is about whom to trust
     notes += ["Who was asked which pair is not protected."] if release.local else []
