@@ -50,7 +50,7 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     ------
     TypeError, ValueError
         If the text is not an archived result, or was changed, or is one of a later version; if its
-        link is not given, or what it has as pooled cannot be pooled.
+        link is not given.
 
     See Also
     --------
@@ -67,19 +67,24 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     """
     record = read_archive(text, _WRITER)
     _check_version(record.get("privrank"))
-    settings = record.get("settings", {})
-    if members := record.get("results"):
-        pooled: list[Any] = [from_json(json.dumps(member), link=link) for member in members]
-        return pooling.pool(pooled, **settings)
-    release = Release.verified(record.get("release"), _WRITER, link)
+    members, settings = record.get("results"), record.get("settings", {})
+    pooled: list[Any] = []
+    if members and isinstance(members, list):
+        pooled = [from_json(json.dumps(member), link=link) for member in members]
+    else:
+        release = Release.verified(record.get("release"), _WRITER, link)
+    passed = {"privrank", "check", "results"}
     try:
-        result: Result = _REBUILD[record["result"]](release, **settings)  # type: ignore[operator]
-        if WORTHS in release.values:
-            check_perturbation(release)
-        if release.local:
-            check_protocol(release)
+        result: Result | PooledResult
+        if pooled:
+            result = pooling.pool(pooled, **settings)
+        else:
+            result = _REBUILD[record["result"]](release, **settings)  # type: ignore[operator]
+            if WORTHS in release.values:
+                check_perturbation(release)
+            if release.local:
+                check_protocol(release)
         again = json.loads(result.to_json())
-        passed = {"privrank", "check"}
         if again["privrank"] != record["privrank"]:  # another version may estimate otherwise
             passed.add("estimates")
         same = all(_same(again[name], record[name]) for name in again.keys() - passed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -136,8 +136,8 @@ def own_and_between(covariance: FloatArray) -> FloatArray:
 
 def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     """Return the largest design effect of shown coefficients and of differences of two of them."""
-    if errors.alone is None:
-        return 1.0
+    if not isinstance(errors.alone, np.ndarray):
+        return errors.alone
     sampling, independent = (
         own_and_between(carried(shown, part)) for part in (errors.sampling, errors.independent)
     )
@@ -172,26 +172,23 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     pairs = linear.information(equations.edge_variance(zero))
     assert isinstance(linear, ItemContrasts)
     total = linear.filled(scores + equations.item_variance * linear.identity + pairs)
-    # noise of the scores by its distribution, without its mean, which no contrast sees
     noise = noise_by_place(equations, zero, draws)
-    noise = noise - noise.mean(axis=1, keepdims=True)
-    nulls = [scores]
+    # of many items the noise of pairs is taken as normal
+    normal = pairs if m > MOST_SIMULATED_ITEMS else np.zeros_like(pairs)
+    errors = inference.errors_of(scores + normal)
+    nulls = [errors.draws(draws, df, "homogeneity")]
     if LARGEST in release.found:
         # the scores of worths by which two halves of the items are apart, as long as D allows for a
         # pair across them
         halves = np.where(np.arange(m) < m // 2, 1.0 / (m // 2), -1.0 / (m - m // 2))
         apart = scores @ halves
         part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
-        nulls.append(part / (halves @ apart) * np.outer(apart, apart))
-    tests = []
-    for null in nulls:
-        # of many items the noise of pairs is taken as normal
-        normal = null + pairs if m > MOST_SIMULATED_ITEMS else null
-        draw = inference.errors_of(normal).draws(draws, df, "homogeneity")
-        # the statistic of the release and those of the null, by one root of their covariance
-        rows = linear.centred(np.vstack((equations.score, draw + noise)))
-        statistic, *table = (whitened(rows, total) ** 2).sum(axis=1)
-        tests.append(_test(statistic, np.array(table), df))
+        along = math.sqrt(part / (halves @ apart)) * apart
+        nulls.append(replace(errors, normal=normal).draws(draws, df, "homogeneity", along))
+    # the statistic of the release and those of the null, by one root of their covariance
+    rows = linear.centred(np.vstack((equations.score, *(draw + noise for draw in nulls))))
+    statistic, *table = (whitened(rows, total) ** 2).sum(axis=1)
+    tests = [_test(statistic, part, df) for part in np.split(np.array(table), len(nulls))]
     return max(tests, key=lambda test: test.pvalue)
 
 
@@ -333,6 +330,14 @@ class Worths:
         By step-down tests of all differences that are identified, which need no more of the
         dependence between contrasts than each one's variance. Ranks are those in the item's part.
         """
-        pvalues = squareform(self.pvalues)
-        together = self.inference.equations.together
-        return rank_sets(self.values, together, lambda left: pvalues <= 2.0 * alpha / left)
+        together, values = self.inference.equations.together, self.values
+        if by_scores(self.inference.release):
+            pvalues = squareform(self.pvalues)
+            return rank_sets(values, together, lambda left: pvalues <= 2.0 * alpha / left)
+        # of many items by the one quantile in the place of all p-values
+        df = degrees_of_freedom(self.inference.release)
+        errors = np.maximum(self.contrast_errors, 1e-150)
+        sizes = np.abs(values[:, None] - values) / errors
+        return rank_sets(
+            values, together, lambda left: sizes >= from_normal(-ndtri(np.array(alpha / left)), df)
+        )

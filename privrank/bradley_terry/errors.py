@@ -206,13 +206,19 @@ class NoisyErrors:
             half = 0.5 * (ends[0] + ends[1])
         return np.asarray(total * from_normal(half / total, self._freedom(parts)))
 
-    def draws(self, draws: int, rank: int, label: str) -> FloatArray:
+    def draws(
+        self, draws: int, rank: int, label: str, along: FloatArray | None = None
+    ) -> FloatArray:
         """Simulate normal parts for quadratic forms of this rank, shape (draws, p).
 
-        An estimated covariance of respondents makes them those of Hotelling's statistic.
+        An estimated covariance of respondents makes them those of Hotelling's statistic. Errors of
+        standard deviation 1 `along` one direction come to these, if it is given.
         """
         generator = public_generator(label, len(self.normal), draws)
         normal = normal_draws(self.normal, draws, generator)
+        if along is not None:  # by the symmetric root, as all others
+            sides = np.sign(along) / math.sqrt(np.count_nonzero(along))
+            normal += (generator.standard_normal(normal.shape) @ sides)[:, None] * along
         if math.isinf(self.df):
             return normal
         left = max(self.df + 1 - rank if self.spread else self.df, 1.0)

@@ -25,7 +25,7 @@ from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, own
+from privrank.util.arrays import FloatArray, kept, own
 from privrank.util.solvers import product, pseudo_inverse
 
 
@@ -84,8 +84,8 @@ class Covariance:
         Sampling covariance of the scores.
     sampled, noisy : ndarray, shape (p, p)
         R times the covariances of sampling error and of noise.
-    alone : ndarray, shape (p, p), optional
-        `sampled` as it would be if all answers were independent, where they are not.
+    alone : ndarray, shape (p, p), or float
+        `sampled` as it would be if all answers were independent, or how many times that it is.
     scatter : ndarray, shape (p, p), or float
         What items add that are not where their covariates put them, a third part
         (:mod:`privrank.bradley_terry.inference`).
@@ -95,14 +95,14 @@ class Covariance:
     scores: FloatArray
     sampled: FloatArray
     noisy: FloatArray
-    alone: FloatArray | None = None
+    alone: FloatArray | float = 1.0
     scatter: FloatArray | float = 0.0
 
     def __post_init__(self) -> None:
-        """Take private, read-only copies."""
+        """Make the matrices read-only, and copy what is part of another."""
         for name in ("response", "scores", "sampled", "noisy", "alone"):
-            if (matrix := getattr(self, name)) is not None:
-                object.__setattr__(self, name, own(matrix, np.float64))
+            if isinstance(matrix := getattr(self, name), np.ndarray):
+                object.__setattr__(self, name, kept(matrix))
 
     @cached_property
     def sampling(self) -> FloatArray:
@@ -117,7 +117,8 @@ class Covariance:
     @cached_property
     def independent(self) -> FloatArray:
         """What the sampling part would be if all answers were independent."""
-        return self._whole(self.sampled if self.alone is None else self.alone)
+        alone = self.alone
+        return self._whole(alone if isinstance(alone, np.ndarray) else self.sampled / alone)
 
     @cached_property
     def total(self) -> FloatArray:
@@ -126,7 +127,7 @@ class Covariance:
 
     def _whole(self, half: FloatArray, scatter: FloatArray | float = 0.0) -> FloatArray:
         # read-only, as a reader may be given it
-        return own(half @ self.response.T + scatter, np.float64)
+        return kept(half @ self.response.T + scatter)
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
         """Return the variances of combinations of coefficients, one by row, given a half."""
@@ -212,9 +213,10 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     if equations.output_variance > 0:
         hessian = equations.information(fitted.first) + times(fitted.ridge, identity)
         noise = noise + equations.output_variance * (hessian @ hessian)
-    sampled, alone = moved @ (scores - added), None
+    sampled = moved @ (scores - added)
+    alone: FloatArray | float = 1.0
     if LARGEST in release.found and not equations.tied:
-        alone = sampled / released_effect(release)
+        alone = released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
         alone = moved @ (independent_scores(equations, release, b) - added)
     return Covariance(moved, scores, sampled, product(moved, noise), alone)

@@ -41,7 +41,7 @@ from privrank.release.names import LARGEST, MOMENTS, NET
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray, own
-from privrank.util.solvers import carried, normal_draws, spectrum, zero
+from privrank.util.solvers import carried, normal_draws, product, spectrum, zero
 
 MOST_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
@@ -119,9 +119,10 @@ class Inference:
         """
         facts, response, b = self.equations, self.errors.response, self.fitted.coefficients
         draws = self.draws if facts.items <= MOST_DRAWN_ITEMS else FEW_DRAWS
-        normal = self.errors.sampling + self.errors.scatter
+        half = self.errors.sampled
         if facts.covariates is None and facts.items > MOST_SIMULATED_ITEMS:
-            normal = normal + carried(response, facts.pair_noise(b))
+            half = half + product(response, facts.pair_noise(b))
+        normal = half @ response.T + self.errors.scatter
         out = self.errors_of(normal).draws(draws, rank, label)
         generator = public_generator(label + ", noise", len(out), draws)
         if self.release.source != "none":

@@ -27,6 +27,7 @@ compare, they still move the scores of both.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.solvers import inverse, product, solve, whitened
+from privrank.util.solvers import inverse, product
 
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
@@ -62,7 +63,7 @@ SURPLUS_STEPS = 3
 _NO_NOISE = DiscreteLaplace(0.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ScoreEquations:
     """Noisy scores of the coefficients b, the comparisons behind them, and their noise.
 
@@ -145,10 +146,9 @@ class ScoreEquations:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies of what is no other object's."""
-        for name in ("score", "surplus", "response", "group_answers"):
-            object.__setattr__(self, name, own(getattr(self, name), np.float64))
-        if self.known is not None:
-            object.__setattr__(self, "known", own(self.known, np.float64))
+        for name in ("score", "surplus", "response", "group_answers", "known"):
+            if (values := getattr(self, name)) is not None:
+                object.__setattr__(self, name, own(values, np.float64))
 
     @property
     def fitted(self) -> ScoreFunction:
@@ -216,10 +216,14 @@ class ScoreEquations:
         table = self.pairs.table(self.items)
         return np.asarray(np.diag(table.sum(axis=1)) + table)
 
+    @cached_property
+    def _item_inverse(self) -> FloatArray:
+        return inverse(self.item_information)
+
     def by_item_counts(self, edges: Any) -> FloatArray:
         """Return the slopes by item counts of sums over comparisons of numbers of their edges."""
         summed = (edges * self.pairs.count) @ abs(self.linear.matrix())
-        return solve(self.item_information, summed.T).T
+        return np.asarray(summed @ self._item_inverse)
 
     def _nets(self, t: FloatArray) -> FloatArray:
         nets = 2.0 * self.pairs.count * self.function.mean(t)
@@ -227,13 +231,12 @@ class ScoreEquations:
 
     def net_slopes(self, t: FloatArray) -> FloatArray:
         """Return the slopes of expected net wins by item counts, J of the module's formula."""
-        return np.asarray(self._nets(t) @ inverse(self.item_information))
+        return product(self._nets(t), self._item_inverse)  # of equal worths all zero
 
     def matching_covariance(self, t: FloatArray) -> FloatArray:
         """Return what random opponents add to the covariance of scores, given item counts."""
-        explained = whitened(self._nets(t), self.item_information)
-        met = self.pairs.count * self.function.square(t)
-        return self.linear.information(met) - 0.25 * explained @ explained.T
+        met = self.linear.information(self.pairs.count * self.function.square(t))
+        return met - 0.25 * product(self.net_slopes(t), self._nets(t).T)
 
     @property
     def order_variance(self) -> float:
@@ -286,13 +289,12 @@ class ScoreEquations:
             noise = bordered(noise, self.order_variance)
         if self.tied:
             noise = bordered(noise, self.tie_distribution.variance)
-        if self.covariates is None and (
-            self.edge_distribution.scale > 0 or self.count_variance > 0
-        ):
+        of_pairs = self.edge_distribution.scale > 0 or self.count_variance > 0
+        if of_pairs and self.covariates is None:
             noise = noise + self.pair_noise(b)
         if self.sides:
             slopes = self.net_slopes(self.linear.predict(b))
-            noise = noise + self.item_variance * slopes @ slopes.T
+            noise = noise + self.item_variance * product(slopes, slopes.T)
         return noise
 
     def pair_noise(self, b: FloatArray) -> FloatArray:
@@ -319,8 +321,7 @@ class ScoreEquations:
 
     @property
     def _released(self) -> FloatArray:
-        # a fit needs counts that are not negative: `surplus` is what that added
-        return np.asarray(self.pairs.count - self.surplus)
+        return np.asarray(self.pairs.count - self.surplus)  # what made them not negative
 
     @property
     def released_count(self) -> FloatArray:
@@ -553,8 +554,7 @@ def _of_reported_ties(
 
 def _possible_ties(ties: float, total: float, half: FloatArray) -> float:
     """Return a number of ties, brought to where there is a fit, given half the net wins."""
-    most = max(float(np.abs(half).sum()), 0.5)
-    return max(min(ties, total - most), 0.5)
+    return max(min(ties, total - max(float(np.abs(half).sum()), 0.5)), 0.5)
 
 
 def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:

@@ -160,7 +160,7 @@ def _matching_notes(result: BTLResult) -> list[str]:
     """Return what was checked of the matching of opponents, and what was not."""
     if not result.release.design.matched or result.release.source == "none":
         return []
-    test = matching_test(result._equations(), result.release)
+    test = matching_test(result._inference().equations, result.release)
     if test is None:
         return ["Not checked: whether opponents were matched at random."]
     return [

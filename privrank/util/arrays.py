@@ -24,6 +24,14 @@ def own(values: Any, dtype: Any) -> NDArray[Any]:
     return array
 
 
+def kept(array: FloatArray) -> FloatArray:
+    """Return an array that was made to be kept, read-only; a copy if it is part of another."""
+    if array.base is not None or array.dtype != np.float64:
+        return own(array, np.float64)
+    array.setflags(write=False)
+    return array
+
+
 @cache
 def orders_of(m: int) -> IntArray:
     """Return all m! rankings in lexicographic order of their ranks, (m!, m)."""

@@ -180,13 +180,19 @@ def normal_draws(covariance: FloatArray, draws: int, generator: np.random.Genera
     is as little a matter of the processor. It exists to within 1e-12 of each variance, but for
     matrices whose own rounding is larger.
     """
+    if not covariance.any():
+        return np.zeros((draws, len(covariance)))
     normal = generator.standard_normal((draws, len(covariance)))
-    raised = covariance + np.diag(1e-12 * np.diag(covariance) + np.finfo(float).tiny)
-    many = len(covariance) > _MANY
-    lower = attempt(lambda: np.linalg.cholesky(raised), lambda: None) if many else None
-    if lower is None:
+    upper: FloatArray | None = None
+    if len(covariance) > _MANY:
+        raised = np.array(covariance, order="F")
+        raised.flat[:: len(raised) + 1] += 1e-12 * np.diag(raised) + np.finfo(float).tiny
+        upper = attempt(
+            lambda: cho_factor(raised, overwrite_a=True, check_finite=False)[0], lambda: None
+        )
+    if upper is None:
         return np.asarray(normal @ square_root(covariance).T)
-    return np.asarray(dtrmm(1.0, lower, normal.T, lower=1).T)
+    return np.asarray(dtrmm(1.0, upper, normal.T, trans_a=1).T)
 
 
 def whitened(rows: FloatArray, matrix: FloatArray) -> FloatArray:

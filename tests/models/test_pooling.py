@@ -394,12 +394,19 @@ def test_pooled_results_are_used_as_all_others(kind, twice, tmp_path):
     )
 
 
-def test_what_cannot_be_pooled_is_said_of_archives_too(sites):
+def test_archives_that_no_pool_wrote_are_refused(sites):
     record = json.loads(pr.pool(sites, survey="different").to_json())
     check = record.pop("check")
     mixed = [record["results"][0], json.loads(consensus().to_json())]
-    with pytest.raises(TypeError, match="worths and consensus rankings apart"):
-        pr.from_json(archive(record | {"results": mixed}))
+    params = record["estimates"]["params"] | {"a": 3.0}
+    for other in (
+        {"results": mixed},
+        {"settings": None},
+        {"settings": record["settings"] | {"x": 1}},
+        {"estimates": {"params": params}},
+    ):
+        with pytest.raises(ValueError, match="no PooledResult of its release"):
+            pr.from_json(archive(record | other))
     for wrong in ({"results": [1, 2]}, {"settings": record["settings"] | {"survey": "same"}}):
         with pytest.raises(ValueError, match="text must be JSON"):
             pr.from_json(json.dumps(record | wrong | {"check": check}))
