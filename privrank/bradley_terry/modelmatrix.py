@@ -102,7 +102,7 @@ def declare(
         One sentence, if this declares no model.
     """
     # `first` is the order effect, unless the data has a column of that name
-    factors = factors_of(right)
+    factors, shown = factors_of(right), " ".join(right.split())  # in one line, as tables have it
     ordered = FIRST not in schema.names and any(factor.column == FIRST for factor in factors)
     if ordered:
         _check_order_effect(right, labels)
@@ -112,17 +112,17 @@ def declare(
     columns, monomials, weights = _weights(right, choices, ranges, FIRST if ordered else "")
     if not columns.names:
         raise ValueError(
-            f"formula must keep an intercept or a covariate on its right, got '~ {right}'."
+            f"formula must keep an intercept or a covariate on its right, got '~ {shown}'."
         )
     # columns of unit length are collinear where the least eigenvalue of their products is 0
     size = np.sqrt(np.maximum((weights**2).sum(axis=0), 1e-300))
     if np.linalg.eigvalsh((weights / size).T @ (weights / size))[0] < 1e-12:
         raise ValueError(
-            f"the columns of '~ {right}' cannot be told apart: leave out covariates that repeat "
+            f"the columns of '~ {shown}' cannot be told apart: leave out covariates that repeat "
             f"each other."
         )
     covariates = Covariates(
-        formula=right,
+        formula=shown,
         factors=tuple(
             (name, tuple(str(level) for level in known)) for name, known in choices.items()
         ),
@@ -148,7 +148,7 @@ def _check_order_effect(right: str, labels: Sequence[Any]) -> None:
     if any(term != (Factor(FIRST),) for term in named):
         raise ValueError(
             f"formula must have {FIRST!r} by itself, not in C() or an interaction, got "
-            f"'~ {right}': the advantage of the item named first is one number."
+            f"'~ {' '.join(right.split())}': the advantage of the item named first is one number."
         )
     if FIRST in map(str, labels):
         raise ValueError(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_hashable
 
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import UNSTATED, check_items, check_present, undeclared
+from privrank.util.checks import UNSTATED, check_items, check_present, check_text, undeclared
 from privrank.util.workers import in_threads
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -53,12 +53,13 @@ A frame that has lost them is refused, whereas one that had lost what is above w
 
 def open_frame(frame: object, name: str) -> Frame:
     """Return a view of any supported frame, eager or lazy; one sentence when it is not one."""
-    if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
-        raise ValueError(f"{name} must have unique column names: rename the repeated ones.")
     try:
+        if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
+            raise DuplicateError
         view = nw.from_native(frame, pass_through=True)
         if isinstance(view, nw.DataFrame | nw.LazyFrame):
-            column_names(view)
+            for column in filter(lambda column: isinstance(column, str), column_names(view)):
+                check_text(f"a column name of {name}", column)
             return view
     except DuplicateError:
         raise ValueError(
@@ -301,17 +302,17 @@ def numbers_of_names(values: NDArray[Any]) -> NDArray[np.uint64]:
     It is public, and two names may have the same: it says in which part a respondent is, and what a
     secret key draws of their rows, but never who a respondent is.
     """
-    names = pd.Series(values).infer_objects().to_numpy()
+    texts = values.dtype == object and any(isinstance(name, str) for name in values)
+    names = values if texts else pd.Series(values).infer_objects().to_numpy()
     if names.dtype.kind not in "iubf":
-        texts = [str(name).encode(errors="surrogatepass") for name in names]
-        text = np.frombuffer(b"".join(texts), dtype=np.uint8)
-        return _hashed(text, np.cumsum([0, *map(len, texts)]))
+        written = [str(name).encode(errors="surrogatepass") for name in names]
+        text = np.frombuffer(b"".join(written), dtype=np.uint8)
+        return _hashed(text, np.cumsum([0, *map(len, written)]))
     if names.dtype.kind == "f":
         names = names.astype(np.float64)
         whole = (np.abs(names) < 2**53) & (names % 1 == 0)
         names = np.where(whole, np.where(whole, names, 0).astype(np.int64), names.view(np.int64))
-    text = names.astype(np.int64).view(np.uint8)
-    return _hashed(text, np.arange(len(names) + 1) * 8)
+    return _hashed(names.astype(np.int64).view(np.uint8), np.arange(len(names) + 1) * 8)
 
 
 def _hashed(text: NDArray[np.uint8], ends: IntArray) -> NDArray[np.uint64]:
@@ -502,8 +503,7 @@ def distinct_codes(
     large.
     """
     if span > max(1_000_000, 4 * len(numbers)):
-        values, places = np.unique(numbers, return_inverse=True)
-        return values, places
+        return np.unique(numbers, return_inverse=True)
     met = np.zeros(span, dtype=np.bool_)
     met[numbers] = True
     return np.flatnonzero(met), (np.cumsum(met) - 1)[numbers]

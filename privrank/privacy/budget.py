@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from threading import RLock
 from typing import Any, NoReturn
@@ -511,6 +512,9 @@ class Ledger:
             raise self._stranger(*(row[0] for row in surveys))
         whole = connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
         if not whole or self._size() % connection.execute("PRAGMA page_size").fetchone()[0]:
+            raise self._refusal("was damaged or cut short", _RESTORE)
+        texts = chain(surveys[0][1:2], *((line[0], *line[4:]) for line in lines))
+        if not all(isinstance(text, str | None) for text in texts):  # which SQLite does not check
             raise self._refusal("was damaged or cut short", _RESTORE)
         account = Account(Survey(*surveys[0][1:]), tuple(Spending(*line) for line in lines))
         other = getattr(self, "_survey", account.survey) != account.survey

@@ -173,6 +173,13 @@ def test_choices():
     explore(cases(CHOSEN, {"draws": of(99)}, **CATEGORIES), lambda case: fitted(build, *case))
 
 
+# named by half a character, once: nothing that Arrow can hold
+HALF = {"columns": [("choice", ["a", "b"], None), ("group", ["u", "v"], None)], "index": None}
+HALF["columns"].append(("who", ["\ud800", 0], None))
+HALF["engine"] = "pandas"
+SQUARE = [("\ud800", ["a", "a"], None), ("b", [0, 1], None), ("c", [1, 0], None)]
+
+
 def test_groups():
     def build(frame, **more):
         return pr.ClosenessTest.from_formula("choice ~ group", frame, **more)
@@ -181,7 +188,9 @@ def test_groups():
     more |= {"labels": of(..., "private"), "paired": mostly(st.just(...), of(True), 9)}
     more |= CATEGORIES
     few = {"permutations": of(19)}
-    explore(cases(CHOSEN, few, **more), lambda case: fitted(build, *case))
+    named = {"levels": ["u", "v"], "categories": ITEMS, "respondent": "who"}
+    once = [(HALF, {"permutations": 19}, named)]
+    explore(cases(CHOSEN, few, **more), lambda case: fitted(build, *case), once)
 
 
 def test_conversions():
@@ -195,4 +204,5 @@ def test_conversions():
         (target, form, columns), more = case
         return settled(lambda: converts[target](framed(**columns), form, **more))
 
-    explore(st.tuples(st.one_of(pairs, orders), arguments(**forms)), convert)
+    once = [(("comparisons", "matrix", HALF | {"columns": SQUARE}), {"items": ITEMS})]
+    explore(st.tuples(st.one_of(pairs, orders), arguments(**forms)), convert, once)

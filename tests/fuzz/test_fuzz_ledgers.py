@@ -164,4 +164,8 @@ def test_ledgers(tmp_path, monkeypatch):
         return how
 
     asked = arguments(epsilon=of(..., ..., 1.0, 2.0), label=of(..., ..., "tea", "x"))
-    explore(st.tuples(broken(len(content)), asked), open_it)
+    once = [
+        (("table", f"UPDATE {what} = x'ff'"), {})
+        for what in ('ledger SET "by"', "survey SET label")
+    ]
+    explore(st.tuples(broken(len(content)), asked), open_it, once)

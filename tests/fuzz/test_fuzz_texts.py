@@ -71,12 +71,12 @@ def mutated(draw, records, changes=(0, 1, 1, 1, 1, 2, 3)):
         elif how == "added" and isinstance(inner, list):
             inner.append(copy.deepcopy(inner[last]))
         elif how == "added":
-            inner[draw(of("x", "", "link", "values"))] = draw(of(*PLAIN))
+            inner[draw(of("x", "", "link", "values"))] = copy.deepcopy(draw(of(*PLAIN)))
         elif how == "swapped" and isinstance(inner, dict):
             other = draw(st.sampled_from(sorted(inner)))
             inner[last], inner[other] = inner[other], inner[last]
         else:
-            inner[last] = draw(of(*PLAIN))
+            inner[last] = copy.deepcopy(draw(of(*PLAIN)))
     return name, record
 
 
@@ -179,7 +179,8 @@ def formulas(draw):
                 design=of("public", ...),
             )
         )
-    return " ".join(words), facts
+    # of spaces there is any number, so that there are enough formulas that are taken
+    return (" " * draw(st.integers(1, 999))).join(words), facts
 
 
 # left alone by patsy, or met with errors of its own, once
@@ -188,6 +189,7 @@ ONCE = [
     ("item1 + = item2 + outcome ~ = C(g) + age", {}),
     (f"a {LONG} g", {"levels": GROUPS}),
     (f"{LONG} C(g, open('/dev/null'))", {"levels": GROUPS}),
+    (f"{LONG} g \n * age + first", {"levels": GROUPS, "bounds": AGES, "design": "public"}),
 ]
 
 
@@ -210,8 +212,10 @@ def test_formulas():
 
 def hypotheses():
     text = st.lists(of("a", "b", "c", "=", ",", "-", "2", "*", "(", ")", "1e999", "é", "x", "'"))
+    line = st.tuples(of("", "-2 * ", "1e300 * "), of("a", "b - c", "a + b"), st.floats())
+    told = st.lists(line.map("{0[0]}{0[1]} = {0[2]}".format), min_size=1).map(", ".join)
     return mostly(
-        text.map(" ".join),
+        st.one_of(text.map(" ".join), told),
         of("a = b", "a = b, b = c", np.eye(3), [[1, -1, 0]], None, 1, [], [0], [[1e999]]),
         2,
     )
