@@ -197,8 +197,8 @@ def wald(inference: Inference, contrast: FloatArray, label: str) -> HomogeneityR
     contrast = contrast[contrast.any(axis=1)]
     middle = carried(contrast, inference.errors.total)
     value, (weights, df) = contrast @ inference.fitted.coefficients, pseudo_inverse(middle)
-    errors = inference.draw_errors(label, df)
-    return _quadratic(value, weights, errors @ contrast.T, df)
+    errors = inference.draw_errors(label, df, contrast)
+    return _quadratic(value, weights, errors, df)
 
 
 def _quadratic(

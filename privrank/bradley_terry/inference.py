@@ -111,18 +111,22 @@ class Inference:
         df = degrees_of_freedom(self.release)
         return NoisyErrors(normal, noise, df, LARGEST not in self.release.found)
 
-    def draw_errors(self, label: str, rank: int) -> FloatArray:
-        """Simulate errors of the coefficients, shape (draws, p), from a public counter seed.
+    def draw_errors(self, label: str, rank: int, rows: FloatArray) -> FloatArray:
+        """Simulate errors of combinations of the coefficients, shape (draws, rows).
 
         Normal sampling error plus the privacy noise by its exact distribution, for a quadratic form
-        of this rank.
+        of this rank, from a public counter seed.
         """
-        facts, response, b = self.equations, self.errors.response, self.fitted.coefficients
-        draws = self.draws if facts.items <= MOST_DRAWN_ITEMS else FEW_DRAWS
-        half = self.errors.sampled
+        facts, b, many = self.equations, self.fitted.coefficients, MOST_DRAWN_ITEMS
+        draws = self.draws if facts.items <= many else FEW_DRAWS
+        # of many items only the combinations are drawn, which may be of few that are identified
+        inner = rows if facts.items > many else np.eye(len(b))
+        response, half = product(inner, self.errors.response), self.errors.sampled
+        scatter = self.errors.scatter
         if facts.covariates is None and facts.items > MOST_SIMULATED_ITEMS:
-            half = half + product(response, facts.pair_noise(b))
-        normal = half @ response.T + self.errors.scatter
+            half = half + product(self.errors.response, facts.pair_noise(b))
+        normal = product(inner, half) @ response.T
+        normal += carried(inner, scatter) if isinstance(scatter, np.ndarray) else scatter
         out = self.errors_of(normal).draws(draws, rank, label)
         generator = public_generator(label + ", noise", len(out), draws)
         if self.release.source != "none":
@@ -130,7 +134,7 @@ class Inference:
         if facts.grouped:  # errors of comparisons per group, taken as normal
             groups = carried(response, facts.group_noise(b))
             out = out + normal_draws(groups, draws, generator)
-        return np.asarray(out)
+        return np.asarray(out if inner is rows else out @ rows.T)
 
     def noisy_errors(self) -> NoisyErrors:
         """Return the errors of the coefficients: normal sampling error and the exact noise.

@@ -534,8 +534,7 @@ def _of_wins(release: Release) -> ScoreEquations:
             return _of_reported_ties(release, design.pairs, wins, gain)
         response = 0.25 * (wins.sum(axis=0) / gain**2 - design.pairs.count)
         return _equations(release, counts, linear.scores(half / gain), response=response)
-    exact = design.covariates is None and release.link == LOGIT
-    answers = None if exact else (wins[0], wins[1])
+    answers = None if design.covariates is None and release.link == LOGIT else (wins[0], wins[1])
     return _equations(release, counts, linear.scores(half), answers=answers)
 
 
@@ -554,7 +553,8 @@ def _of_reported_ties(
 
 def _possible_ties(ties: float, total: float, half: FloatArray) -> float:
     """Return a number of ties, brought to where there is a fit, given half the net wins."""
-    return max(min(ties, total - max(float(np.abs(half).sum()), 0.5)), 0.5)
+    most = max(float(np.abs(half).sum()), 0.5)
+    return max(min(ties, total - most), 0.5)
 
 
 def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
