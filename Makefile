@@ -104,6 +104,7 @@ bench: $(RUN) $(VENV)/.installed-bench
 	$(THREADS) $(RUN) benchmarks/uniformity.py
 	$(RUN) benchmarks/closeness.py
 	$(RUN) benchmarks/aggregation.py
+	$(RUN) benchmarks/items.py
 	$(THREADS) $(RUN) benchmarks/scale.py
 
 clean:

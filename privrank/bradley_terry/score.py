@@ -51,7 +51,7 @@ from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, PairCounts
-from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.arrays import FloatArray, IntArray, kept, own
 from privrank.util.solvers import inverse, product
 
 SIMULATION_STEP = 2.0**-20
@@ -218,7 +218,7 @@ class ScoreEquations:
 
     @cached_property
     def _item_inverse(self) -> FloatArray:
-        return inverse(self.item_information)
+        return kept(inverse(self.item_information))
 
     def by_item_counts(self, edges: Any) -> FloatArray:
         """Return the slopes by item counts of sums over comparisons of numbers of their edges."""

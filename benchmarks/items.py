@@ -1,0 +1,77 @@
+"""Time the summary and the figure of fits of 1,000 items, by design and unit.
+
+`python benchmarks/items.py` prints the table and writes it to docs/benchmarks-items.md (a minute);
+`--quick` takes 60 items and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import warnings
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib import pyplot
+from run import comparisons, item_names, seconds
+
+import privrank as pr
+
+OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-items.md"
+PERSON = {"respondent": "who", "max_rows": 10}
+FITS: dict[str, dict[str, Any]] = {
+    "rows, public design": {"respondent": None, "design": "public"},
+    "rows, private design": {"respondent": None},
+    "respondents, public design": {**PERSON, "design": "public"},
+    "respondents, private design": PERSON,
+    "respondents, proportional pair counts": {**PERSON, "pair_counts": "proportional"},
+}
+RUNS = 5
+
+
+def afresh(result: pr.BTLResult, work: Callable[[Any], object]) -> float:
+    """Return the median time of work on a result that has computed nothing yet."""
+    text = result.to_json()
+    copies = iter([pr.from_json(text) for _ in range(RUNS + 1)])
+    return seconds(lambda: work(next(copies)), RUNS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    items, rows = (60, 10_000) if quick else (1000, 1_000_000)
+    frame = comparisons(items, rows)[0].assign(who=np.arange(rows) // 10)
+    lines = ["| fit | identified | summary, s | figure, s |", "| --- | --- | --- | --- |"]
+    for name, options in FITS.items():
+        model = pr.PrivateBTL(frame, items=item_names(items), distinct_pairs=False, **options)
+        result = model.fit(1.0)
+        times = [afresh(result, work) for work in (lambda r: str(r.summary()), lambda r: r.plot())]
+        pyplot.close("all")
+        shown = int(result.params.notna().sum())
+        lines.append(f"| {name} | {shown:,} | {times[0]:.2f} | {times[1]:.2f} |")
+        print(lines[-1], flush=True)
+    if not quick:
+        packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "pandas"))
+        head = (
+            f"# Benchmarks of many items\n\nCommand `make bench`, {datetime.date.today()}, "
+            f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}, "
+            f"{os.cpu_count()} cores. Summary and figure of fits of {items:,} items to {rows:,} "
+            f"rows at epsilon 1, medians of {RUNS} in one process after an uncounted one, each of "
+            f"a result that was read from its archive and has computed nothing yet. *Identified* "
+            f"are items that the released comparisons connect with others: with few comparisons of "
+            f"a pair, a private design's noise leaves few.\n\n"
+        )
+        OUT.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    matplotlib.use("Agg")
+    warnings.simplefilter("ignore", pr.PrivrankWarning)
+    main()
