@@ -1,14 +1,20 @@
 """Quasi variances, and statements about all pairs at once."""
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.spatial.distance import squareform
 from scipy.stats import norm, t
 
 import privrank as pr
-from privrank.bradley_terry.contrasts import quasi_variances
+from privrank.bradley_terry.contrasts import Worths, quasi_variances
+from privrank.bradley_terry.errors import NoisyErrors
+from privrank.hypotheses.ranksets import rank_sets
+from privrank.util.solvers import carried
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "reference" / "covariates.json").read_text(encoding="utf-8")
@@ -126,3 +132,76 @@ def test_predictions_are_those_of_the_pairs():
     ):
         with pytest.raises(error, match="item1 and item2"):
             result.predict(frame)
+
+
+def many(items, rows, epsilon=1.0, spread=3.0, **options):
+    """A fit of more items than have the errors of each of their contrasts simulated."""
+    rng = np.random.default_rng(items)
+    first = rng.integers(0, items, rows)
+    second = (first + rng.integers(1, items, rows)) % items
+    won = rng.random(rows) < 1.0 / (1.0 + np.exp(spread * (second - first) / items))
+    frame = pd.DataFrame({"item1": first, "item2": second, "outcome": np.where(won, 1, -1)})
+    frame["who"] = np.arange(rows) // 10
+    options = {"respondent": "who", "max_rows": 10, "distinct_pairs": False} | options
+    return pr.PrivateBTL(frame, items=range(items), **options).fit(epsilon, rng=rng)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.01])
+def test_rank_sets_of_many_items_are_those_of_their_pvalues(alpha):
+    inference = many(60, 9000, 4.0, 8.0, design="public")._inference()
+    worths = Worths(inference, np.eye(60))
+    pvalues = squareform(worths.pvalues)
+    together = inference.equations.together
+    wanted = rank_sets(worths.values, together, lambda left: pvalues <= 2.0 * alpha / left)
+    found = worths.rank_sets(alpha)
+    assert (np.array(found) == np.array(wanted)).all()
+    assert (found[0] > 1).any()
+
+
+def test_errors_along_one_direction_come_to_all_others():
+    along, own = np.array([2.0, 0.0, -1.0]), np.diag([0.5, 1.0, 0.0])
+    for normal in (own, np.zeros((3, 3))):
+        drawn = NoisyErrors(normal).draws(40_000, 2, "along", along)
+        covariance = drawn.T @ drawn / len(drawn)
+        np.testing.assert_allclose(covariance, normal + np.outer(along, along), atol=0.1)
+
+
+def test_of_many_items_only_the_combinations_are_drawn():
+    rows = np.zeros((2, 201))
+    rows[0, :2], rows[1, 100:] = (1.0, -1.0), 0.1
+    inference = many(201, 40_000, design="public")._inference()
+    drawn = inference.draw_errors("a test", 2, rows)
+    assert drawn.shape == (999, 2)
+    wanted = carried(rows, inference.errors.total)
+    np.testing.assert_allclose(np.diag(drawn.T @ drawn) / 999, np.diag(wanted), rtol=0.25)
+
+
+def test_the_largest_design_effect_is_the_released_one():
+    result = many(60, 3000, 4.0, design="public")
+    effect = result.design_effect
+    errors = result._covariance()
+    assert effect > 1.0
+    np.testing.assert_allclose(effect * errors.independent, errors.sampling, atol=1e-12)
+
+
+@pytest.mark.parametrize("items", [4, 5])
+def test_two_halves_are_as_far_apart_as_the_design_effect_allows_for_a_pair(items, monkeypatch):
+    pairs = np.array(list(combinations(range(items), 2)))
+    frame = pd.DataFrame(np.tile(pairs, (40, 1)), columns=["item1", "item2"])
+    frame["outcome"] = np.tile([1, -1, 1, 1, -1], len(frame))[: len(frame)]
+    frame["who"] = np.repeat(range(40), len(pairs))
+    facts = {"respondent": "who", "max_rows": len(pairs), "design": "public"}
+    model = pr.PrivateBTL(frame, items=range(items), **facts)
+    result = model.fit(1.0, rng=np.random.default_rng(1))
+    seen, draws = [], NoisyErrors.draws
+
+    def watched(errors, number, rank, label, along=None):
+        seen.append((errors.normal, along))
+        return draws(errors, number, rank, label, along)
+
+    monkeypatch.setattr(NoisyErrors, "draws", watched)
+    result.test_homogeneity()
+    (scores, _), (rest, along) = seen
+    contrast = np.eye(items)[0] - np.eye(items)[-1]
+    assert not rest.any()
+    assert (along @ contrast) ** 2 == pytest.approx(contrast @ scores @ contrast)
