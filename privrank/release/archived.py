@@ -172,6 +172,8 @@ def _close(value: float, other: float) -> bool:
 def _is_of(value: Any, hint: Any) -> bool:
     """Whether a value is of the type that a field of public facts declares; numbers are finite."""
     kind, arguments = get_origin(hint), get_args(hint)
+    # from version 2.5 on NDArray is an alias
+    kind = get_origin(getattr(kind, "__value__", None)) or kind
     if is_dataclass(hint):
         hints = get_type_hints(hint)
         return type(value) is hint and all(_is_of(getattr(value, n), hints[n]) for n in hints)
