@@ -91,9 +91,11 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError):
         same = False
     if not same:
+        kind = record.get("result")
+        kind = kind if kind in [*_REBUILD, "PooledResult"] else "result"
         raise ValueError(
-            f"text must be JSON written by {_WRITER}, and what this one says is no "
-            f"{record.get('result')} of its release and settings: take the text as it was written."
+            f"text must be JSON written by {_WRITER}, and what this one says is no {kind} of its "
+            f"release and settings: take the text as it was written."
         )
     return result
 
@@ -105,9 +107,10 @@ def _check_version(written: object) -> None:
         for version in (written, __version__)
     ]
     if major_minor[0] > major_minor[1]:
+        later = " ".join(str(written)[:20].split())
         raise ValueError(
-            f"text was written by privrank {written}, and this is {__version__}: read it with "
-            f"privrank {written} or later."
+            f"text was written by privrank {later}, and this is {__version__}: read it with "
+            f"privrank {later} or later."
         )
 
 

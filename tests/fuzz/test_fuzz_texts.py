@@ -376,5 +376,10 @@ def test_archives():
 
         return settled(call, kinds=(ValueError,))
 
-    explore(texts(), read)
+    # what a text says it is was quoted in the refusal, once, of several lines
+    once = [
+        ("worths", archive(records["worths"] | said))
+        for said in ({"result": "a\nb"}, {"privrank": "9\n9"})
+    ]
+    explore(texts(), read, once)
     assert read(("worths", archive(records["worths"]))) == TAKEN
