@@ -49,9 +49,10 @@ class ClosenessTest:
         The item columns; of Series all categories, which have to be given, as for
         :class:`privrank.UniformityTest`.
     respondent : str, optional
-        Column, or pandas index level, that names the respondent of each row. The unit of privacy
-        is then a respondent with all their rows, one of which, drawn by a secret lot, is used. A
-        respondent belongs to one group.
+        Column or pandas index level of a frame, or with ``paired=True`` the index level of a
+        Series, that names the respondent of each row. The unit of privacy is then a respondent with
+        all their rows, one of which, drawn by a secret lot, is used. A respondent belongs to one
+        group.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
     ties, missing : str, default "refuse"

@@ -77,8 +77,8 @@ class IdentityTest:
     items : sequence of str, optional
         The item columns of rankings; by default every column but the respondent's.
     respondent : str, optional
-        Column, or pandas index level, that names the respondent of each row, of which one, drawn
-        by a secret lot, is used.
+        Column or pandas index level of a frame, not of a Series, that names the respondent of each
+        row, of which one, drawn by a secret lot, is used.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
     ties, missing : str, default "refuse"

@@ -79,8 +79,9 @@ class UniformityTest:
         The item columns; by default every column but the respondent's. Of a Series all categories,
         which have to be given: those of a pandas categorical may be just the ones that occur.
     respondent : str, optional
-        Column, or pandas index level, that names the respondent of each row. The unit of privacy
-        is then a respondent with all their rows, one of which, drawn by a secret lot, is used.
+        Column or pandas index level of a frame, not of a Series, that names the respondent of each
+        row. The unit of privacy is then a respondent with all their rows, one of which, drawn by a
+        secret lot, is used.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
     ties : {"refuse", "complete"}

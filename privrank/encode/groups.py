@@ -34,6 +34,7 @@ from privrank.plans.nullmodel import (
     formula_options,
     refuse_partial,
 )
+from privrank.release.names import BESIDE_NULL
 from privrank.release.survey import FEWEST_UNITS, Sample
 from privrank.util.arrays import IntArray, orders_of
 from privrank.util.checks import check_flag, check_items, undeclared
@@ -96,8 +97,7 @@ def against_answers(
     rows = counts
     if sample.kind == "rankings":
         rows = np.repeat(orders_of(len(sample.items)), counts, axis=0)
-    names = ("data", "answers behind the null")
-    return _joined([encoded, EncodedSample(facts, rows)], names)
+    return _joined([encoded, EncodedSample(facts, rows)], BESIDE_NULL)
 
 
 def encode_count_tables(counts: object, categories: object) -> EncodedGroups:
@@ -191,7 +191,8 @@ def _check_separate(shared: bool, respondent: object) -> None:
     if shared:
         raise ValueError(
             f"a respondent must be in one group only, and at least one of column {respondent!r} is "
-            f"in two: compare separate respondents, or the same ones twice with paired=True."
+            f"in two: compare separate respondents, or the same ones twice with paired=True, or "
+            f"make ids of different people differ."
         )
 
 

@@ -300,13 +300,15 @@ def _outcomes(
         item = key.among(labels)
         outcome = np.where(item == first, 1.0, np.where(item == second, -1.0, outcome))
     if np.isinf(outcome).any():
-        also = "names of the pair's items (codes= has no 'first' and 'second'), " * by_name
+        also = "names of the pair's items, " * by_name
+        absent = [repr(word) for word, sign in CONVENTION.items() if sign not in meaning.values()]
+        given = f"given without {', '.join(absent)}, for which there is then no default"
+        stated = given if absent else "by default 1 (first item preferred), -1 (second) and 0 (tie)"
         strip = " such as frame.replace('^I prefer ', '', regex=True)" * by_name
         raise ValueError(
-            f"column {values.name!r} must hold {also}answers that codes= declares (by default 1 "
-            f"(first item preferred), -1 (second item preferred) and 0 (tie)) or missing values "
-            f"only, and at least one entry is neither: declare all answers, texts as texts, with "
-            f"codes={{'first': ..., 'second': ..., 'tie': ...}}, and recode others with "
+            f"column {values.name!r} must hold {also}answers that codes= declares ({stated}) or "
+            f"missing values only, and at least one entry is neither: declare all answers, texts "
+            f"as texts, with codes={{'first': ..., 'second': ..., 'tie': ...}}, recode others with "
             f"frame.replace(...){strip}."
         )
     return outcome

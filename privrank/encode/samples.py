@@ -33,6 +33,7 @@ from privrank.plans.nullmodel import (
     Missing,
     Purpose,
     as_declared,
+    check_several,
     formula_options,
     refuse_partial,
 )
@@ -55,10 +56,6 @@ from privrank.util.formula import parse
 
 _NO_COLUMN = "rankings has no column {!r}: {}."
 _NO_RANKS = "column {!r} must hold ranks, whole numbers from 1 (best) to {}: {}."
-_TOO_FEW = (
-    "rankings must have a column for each of at least two items, got {}: for one column of choices "
-    "use from_formula('choice ~ 1', data), for orders as text {}."
-)
 _NUMBERS = "leave it out with items=[...], or convert categories to numbers"
 
 LARGEST_TOTAL = 10**12
@@ -100,12 +97,12 @@ def encode_rankings(
     array = frame if isinstance(frame, np.ndarray) and frame.ndim == 2 else None
     if array is not None and array.dtype.kind in "iuf" and respondent is None:
         # plain numbers need no table
-        labels = _labels_of_array(array, declared)
+        labels = _labels_of_array(array, declared, purpose)
         nobs, ranks = len(array), codes(array)
     else:
         if array is not None:
-            frame = pd.DataFrame(array, columns=list(_labels_of_array(array, declared)))
-        view, labels = _rank_columns(frame, declared, respondent)
+            frame = pd.DataFrame(array, columns=list(_labels_of_array(array, declared, purpose)))
+        view, labels = _rank_columns(frame, declared, respondent, purpose)
         nobs, people = _in_parts(view, labels, respondent, bound, codes)
         none = np.empty((0, len(labels)), dtype=np.int64)
         ranks = none if nobs else codes(none)
@@ -158,9 +155,11 @@ def _in_parts(
     return nobs or 0, people if nobs else None
 
 
-def _labels_of_array(ranks: NDArray[Any], items: tuple[str, ...] | None) -> tuple[str, ...]:
+def _labels_of_array(
+    ranks: NDArray[Any], items: tuple[str, ...] | None, purpose: Purpose
+) -> tuple[str, ...]:
     names = items or tuple(str(k) for k in range(ranks.shape[1]))
-    _check_labels(names)
+    check_several(names, purpose)
     if len(names) != ranks.shape[1]:
         raise ValueError(
             f"items must name the {ranks.shape[1]} columns of the array, got {len(names)} names."
@@ -169,7 +168,7 @@ def _labels_of_array(ranks: NDArray[Any], items: tuple[str, ...] | None) -> tupl
 
 
 def _rank_columns(
-    frame: object, declared: tuple[str, ...] | None, respondent: str | None
+    frame: object, declared: tuple[str, ...] | None, respondent: str | None, purpose: Purpose
 ) -> tuple[frames.Frame, tuple[str, ...]]:
     """Return a view of a rankings frame, and the names of the items."""
     if respondent is not None:
@@ -183,7 +182,7 @@ def _rank_columns(
         raise ValueError(_NO_COLUMN.format(absent[0], _remedy(names, "items= names the columns")))
     if respondent in labels:
         raise ValueError("items= and respondent= must name different columns.")
-    _check_labels(labels)
+    check_several(labels, purpose)
     numeric = frames.numeric_columns(view, labels)
     if texts := [label for label in labels if label not in numeric]:
         raise TypeError(_NO_RANKS.format(texts[0], len(labels), _remedy(names, _NUMBERS)))
@@ -199,11 +198,6 @@ def _remedy(names: Sequence[str], first: str) -> str:
         )
     other = f"for data of another form use {frames.AS_RANKINGS}, 'orders' where cells name items"
     return f"{first}; {other}"
-
-
-def _check_labels(labels: tuple[str, ...]) -> None:
-    if len(labels) < 2:
-        raise ValueError(_TOO_FEW.format(len(labels), frames.AS_RANKINGS))
 
 
 def encode_choices(
@@ -231,12 +225,12 @@ def encode_choices(
     own = frames.declared_values(frame, column)
     declared = next((given for given in (categories, own, known) if given is not None), None)
     if declared is None:
-        raise undeclared("categories", f"{word}=[...]")
-    labels = check_items(declared, "categories")
-    remedy = f"{word}=; declare a category for no answer, or impute"
+        raise undeclared(word, f"{word}=[...]")
+    labels = check_items(declared, word)
+    remedy = f"{word}=; declare one for no answer, or impute"
 
     def places(keys: Mapping[str, frames.Key]) -> IntArray:
-        return declared_codes(keys[column], labels, column, "categories", remedy)
+        return declared_codes(keys[column], labels, column, word, remedy)
 
     def codes(part: Any) -> IntArray:
         return places(frames.keys_of(part, [column], None)[0])[:, None]

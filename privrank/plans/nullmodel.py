@@ -65,8 +65,24 @@ was reported. Groups stay exchangeable whatever the completion, if both the rank
 left out of them have the same distribution in all groups.
 """
 
+_ONE_COLUMN: dict[Purpose, str] = {
+    "test": "use from_formula('choice ~ 1', data)",
+    "closeness": "stack the samples in one frame with a column of groups and use "
+    "from_formula('choice ~ group', data)",
+    "consensus": "use UniformityTest.from_formula('choice ~ 1', data)",
+}
 
 _EARLIER = "answers of an earlier survey are compared by ClosenessTest(now, last)"
+
+
+def check_several(items: Sequence[str], purpose: Purpose) -> None:
+    """Refuse rankings of fewer than two items, such as a column of choices is taken for."""
+    if len(items) < 2:
+        raise ValueError(
+            f"rankings must have a column for each of at least two items, got {len(items)}: for "
+            f"one column of choices {_ONE_COLUMN[purpose]}, for orders as text "
+            f"privrank.as_rankings(frame, form=...)."
+        )
 
 
 def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullModel:
@@ -188,10 +204,17 @@ def _probabilities(values: list[Any]) -> tuple[float, ...]:
         raise TypeError("null must hold numbers: at least one probability is none.")
     if not np.isfinite(p).all() or (p < 0).any():
         raise ValueError("null must hold probabilities: at least one is negative or missing.")
-    if abs(float(p.sum()) - 1.0) > TOTAL:
+    total = float(p.sum())
+    if total > 1.0 and (p % 1 == 0).all():
         raise ValueError(
-            f"the probabilities of null must sum to 1, and these sum to {float(p.sum()):.6g}: "
-            f"divide them by their sum."
+            f"the probabilities of null must sum to 1, and these whole numbers sum to "
+            f"{total:.0f}: divide them by their sum, and if they count earlier answers, which are "
+            f"no exact null, give null_nobs= their total."
+        )
+    if abs(total - 1.0) > TOTAL:
+        raise ValueError(
+            f"the probabilities of null must sum to 1, and these sum to {total:.6g}: divide them "
+            f"by their sum."
         )
     return tuple(float(value) for value in p / p.sum())
 

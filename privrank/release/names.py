@@ -28,6 +28,9 @@ non-private runs only, and scores, their covariance and reports about items in t
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""
 
+BESIDE_NULL = ("data", "answers behind the null")
+"""The groups where a sample is compared with the answers from which a null was estimated."""
+
 UNPLACED = "unplaced"
 """In an adaptive protocol, the setting that counts items whose place the sort has not found."""
 

@@ -16,7 +16,7 @@ from privrank.plans.closeness import DISTANCES
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
+from privrank.release.names import BESIDE_NULL, DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part, Release
 from privrank.release.survey import Sample
 from privrank.results import guarantee, plots
@@ -536,10 +536,17 @@ def null_words(sample: Sample) -> str:
 
 def _hypotheses_of(sample: Sample) -> str:
     """Return H0 and H1 of a comparison of samples in words, and the groups."""
-    sizes = ", ".join(name if size is None else f"{name} {size}" for name, size in sample.groups)
+    listed = [name if size is None else f"{name} (n = {size})" for name, size in sample.groups]
     by = f" by {sample.group_column}" if sample.group_column else ""
     against = "are" if sample.paired else "have"
-    return f"H0: {null_words(sample)}. H1: they {against} not. Groups{by}: {sizes}."
+    words = f"H0: {null_words(sample)}. H1: they {against} not. Groups{by}: {', '.join(listed)}."
+    if tuple(name for name, _ in sample.groups) != BESIDE_NULL or sample.group_column:
+        return words
+    (_, own), (_, behind) = sample.groups
+    return (
+        f"{words} The {sample.nobs} {sample.unit}s are {own} of the sample and {behind} for the "
+        f"answers from which the null was estimated."
+    )
 
 
 def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> tuple[str, ...]:

@@ -40,11 +40,12 @@ TEXTS = FRAME.assign(outcome=["A", "B"] * 40)
 DECIDED = pd.DataFrame({"winner": ["tea", "milk"], "loser": ["milk", "tea"]})
 LISTS = pd.DataFrame({"best": ["tea", "milk"], "next": ["milk", "tea"]})
 FEW = pr.local.SubRanking(ITEMS, 1.0, 2)
+ONE = RANKS[["tea"]]
 CHOSEN = pd.Series(pd.Categorical(list("aabc") * 5))
 CASES = {
     "undeclared samples of choices": (
         lambda: pr.ClosenessTest(CHOSEN, CHOSEN),
-        r"must be declared: pass items=\[...\]",
+        r"^items must be declared: pass items=\[...\]",
     ),
     "samples of other Enums": (
         lambda: pr.ClosenessTest(
@@ -62,7 +63,7 @@ CASES = {
     ),
     "undeclared choices": (
         lambda: pr.UniformityTest(CHOSEN),
-        r"must be declared: pass items=\[...\]",
+        r"^items must be declared: pass items=\[...\]",
     ),
     "undeclared choices and shares": (
         lambda: pr.IdentityTest(CHOSEN, [0.3, 0.3, 0.4]),
@@ -70,7 +71,7 @@ CASES = {
     ),
     "undeclared choices and uniform shares": (
         lambda: pr.IdentityTest(CHOSEN, "uniform"),
-        r"must be declared: pass categories=\[...\]",
+        r"^categories must be declared: pass categories=\[...\]",
     ),
     "a choice that is none of the categories": (
         lambda: pr.IdentityTest(CHOSEN, [0.3, 0.7], categories=["a", "b"]),
@@ -186,7 +187,23 @@ CASES = {
     ),
     "the same people twice": (
         lambda: pr.ClosenessTest(NAMED, NAMED, respondent="name"),
-        "compare separate respondents, or the same ones twice with paired=True.$",
+        "compare separate respondents, or the same ones twice with paired=True, or make ids of different people differ.$",
+    ),
+    **{
+        f"a column of choices for {name}": (call, f"one column of choices .*{said}', data")
+        for name, call, said in (
+            (
+                "closeness",
+                lambda: pr.ClosenessTest(ONE, ONE),
+                r"column of groups .*\('choice ~ group",
+            ),
+            ("uniformity", lambda: pr.UniformityTest(ONE), r"use from_formula\('choice ~ 1"),
+            ("a consensus", lambda: pr.PrivateRankAggregation(ONE), r"use UniformityTest.*ice ~ 1"),
+        )
+    },
+    "a tie without a code": (
+        lambda: pr.as_comparisons(TEXTS, codes={"first": "A", "second": "C"}),
+        r"declares \(given without 'tie', for which there is then no default\)",
     ),
     "items of sites in another order": (
         lambda: pr.pool(

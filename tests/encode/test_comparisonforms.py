@@ -541,7 +541,11 @@ BAD = {
     "another item, long": (
         lambda: convert(LONG.assign(outcome=f"I prefer {CANARY}"), "long", codes={}),
         ValueError,
-        ["names of the pair's items (codes=", "frame.replace('^I prefer ', '', regex=True)"],
+        [
+            "names of the pair's items, ",
+            "without 'first', 'second', 'tie'",
+            "frame.replace('^I prefer ', '', regex=True)",
+        ],
     ),
     "codes a list": (lambda: convert(LONG, "long", codes=[1, 2]), ValueError, ["codes", "'first'"]),
     "codes without second": (

@@ -201,6 +201,7 @@ def refuse(null, data=None):
 
 REFUSED = {
     "no sum": (lambda: refuse({"a": 0.5, "b": 0.4, "c": 0.4}), ["sum to 1", "1.3"]),
+    "counts": (lambda: refuse({"a": 5, "b": 4, "c": 4}), ["sum to 13", "null_nobs= their total"]),
     "negative": (lambda: refuse([0.5, 0.7, -0.2]), ["negative or missing"]),
     "missing": (lambda: refuse([0.5, 0.5, np.nan]), ["negative or missing"]),
     "too few": (lambda: refuse([0.5, 0.5]), ["2 for 3 categories"]),
@@ -305,7 +306,8 @@ def test_the_answers_behind_a_null_are_a_second_sample():
     result = estimated(400, None, (90, 60, 50), shares).fit(1.0, rng=seeded())
     assert result.pvalue == expected.pvalue
     assert str(pr.from_json(result.to_json()).summary()) == str(result.summary())
-    assert "data 200, answers behind the null 400" in " ".join(str(result.summary()).split())
+    said = " ".join(str(result.summary()).split())
+    assert "data (n = 200), answers behind the null (n = 400). The 600 rows are 200 of" in said
     ranks = np.array([[1, 2], [2, 1], [1, 2]])
     table = pd.DataFrame({"a": [1, 2], "b": [2, 1], "probability": [0.25, 0.75]})
     test = pr.IdentityTest(ranks, table, items=["a", "b"], null_nobs=8)

@@ -70,7 +70,7 @@ def test_a_column_of_groups_is_named():
     test = pr.ClosenessTest.from_formula("a + b + c ~ french", frame, levels=["good", "poor"])
     result = test.fit(1.0, details_epsilon=1.0, permutations=19, rng=np.random.default_rng(2))
     text = " ".join(result.summary().as_text().split())
-    assert "Groups by french: good 300, poor 200." in text
+    assert "Groups by french: good (n = 300), poor (n = 200)." in text
     assert "French good ranks a higher than french poor, by 1." in text
     assert pr.from_json(result.to_json()).release.sample.group_column == "french"
 
