@@ -187,7 +187,8 @@ CASES = {
     ),
     "the same people twice": (
         lambda: pr.ClosenessTest(NAMED, NAMED, respondent="name"),
-        "compare separate respondents, or the same ones twice with paired=True, or make ids of different people differ.$",
+        "compare separate respondents, or the same ones twice with paired=True, or make ids of "
+        "different people differ.$",
     ),
     **{
         f"a column of choices for {name}": (call, f"one column of choices .*{said}', data")
@@ -202,7 +203,7 @@ CASES = {
         )
     },
     "a tie without a code": (
-        lambda: pr.as_comparisons(TEXTS, codes={"first": "A", "second": "C"}),
+        lambda: pr.as_comparisons(TEXTS, items=ITEMS, codes={"first": "A", "second": "C"}),
         r"declares \(given without 'tie', for which there is then no default\)",
     ),
     "items of sites in another order": (
