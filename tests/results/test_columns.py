@@ -248,7 +248,7 @@ def test_labels_reach_figures(plain, closeness):
     assert "LSE" in [text.get_text() for text in axes.get_yticklabels()]
     named = closeness.with_labels({"female": "Women", "male": "Men"} | LABELS)
     assert list(named.groups.index) == ["Women", "Men"]
-    assert "Women 152, Men 151" in str(named.summary())
+    assert "Women (n = 152), Men (n = 151)" in str(named.summary())
     assert {"St. Gallen", "Women"} <= set(named.details().to_numpy(dtype=object).ravel())
     assert "Women v Men" in named.plot_details().axes[0].get_title()
 
