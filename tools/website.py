@@ -31,6 +31,7 @@ import privrank  # noqa: E402
 from privrank.bradley_terry.contrasts import HomogeneityResult  # noqa: E402
 from privrank.hypotheses.effects import DetectableEffect  # noqa: E402
 from privrank.hypotheses.nulls import Null  # noqa: E402
+from privrank.local.protocols import Asking, Protocol  # noqa: E402
 from privrank.local.tally import Tally  # noqa: E402
 from privrank.release.release import Part  # noqa: E402
 from privrank.release.survey import Design, Sample  # noqa: E402
@@ -65,6 +66,10 @@ BELOW = {
 # Tutorials in the order in which a reader needs them; others come after these.
 READ = ("university", "immigration", "covariates", "uniformity", "groups", "consensus")
 READ += ("rankings_worths", "planning", "leaderboard", "local")
+
+# Bases with a page of their own: pages of their subclasses name what they inherit, with links. Its
+# examples are of one protocol, and would contradict the page of another.
+BASES = (Protocol, Asking)
 
 # What one reads of a result before all else, in this order, as far as it has it.
 FIRST = ("params", "bse", "selected", "order", "consensus", "statistic", "pvalue", "reject")
@@ -178,6 +183,11 @@ def public():
     return found
 
 
+def bases():
+    """The bases with a page of their own, by full name."""
+    return {f"{one.__module__}.{one.__name__}": one for one in BASES}
+
+
 @cache
 def names_of_pages():
     """The page of each public name as it is written after `pr.`."""
@@ -192,6 +202,18 @@ def read_first(result):
     return {name: words[type(value)] for name, value in found.items() if type(value) in words}
 
 
+def inherited(kind):
+    """What a class has unchanged from bases with a page of their own, by the base's full name."""
+    found, seen = {}, {*vars(kind), *getattr(kind, "__dataclass_fields__", ())}
+    pages = {base: name for name, base in bases().items()}
+    for base in kind.__mro__[1:]:
+        own = [name for name in vars(base) if not name.startswith("_") and name not in seen]
+        seen |= {*own}
+        if base in pages and own:
+            found[pages[base]] = own
+    return found
+
+
 def rubric(title):
     """A heading within the description of a class."""
     return [f"   .. rubric:: {title}", ""]
@@ -203,13 +225,24 @@ def described(name, value):
     if inspect.isclass(value) and issubclass(value, BaseException):
         directive = [f".. autoexception:: {last}"]
     elif inspect.isclass(value):
-        directive = [f".. autoclass:: {last}", "   :members:", "   :inherited-members:"]
+        shared = inherited(value)
+        stop = " ".join(["   :inherited-members:", ",".join(one.__name__ for one in BASES)])
+        directive = [f".. autoclass:: {last}", "   :members:"]
+        directive += [stop if shared else "   :inherited-members:"]
         first = read_first(value) if kind(value) == "Results" else {}
         if first:
             directive += [f"   :exclude-members: {', '.join(first)}", "", *rubric("Read first")]
             for one, word in first.items():
                 directive += [f"   .. auto{word}:: {last}.{one}", ""]
             directive += rubric("All else")
+        for base, names in shared.items():
+            links = ", ".join(f":obj:`~{base}.{one}`" for one in names)
+            directive += ["", *rubric("Inherited"), f"   Of :doc:`/api/{base}`: {links}.", ""]
+            # places for what docstrings of the class refer to
+            for one in names:
+                function = isinstance(inspect.getattr_static(value, one), FunctionType)
+                word = "method" if function else "attribute"
+                directive += [f"   .. py:{word}:: {one}", "      :no-typesetting:", ""]
     else:
         word = "function" if inspect.isroutine(value) else "data"
         directive = [f".. auto{word}:: {last}"]
@@ -223,7 +256,7 @@ def reference():
     pages, rows = {}, ["API reference", "=============", "", "``import privrank as pr``", ""]
     rows += ["Examples of methods go on from the example of their class.", ""]
     order = ["", ".. toctree::", "   :hidden:", ""]
-    for group, objects in public().items():
+    for group, objects in (public() | {"What protocols share": bases()}).items():
         rows += [group, "-" * len(group), "", ".. list-table::", "   :widths: 30 70", ""]
         for name, value in objects.items():
             pages[f"api/{name}"] = described(name, value)

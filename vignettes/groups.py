@@ -105,17 +105,32 @@ print(by_sex.fit(epsilon=2.0, rng=rng).summary())
 #
 # What there is of last year decides which test it is:
 #
-# - Last year's answers, rankings or choices: `pr.ClosenessTest(now, last)`, as for two groups.
+# - Last year's answers, rankings or choices: `pr.ClosenessTest(now, last)`, as for two groups. A Series of choices needs `items=`.
+# - Counts of last year's answers and of this year's: `ClosenessTest.from_counts`.
 # - Answers of the same people in both years: the same with `respondent="id", paired=True`.
 # - Comparisons of pairs, by other people each year: `PrivateBTL.from_formula("item1 + item2 + outcome ~ year", ...)`, as above, for the rows of both years, with a column that says which.
 # - Nothing but shares, of last year or of a census: `IdentityTest`.
 #
-# Say that last year 400 students named the university they liked best, with the shares below. As these are an estimate themselves, `null_nobs=` says from how many answers.
+# Say that 400 students named the university they liked best last year, here by simulation. The test takes two Series, or one frame with a column that says the year:
 
 # %%
 last_year = pd.Series([0.45, 0.25, 0.05, 0.08, 0.12, 0.05], index=cems.items)
-best = data[list(cems.items)].idxmin(axis=1)
-as_before = pr.IdentityTest(best, last_year, null_nobs=400)
+now = data[list(cems.items)].idxmin(axis=1)
+last = pd.Series(rng.choice(cems.items, 400, p=last_year))
+two = pr.ClosenessTest(now, last, items=cems.items)
+stacked = pd.concat([now, last], keys=["now", "last"], names=["year"]).reset_index(name="choice")
+same = pr.ClosenessTest.from_formula(
+    "choice ~ year", stacked, levels=["now", "last"], categories=cems.items
+)
+print(two, same, same.fit(epsilon=1.0, rng=rng).summary(), sep="\n\n")
+
+# %% [markdown]
+# `respondent=` needs a frame, and each respondent is in one group. So ids that restart each year must be made distinct first, such as `"2025-" + id`.
+#
+# Where there are only the shares, these are an estimate themselves. Computed from last year's answers they are no exact null: `null_nobs=` says from how many answers.
+
+# %%
+as_before = pr.IdentityTest(now, last_year, null_nobs=400)
 print(as_before.fit(epsilon=1.0, rng=rng).summary())
 
 # %% [markdown]

@@ -125,6 +125,16 @@ print(adapted.summary())
 figure = adapted.plot_pairwise()  # Fractions of the pairs that were asked, after queries
 
 # %% [markdown]
+# ## Worths
+#
+# Where the order is not enough, `Comparisons` asks everybody for the preferred item of one pair. Its tally is read as worths, or by `PrivateTopK.from_reports` as the leading items. [The guide](../docs/local.md) says what each protocol is for.
+
+# %%
+paired = pr.local.Comparisons(items, epsilon=2.0)
+worths = pr.PrivateBTL.from_reports(paired.tally(paired.simulate(opinions, rng)))
+print(worths.summary())
+
+# %% [markdown]
 # ## A device in earnest
 #
 # The device needs NumPy and this script. Its answer is random by the secure source of the operating system, so it differs each time this page is made. It refuses a protocol whose epsilon is above its own limit, 8 by default, and says what a report may show. It answers once: who is asked again gives another answer, and many answers of one person would add up to the true one.

@@ -33,6 +33,8 @@ print(ranks.head(3), ranks.mean().round(2).to_string(), sep="\n\n")
 # ## The test
 #
 # The statistic looks at two things. Nine tenths of the level go to the length of the sum of all students' rank vectors: long if they point the same way, short if they cancel. One tenth goes to everything that leaves mean ranks alone: opposite camps, cycles of preferences, items that are placed first or last. Discrete Laplace noise covers what one student can change, and the p-value compares the noisy length with what uniform rankings *plus the same noise* give. So it is valid at any epsilon and any sample size; a small epsilon costs power, never validity.
+#
+# So the statistic is the larger of two numbers, plus noise. Each is a norm in units of what one student can change, less a quantile of its own under H0, which includes the noise. It may be negative, and mostly is where there is no consensus. H0 is rejected if it is at least `result.threshold`. Other methods subtract nothing.
 
 # %%
 budget = pr.Budget(epsilon=2.0, unit="respondent")
