@@ -95,6 +95,17 @@ def test_a_tutorial_that_fails_leaves_no_page_and_no_link(tmp_path, monkeypatch)
     )
 
 
+def test_the_page_of_a_protocol_leads_to_what_it_inherits(site):
+    page = site["api/privrank.local.Comparisons"]
+    # examples of a base are of another protocol
+    assert ":inherited-members: Protocol,Asking\n" in page
+    assert "`~privrank.local.protocols.Protocol.tally`" in page
+    assert "`~privrank.local.protocols.Asking.table`" in page
+    assert "Protocol.question" not in page, "Asking has its own"
+    assert "api/privrank.local.protocols.Protocol" in site
+    assert ":inherited-members:\n" in site["api/privrank.power.BTLPower"]
+
+
 def test_names_of_files_become_links():
     pages = website.sources()
     text = "`docs/models.md` and `vignettes/local.py`, [rooms](../CONTRIBUTING.md), `setup.cfg`"
