@@ -191,6 +191,6 @@ if __name__ == "__main__":
         CELLS,
         one,
         row,
-        study.asked(__doc__, 200),
+        study.asked(__doc__, 400),
         2900,
     )
