@@ -67,7 +67,8 @@ def mutated(draw, records, changes=(0, 1, 1, 1, 1, 2, 3)):
         if how == "removed":
             del inner[last]
         elif how == "scaled" and type(inner[last]) in (int, float):
-            inner[last] = inner[last] * draw(of(-1, 0, 2, 0.5, 1 + 1e-12, 10**9))
+            with suppress(OverflowError):  # of a whole number beyond all floats
+                inner[last] = inner[last] * draw(of(-1, 0, 2, 0.5, 1 + 1e-12, 10**9))
         elif how == "added" and isinstance(inner, list):
             inner.append(copy.deepcopy(inner[last]))
         elif how == "added":
