@@ -59,7 +59,7 @@ quick: $(RUN) $(VENV)/.installed-dev
 	$(THREADS) $(RUN) $(TESTS) -m "not slow"
 
 fuzz: $(RUN) $(VENV)/.installed-dev
-	$(THREADS) $(RUN) tools/fuzz.py --cases $${FUZZ:-100000}
+	$(THREADS) $(RUN) tools/fuzz.py $(if $(FUZZ),--cases $(FUZZ),--table)
 
 audit: $(RUN) $(VENV)/.installed-bench
 	$(THREADS) $(RUN) validation/audit.py
