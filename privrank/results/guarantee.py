@@ -311,9 +311,8 @@ def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
     if not (alike and noisy and design.kind == "private"):
         return []
     return [
-        f"Answers of one respondent agree so much that {design.max_rows} tell as much as "
-        f"{design.max_rows / effect:.1f} independent ones would; a smaller max_rows= may serve: "
-        f"see pr.contribution_tradeoff(), which takes answers as independent."
+        f"{design.max_rows} rows of one respondent count as {design.max_rows / effect:.1f} "
+        f"independent ones: see pr.contribution_tradeoff()."
     ]
 
 

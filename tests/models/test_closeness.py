@@ -403,7 +403,7 @@ def test_results_archive_print_and_stand_side_by_side():
     for words in (
         "Private Test of Closeness", "Groups: 2", "replace one respondent", "Epsilon: 1.5",
         "H0: the rankings of all groups have the same distribution.", "SEEDED", "p-value accounts",
-        "not who is in which group", "commerce 111",
+        "not who is in which group", "commerce (n = 111)",
     ):  # fmt: skip
         assert words in text
     assert "p-value" in pr.summary_col([result, again]).as_text()

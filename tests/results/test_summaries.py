@@ -174,9 +174,8 @@ def test_a_bound_that_costs_more_than_it_gives_is_named(design, max_rows, effect
     assert len(said) == named
     if named:
         assert said == [
-            "Answers of one respondent agree so much that 15 tell as much as 2.5 independent ones "
-            "would; a smaller max_rows= may serve: see pr.contribution_tradeoff(), which takes "
-            "answers as independent."
+            "15 rows of one respondent count as 2.5 independent ones: see "
+            "pr.contribution_tradeoff()."
         ]
 
 
@@ -198,5 +197,5 @@ def test_answers_that_are_alike_name_the_tradeoff_in_the_summary():
     fit = pr.PrivateBTL(frame, **facts).fit(0.5, rng=rng)
     assert fit.design_effect > 5
     for result in (fit, pr.PrivateTopK.from_release(fit.release, 2)):
-        assert "see pr.contribution_tradeoff()," in " ".join(result.summary().notes)
+        assert "see pr.contribution_tradeoff()." in " ".join(result.summary().notes)
     assert "contribution_tradeoff" not in str(FITS["worths"].summary())
