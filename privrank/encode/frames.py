@@ -517,14 +517,14 @@ def marks_of(frame: object, columns: Sequence[str]) -> set[str]:
 
 def with_respondent_column(frame: object, respondent: object) -> object:
     """Turn a pandas index level named `respondent` into a column."""
-    if (
-        isinstance(frame, pd.DataFrame)
-        and isinstance(respondent, str)
-        and respondent not in frame.columns
-        and respondent in frame.index.names
-    ):
-        return frame.reset_index(respondent)
-    return frame
+    if not (isinstance(frame, pd.DataFrame) and isinstance(respondent, str)):
+        return frame
+    levels = [] if respondent in frame.columns else list(frame.index.names)
+    if levels.count(respondent) > 1:
+        raise ValueError(
+            f"respondent={respondent!r} must name one index level, not several: rename the others."
+        )
+    return frame.reset_index(respondent) if respondent in levels else frame
 
 
 def check_stated(respondent: object) -> None:

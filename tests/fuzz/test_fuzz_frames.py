@@ -159,7 +159,11 @@ HALVED = {"ties": of(True, True, ...), "missing": of("half", "half", "bottom", .
 def test_rankings(model):
     voted = model is pr.PrivateRankAggregation
     few, shared = ({}, HALVED) if voted else ({"draws": of(99)}, COMPLETED)
-    explore(cases(WIDE, few, **RANKED, **shared), lambda case: fitted(model, *case))
+    # two levels of the index have the name of respondents, once
+    levels = {"columns": [(name, [k, k], None) for k, name in enumerate("abcd", 1)]}
+    levels |= {"index": "levels", "engine": "pandas"}
+    once = [(levels, few and {"draws": 99}, {"items": ITEMS, "respondent": "who"})]
+    explore(cases(WIDE, few, **RANKED, **shared), lambda case: fitted(model, *case), once)
 
 
 CHOSEN = columns_of(choice=of(*ITEMS), group=of("u", "v"), who=st.integers(0, 4))
