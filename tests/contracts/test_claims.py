@@ -84,6 +84,7 @@ WORST = {
     "localtests_worths": [lambda t: t["worths"].min()],
     "power_models": [lambda t: t["sd"].abs().max()],
     "audit": [lambda t: lost(t, "holds").max()],
+    "fuzz": [lambda t: t["parts with a fault"].sum()],
     "ledger_kills": [lambda t: t["overspent"].sum()],
 }
 
