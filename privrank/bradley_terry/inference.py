@@ -117,10 +117,11 @@ class Inference:
         Normal sampling error plus the privacy noise by its exact distribution, for a quadratic form
         of this rank, from a public counter seed.
         """
-        facts, b, many = self.equations, self.fitted.coefficients, MOST_DRAWN_ITEMS
-        draws = self.draws if facts.items <= many else FEW_DRAWS
+        facts, b = self.equations, self.fitted.coefficients
+        many = facts.items > MOST_DRAWN_ITEMS
+        draws = FEW_DRAWS if many else self.draws
         # of many items only the combinations are drawn, which may be of few that are identified
-        inner = rows if facts.items > many else np.eye(len(b))
+        inner = rows if many else np.eye(len(b))
         response, half = product(inner, self.errors.response), self.errors.sampled
         scatter = self.errors.scatter
         if facts.covariates is None and facts.items > MOST_SIMULATED_ITEMS:
@@ -134,7 +135,7 @@ class Inference:
         if facts.grouped:  # errors of comparisons per group, taken as normal
             groups = carried(response, facts.group_noise(b))
             out = out + normal_draws(groups, draws, generator)
-        return np.asarray(out if inner is rows else out @ rows.T)
+        return np.asarray(out if many else out @ rows.T)
 
     def noisy_errors(self) -> NoisyErrors:
         """Return the errors of the coefficients: normal sampling error and the exact noise.

@@ -321,7 +321,7 @@ class ScoreEquations:
 
     @property
     def _released(self) -> FloatArray:
-        return np.asarray(self.pairs.count - self.surplus)  # what made them not negative
+        return np.asarray(self.pairs.count - self.surplus)  # added so that none is below 0
 
     @property
     def released_count(self) -> FloatArray:
