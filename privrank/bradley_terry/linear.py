@@ -66,12 +66,20 @@ class ItemContrasts:
 
     def predict(self, b: FloatArray) -> FloatArray:
         """Return the difference of worths of each edge, E b, for each row of worths."""
-        return np.asarray(b[..., self.pairs.first] - b[..., self.pairs.second])
+        return np.asarray(b.take(self.pairs.first, -1) - b.take(self.pairs.second, -1))
 
     def scores(self, edges: FloatArray) -> FloatArray:
         """Add each edge's number to its first item and subtract it from its second: E' edges."""
-        up = np.bincount(self.pairs.first, edges, minlength=self.size)
-        return np.asarray(up - np.bincount(self.pairs.second, edges, minlength=self.size))
+        up, down = self._by_end(edges)
+        return np.asarray(up - down)
+
+    def _by_end(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of the edges' numbers by first item, which sorts them, and by second."""
+        starts = np.searchsorted(self.pairs.first, np.arange(self.size))
+        sums = np.add.reduceat(np.append(edges, 0.0), starts)
+        # of an item that is nowhere first this is an edge of another
+        up = np.where(np.diff(starts, append=len(edges)) > 0, sums, 0.0)
+        return up, np.asarray(np.bincount(self.pairs.second, edges, minlength=self.size))
 
     def scores_by_pattern(self, edges: FloatArray) -> FloatArray:
         """Return the scores of the one pattern that there is, shape (1, m)."""
@@ -131,11 +139,8 @@ class ItemContrasts:
         the other two terms, per item. The 3 leaves room for the rounding of the target and of the
         norm.
         """
-        m, first, second = self.size, self.pairs.first, self.pairs.second
-        neighbours = np.bincount(first, minlength=m) + np.bincount(second, minlength=m)
-        degrees = np.bincount(first, loss.size, minlength=m)
-        degrees = degrees + np.bincount(second, loss.size, minlength=m)
-        terms = neighbours + loss.accuracy + 3.0
+        terms = np.add(*self._by_end(np.ones_like(loss.size))) + loss.accuracy + 3.0
+        degrees = np.add(*self._by_end(loss.size))
 
         def bound(b: FloatArray) -> float:
             size = degrees + times(ridge, np.abs(b)) + np.abs(target)

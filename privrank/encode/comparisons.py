@@ -284,15 +284,15 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
     person, bounded = None if owner is None else owner.codes, not rules.sampled
     most = rules.max_rows if bounded else math.inf
     nobs = units_of(owner, columns.respondent, read.size, most, rules.remedy)
-    described, counted, pattern = None, None, np.zeros(len(read.size), dtype=np.int64)
+    described, counted, patterns, number = None, None, 1, read.low * items + read.high
     if predictor is not None:
         pattern, described = read_patterns(
             predictor, read.keys, read.first_named, person, rules.kind
         )
         counted = units_by_pattern(pattern, read.size, person, described)
         described = replace(described, units=counted) if rules.kind == "public" else described
-    number = (pattern * items + read.low) * items + read.high
-    codes, place = frames.distinct_codes(number, (int(pattern.max()) + 1) * items**2)
+        patterns, number = int(pattern.max()) + 1, pattern * items**2 + number
+    codes, place = frames.distinct_codes(number, patterns * items**2)
     held = None
     if owner is not None:
         if rules.distinct_pairs and bounded:
@@ -343,7 +343,7 @@ def _read(
     frames.check_apart(first, second, (columns.item1, columns.item2))
     answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
     # each pair in the order of the items; where that turns it, the sign of the answer turns, too
-    order = 1 - 2 * (first > second)
+    order = np.where(first > second, -1, 1)
     low, high = np.minimum(first, second), np.maximum(first, second)
     return _Rows(keys, size, low, high, order, size * answered, size * sign * order)
 
@@ -398,7 +398,9 @@ def _outcomes(
     codes = keys[outcome].codes
     values = np.append(keys[outcome].values.astype(np.float64), np.nan)
     missing = np.isnan(values)
-    answers = values[np.bincount(codes % len(values), minlength=len(values)) > 0]
+    met = np.zeros(len(values), dtype=np.bool_)
+    met[codes] = True
+    answers = values[met]
     if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
         raise ValueError(
             f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "
