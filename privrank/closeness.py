@@ -47,7 +47,8 @@ class ClosenessTest:
         than two groups, or one frame with a column of groups, see `from_formula`.
     items : sequence of str, optional
         The item columns; of Series all categories, which have to be given, as for
-        :class:`privrank.UniformityTest`.
+        :class:`privrank.UniformityTest`. (``categories=`` is an argument of `from_formula` and
+        `from_counts` alone.)
     respondent : str, optional
         Column or pandas index level of a frame, or with ``paired=True`` the index level of a
         Series, that names the respondent of each row. The unit of privacy is then a respondent with

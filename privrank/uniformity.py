@@ -78,6 +78,7 @@ class UniformityTest:
     items : sequence of str, optional
         The item columns; by default every column but the respondent's. Of a Series all categories,
         which have to be given: those of a pandas categorical may be just the ones that occur.
+        (``categories=`` is an argument of `from_formula` and `from_counts` alone.)
     respondent : str, optional
         Column or pandas index level of a frame, not of a Series, that names the respondent of each
         row. The unit of privacy is then a respondent with all their rows, one of which, drawn by a

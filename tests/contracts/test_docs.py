@@ -2,10 +2,13 @@
 
 import ast
 import importlib
+import inspect
 import re
 from pathlib import Path
 
 import pytest
+
+import privrank
 
 ROOT = Path(__file__).parents[2]
 PRIVACY = "docs/privacy.md"
@@ -168,6 +171,21 @@ def test_a_word_of_the_glossary_has_one_meaning():
         r"^\| (\*\*.+?) \|", (ROOT / "docs/glossary.md").read_text("utf-8"), flags=re.M
     )
     assert len(words) == len(set(words)) > 50
+
+
+@pytest.mark.parametrize("name", ["UniformityTest", "ClosenessTest"])
+def test_who_looks_for_categories_finds_the_argument(name):
+    test = getattr(privrank, name)
+    assert "categories" not in inspect.signature(test).parameters
+    said = " ".join(inspect.getdoc(test).split())
+    assert "(``categories=`` is an argument of `from_formula` and `from_counts` alone.)" in said
+    for page, entry in (
+        ("README.md", r"- \*\*Items, .*"),
+        ("docs/glossary.md", r"\| \*\*category.*"),
+    ):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        (row,) = re.findall(rf"^{entry}(?:\n  .*)*", text, flags=re.M)
+        assert "`items=`" in row and name in row, page
 
 
 def stray_numbers(text):
