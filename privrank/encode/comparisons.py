@@ -534,10 +534,12 @@ def read_patterns(
     """
     facts = predictor.covariates
     if kind == "private" and (facts.bounds or facts.ordered):
-        what = "numeric covariates need" if facts.bounds else "an order effect needs"
+        what, remedy = "an order effect needs", "leave 'first' out"
+        if facts.bounds:
+            what, remedy = "numeric covariates need", "cut numbers into declared levels"
         raise ValueError(
             f"{what} design='public', because the fit has to know who has which value: use it if "
-            f"that is public, or cut numbers into declared levels."
+            f"that is public, or {remedy}."
         )
     # a combination of levels is one number, whose digits are the places of the levels
     cell = np.zeros(len(first_named), dtype=np.int64)

@@ -54,6 +54,13 @@ def test_many_continuous_columns_are_grouped_exactly(rows, columns):
     assert sorted(groups(frame).values()) == sorted(sizes)
 
 
+def test_a_column_whose_place_is_beyond_64_bits_counts():
+    # eight columns of 1,023 values: a step of the first would be 2^70, which is 0 in 64 bits
+    frame = pd.DataFrame({f"x{k}": np.arange(1023) for k in range(8)})
+    other = frame.iloc[[5]].assign(x0=6)
+    assert len(groups(pd.concat([frame, other], ignore_index=True))) == 1024
+
+
 def test_a_lazy_frame_is_grouped_exactly():
     frame = continuous(1000, 8)
     assert groups(pl.from_pandas(frame).lazy()) == counted(frame)

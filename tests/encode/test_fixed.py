@@ -103,6 +103,22 @@ def test_an_order_effect_of_winners_and_losers_is_refused(right, column):
     )
 
 
+def test_values_that_are_not_public_are_refused_with_what_can_be_done():
+    named = pd.DataFrame({"respondent": [0, 1], "item1": ["tea"] * 2, "item2": ["milk"] * 2})
+    named = named.assign(outcome=1, age=[20.0, 30.0])
+    person = {"items": ITEMS, "respondent": "respondent"}
+    for right, options, words in (
+        ("first", {}, ["order effect needs design='public'", "leave 'first' out"]),
+        ("age", {"bounds": {"age": (0, 99)}}, ["numeric covariates need design='public'", "cut"]),
+    ):
+        formula = f"item1 + item2 + outcome ~ {right}"
+        check_refusal(
+            lambda: pr.PrivateBTL.from_formula(formula, named, **person, **options),  # noqa: B023
+            ValueError,
+            words,
+        )
+
+
 def test_forms_that_know_the_order_take_its_effect():
     named = pd.DataFrame(
         [("tea", "milk", 1), ("milk", "tea", 1), ("juice", "tea", -1), ("juice", "milk", 1)] * 3,

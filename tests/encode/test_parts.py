@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import privrank as pr
-from privrank.encode import frames
+from privrank.encode import clusters, frames
 from privrank.encode.comparisons import ComparisonColumns, Rules, count_all
 from privrank.encode.samples import encode_choices, encode_rankings
 from privrank.kernels.hashing import siphash
@@ -416,6 +416,42 @@ def test_the_hash_is_siphash():
     expected = {0: 0x726FDB47DD0E0E31, 8: 0x93F5F5799A932462, 15: 0xA129CA6149BE45E5}
     for size, value in expected.items():
         assert siphash(np.arange(size, dtype=np.uint8), np.array([0, size]), key)[0] == value
+
+
+class Executors:
+    """Rows in some partitions, on which Spark's methods do what they do to a frame of Spark's."""
+
+    def __init__(self, partitions):
+        self.partitions = partitions
+
+    def mapInArrow(self, function, schema):
+        assert schema == "total binary"
+        return Executors([list(function(iter(part))) for part in self.partitions])
+
+    def repartition(self, number):
+        assert number == 1
+        return Executors([[batch for part in self.partitions for batch in part]])
+
+    def collect(self):
+        tables = [pa.Table.from_batches(part).to_pandas() for part in self.partitions]
+        return list(pd.concat(tables).itertuples(index=False))
+
+
+def test_what_sparks_workers_return_is_added_up():
+    batches = [pa.RecordBatch.from_pydict({"x": [k, 2 * k]}) for k in range(5)]
+    frame = Executors([batches[:2], [], batches[2:]])
+
+    def total(rows):
+        return sum(rows.get_column("x").to_list())
+
+    assert clusters._on_spark(frame, total, lambda one, other: one + other) == 30
+    assert clusters._on_spark(Executors([[]]), total, None) is None
+
+    def refused(rows):
+        raise ValueError("columns must hold numbers.")
+
+    with pytest.raises(ValueError, match=r"^columns must hold numbers\.$"):
+        clusters._on_spark(frame, refused, None)
 
 
 SPARK = importlib.util.find_spec("pyspark") is not None

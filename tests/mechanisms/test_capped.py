@@ -310,6 +310,10 @@ def test_design():
     capped = {n: min(m for m in range(2, 200) if capped_norm(n, m)) for n in (100, 1000, 10_000)}
     assert capped == {100: 11, 1000: 16, 10_000: 31}
     assert capped_norm(10**6, 100) is None  # where the plain norm is nearly free
+    # where the noise at epsilon .5 decides: that of epsilon 2 would not be worth a cap
+    assert capped_norm(50, 10) and capped_norm(3000, 50)
+    # no distribution has E(t - s)^2 = r
+    assert _theory(3.0, 0.5, 4.90625) == _theory(8.0, 0.75, 7.40625) == (0.0, 0.0, math.inf)
     # where the two cost the same, noise at the nominal epsilon included
     assert capped_norm(29_000, 50) and capped_norm(30_000, 50) is None
     for n, m in [(200, 20), (300, 50), (1000, 30), (1000, 100), (1000, 1000), (100, 1000)]:

@@ -227,6 +227,12 @@ def test_quantiles_share_the_level(scale):
     assert (beyond <= np.array([0.02, *[0.005] * 6]) + 1e-9).all()
 
 
+def test_groups_that_choose_uniformly_are_drawn_in_units_of_the_sensitivity():
+    drawn = departures.choice_parts((40, 60), 3, cells=False)
+    tables = np.concatenate(list(departures.choice_tables((40, 60), 3)))
+    np.testing.assert_allclose(drawn, parts(tables, (40, 60)))
+
+
 def test_references_are_public_and_near_what_they_stand_for():
     module_draws = departures.choice_parts((40, 60), 9, cells=True)
     departures.choice_parts.cache_clear()
