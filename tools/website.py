@@ -33,6 +33,7 @@ from privrank.hypotheses.effects import DetectableEffect  # noqa: E402
 from privrank.hypotheses.nulls import Null  # noqa: E402
 from privrank.local.protocols import Asking, Protocol  # noqa: E402
 from privrank.local.tally import Tally  # noqa: E402
+from privrank.power.base import Power  # noqa: E402
 from privrank.release.release import Part  # noqa: E402
 from privrank.release.survey import Design, Sample  # noqa: E402
 from privrank.results.hypotheses import ContrastTests  # noqa: E402
@@ -68,8 +69,8 @@ READ = ("university", "immigration", "covariates", "uniformity", "groups", "cons
 READ += ("rankings_worths", "planning", "leaderboard", "local")
 
 # Bases with a page of their own: pages of their subclasses name what they inherit, with links. Its
-# examples are of one protocol, and would contradict the page of another.
-BASES = (Protocol, Asking)
+# examples are of one protocol, or one plan, and would contradict the page of another.
+BASES = (Protocol, Asking, Power)
 
 # What one reads of a result before all else, in this order, as far as it has it.
 FIRST = ("params", "bse", "selected", "order", "consensus", "statistic", "pvalue", "reject")
@@ -256,7 +257,7 @@ def reference():
     pages, rows = {}, ["API reference", "=============", "", "``import privrank as pr``", ""]
     rows += ["Examples of methods go on from the example of their class.", ""]
     order = ["", ".. toctree::", "   :hidden:", ""]
-    for group, objects in (public() | {"What protocols share": bases()}).items():
+    for group, objects in (public() | {"What protocols, or plans, share": bases()}).items():
         rows += [group, "-" * len(group), "", ".. list-table::", "   :widths: 30 70", ""]
         for name, value in objects.items():
             pages[f"api/{name}"] = described(name, value)

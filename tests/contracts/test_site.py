@@ -3,6 +3,7 @@
 `make docs` builds it, and follows every link of what was built.
 """
 
+import inspect
 import os
 import posixpath
 import re
@@ -98,12 +99,22 @@ def test_a_tutorial_that_fails_leaves_no_page_and_no_link(tmp_path, monkeypatch)
 def test_the_page_of_a_protocol_leads_to_what_it_inherits(site):
     page = site["api/privrank.local.Comparisons"]
     # examples of a base are of another protocol
-    assert ":inherited-members: Protocol,Asking\n" in page
+    assert ":inherited-members: Protocol,Asking,Power\n" in page
     assert "`~privrank.local.protocols.Protocol.tally`" in page
     assert "`~privrank.local.protocols.Asking.table`" in page
     assert "Protocol.question" not in page, "Asking has its own"
     assert "api/privrank.local.protocols.Protocol" in site
-    assert ":inherited-members:\n" in site["api/privrank.power.BTLPower"]
+    assert ":inherited-members:\n" in site["api/privrank.PrivateBTL"]
+
+
+@pytest.mark.parametrize("name", [one for one in privrank.power.__all__ if one != "Estimate"])
+def test_the_page_of_a_plan_has_examples_of_no_other(site, name):
+    page = site[f"api/privrank.power.{name}"]
+    assert ":inherited-members: Protocol,Asking,Power\n" in page
+    for method in ("power", "solve_power", "plot_power"):
+        assert f"`~privrank.power.base.Power.{method}`" in page
+    assert ">>> design = pr.power.UniformityPower" in inspect.getdoc(website.Power)
+    assert "api/privrank.power.base.Power" in site
 
 
 def test_names_of_files_become_links():
