@@ -17,6 +17,7 @@ from privrank.mechanisms.ranknorms import of_rankings
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
+from privrank.results.tables import statistic_words
 from privrank.uniformity import ask
 
 ITEMS = (2, 3, 5, 10, 100, 1000)
@@ -79,7 +80,7 @@ def rows_of(m: int, n: int, replicates: int, cell: int) -> list[dict]:
                 "rankings": n,
                 "epsilon": f"{epsilon:.4g}",
                 "method": method,
-                "statistic": asked[method, epsilon].name,
+                "statistic": statistic_words(asked[method, epsilon].name),
                 "null": "one bit" if (method, epsilon) not in tables else draws or "exact",
                 "level": f"{level:.5f}",
                 "std err": f"{math.hypot(error, table_error):.6f}",
@@ -125,7 +126,7 @@ def main() -> None:
             {
                 "items": m,
                 "rankings": n,
-                "statistic": test.name,
+                "statistic": statistic_words(test.name),
                 "replicates": len(pvalues),
                 "KS distance": f"{kstest(pvalues, 'uniform').statistic:.4f}",
                 "KS p-value": f"{kstest(pvalues, 'uniform').pvalue:.3f}",

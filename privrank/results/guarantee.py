@@ -15,6 +15,7 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Part, Release, distribution_name
 from privrank.release.survey import Design
+from privrank.results.tables import statistic_words
 
 UNFINISHED = (
     "Warning: the solver stopped before it had reached the minimum to the precision it works to, "
@@ -394,7 +395,7 @@ def release_facts(release: Release) -> dict[str, str]:
         "delta": f"{release.delta:g}",
         "unit": survey.unit,
         "design" if isinstance(survey, Design) else "data": survey.kind,
-        "mechanism": release.mechanism,
+        "mechanism": statistic_words(release.mechanism),
         "noise source": release.source,
         "N": str(survey.nobs),
     }

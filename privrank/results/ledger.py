@@ -6,7 +6,7 @@ from math import inf
 
 from privrank.privacy.accounting import Account
 from privrank.privacy.budget import Ledger
-from privrank.results.tables import Table
+from privrank.results.tables import Table, statistic_words
 
 
 class Budget(Ledger):
@@ -105,12 +105,12 @@ class Budget(Ledger):
         ]
         heads: tuple[str, ...] = ("spent by",)
         labels: list[tuple[str, ...]] = [
-            (": ".join(filter(None, (s.by, s.released))),) for s in lines
+            (": ".join(filter(None, (s.by, statistic_words(s.released)))),) for s in lines
         ]
         if self.path is not None:
             header[:0] = [("Data:", str(self.label)), ("Ledger:", self.path.name)]
             heads = ("date (UTC)", "spent by", "released")
-            labels = [(s.date or "", s.by, s.released or "") for s in lines]
+            labels = [(s.date or "", s.by, statistic_words(s.released)) for s in lines]
         amounts: list[tuple[str, ...]] = [(f"{s.epsilon:g}", f"{s.delta:g}") for s in lines]
         ends: list[tuple[str, ...]] = [
             (f"{first:g}", f"{second:g}") for first, second in (account.spent, account.left)

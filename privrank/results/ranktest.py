@@ -19,13 +19,12 @@ from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
 from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots
 from privrank.results.base import Result, once
-from privrank.results.tables import Table, format_pvalue
+from privrank.results.tables import Table, format_pvalue, statistic_words
 from privrank.results.testnotes import (
     THRESHOLD,
     findings,
     impossible,
     noise_of,
-    statistic_words,
 )
 from privrank.util.checks import check_count, check_flag, is_number
 

@@ -15,6 +15,13 @@ import pandas as pd
 # What is printed in place of a number that a release does not identify.
 UNIDENTIFIED = "not identified"
 
+# Statistics whose names, as releases and ledgers keep them, are not the words that are shown.
+_STATISTICS = {
+    "Borda and residual norm": "mean ranks and residuals",
+    "capped Borda norm": "mean ranks, capped",
+    "Borda norm": "mean ranks",
+}
+
 # Letters that a column of numbers takes in text at least.
 _LEAST_WIDTH = 7
 
@@ -40,6 +47,11 @@ def _environment() -> Any:
 def render(template: str, **values: Any) -> str:
     """Return a page or table by its template, the text in it escaped."""
     return str(_environment().get_template(template).render(**values))
+
+
+def statistic_words(name: str | None) -> str:
+    """Return what a reader is shown for the name of a statistic; any other name as it is."""
+    return _STATISTICS.get(name or "", name or "")
 
 
 def interval_heads(alpha: float) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from privrank.plans.closeness import FEW_CATEGORIES
 from privrank.release.names import EFFECT, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.results.tables import format_pvalue
+from privrank.results.tables import format_pvalue, statistic_words
 
 if TYPE_CHECKING:
     from privrank.results.ranktest import RankTestResult
@@ -55,22 +55,9 @@ _COMPLETED = (
 )
 
 
-# Statistics whose names are no words of a table.
-_STATISTICS = {
-    "Borda and residual norm": "mean ranks and residuals",
-    "capped Borda norm": "mean ranks",
-    "Borda norm": "mean ranks",
-}
-
-
-def statistic_words(name: str) -> str:
-    """Return a statistic as a table calls it, by its name."""
-    return _STATISTICS.get(name, name)
-
-
 def noise_of(release: Release) -> tuple[str, str, str]:
     """Return the mechanism of a test of one sample, its statistic, and the scale of its noise."""
-    part, name = release.parts.get(STATISTIC), release.mechanism
+    part, name = release.parts.get(STATISTIC), statistic_words(release.mechanism)
     if release.local:
         return "randomised response", name, f"gain {release.plan.number(GAIN):.4g} of a response"
     if part is None:

@@ -127,7 +127,7 @@ TECHNICAL = {
     "top-k": ["net wins, permutohedron"],
     "worths of rows": ["net wins, zero-sum Laplace", "Ridge penalty:"],
     "consensus": ["Borda totals, permutohedron noise"],
-    "uniformity": ["Borda and residual norm", "Method: auto", "threshold"],
+    "uniformity": ["mean ranks and residuals, discrete Laplace", "Method: auto", "threshold"],
     "identity": ["Method: auto", "threshold", "discrete Laplace"],
     "closeness": ["smoothed p-value"],
 }
@@ -139,6 +139,22 @@ def test_terms_of_the_mechanism_are_among_the_details(name, terms):
     assert "Mechanism: noise " in short
     for term in terms:
         assert term in full and term not in short
+
+
+def test_summaries_and_ledgers_call_a_statistic_the_same(tmp_path):
+    test, rng = pr.UniformityTest(ranks, respondent="respondent"), np.random.default_rng(1)
+    said = {"auto": "mean ranks and residuals", "borda": "mean ranks"}
+    facts = {"epsilon": 2.0, "unit": "respondent"}
+    for budget in (pr.Budget(**facts), pr.Budget(tmp_path / "own.ledger", **facts)):
+        for method, words in said.items():
+            result = test.fit(0.5, method=method, draws=99, budget=budget, rng=rng)
+            assert result.summary().rows[0][0] == words
+            assert f"{words}, discrete Laplace" in dict(result.summary(True).header)["Released:"]
+            assert words in str(budget.summary()) and words in str(pr.summary_col([result]))
+            assert result.plot().axes[0].get_xlabel().startswith(words)
+        kept = [line.released for line in budget.spendings]  # what is stored stays as it was
+        assert kept == ["Borda and residual norm", "Borda norm"]
+        assert "norm" not in str(budget.summary())
 
 
 def test_a_ridge_that_shrinks_is_stated_and_one_that_is_corrected_is_a_detail():
