@@ -208,6 +208,7 @@ def _tests_of_terms(result: BTLResult) -> str:
 
 
 def _test_of_equality(result: BTLResult) -> str:
+    """Return what the p-values of single worths test, and the test of all of them."""
     test, parts = result.test_homogeneity(), result.components
     if test.df == 0:
         return "Test of equal worths: none, as the release identifies no difference."
@@ -217,13 +218,13 @@ def _test_of_equality(result: BTLResult) -> str:
     elif len(parts) > 1:
         among = f", of the {len(several[0])} items identified"
     return (
-        f"Test of equal worths{among}: statistic {test.statistic:.2f}, "
+        f"H0 of p-values: worth 0. Test of equal worths{among}: statistic {test.statistic:.2f}, "
         f"{tables.format_pvalue(test.pvalue)} (Monte Carlo)."
     )
 
 
 def _coverage_note(release: Release, alpha: float) -> str:
-    """Return what the intervals of a summary cover."""
+    """Return what the intervals of a summary cover, and of coefficients what p-values test."""
     level, covariates = f"{100 * (1 - alpha):g}%", release.design.covariates
     if covariates is None:
         return (
@@ -236,7 +237,7 @@ def _coverage_note(release: Release, alpha: float) -> str:
         else "Coefficients of one column add up to zero over the items."
     )
     covered = f"Each {level} interval by itself covers its coefficient"
-    return f"{covered}, {guarantee.allowance(release)}. {scale}"
+    return f"{covered}, {guarantee.allowance(release)}. H0 of p-values: coefficient 0. {scale}"
 
 
 def _fit_of_items(result: BTLResult) -> list[str]:
