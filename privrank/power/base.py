@@ -32,7 +32,8 @@ SMALLEST, LARGEST = 1e-3, 1e3
 class Estimate(float):
     """A number with the Monte Carlo standard error that it was found with.
 
-    It is a float; its text says what it is.
+    It is a float; its text says what it is. A data frame keeps the number alone: give the errors a
+    column of their own.
 
     Attributes
     ----------
@@ -45,12 +46,18 @@ class Estimate(float):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> import privrank as pr
     >>> n = pr.power.Estimate(187, 2.13, words="respondents")
     >>> n
     187 respondents (Monte Carlo standard error 2.1)
     >>> f"{n:.0f}", n / 2
     ('187', 93.5)
+    >>> sizes = [n, pr.power.Estimate(94, 1.5, words="respondents")]
+    >>> pd.DataFrame({"respondents": sizes, "std err": [size.error for size in sizes]})
+       respondents  std err
+    0        187.0     2.13
+    1         94.0     1.50
     """
 
     __slots__ = ("error", "exact", "words")

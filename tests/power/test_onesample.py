@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import re
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -96,6 +98,19 @@ def test_an_estimate_is_a_number_that_says_its_error():
     assert repr(pr.power.Estimate(0.9, 0.01, words="phi =")) == (
         "phi = 0.9 (Monte Carlo standard error 0.01)"
     )
+
+
+def test_a_table_of_sizes_keeps_their_errors_as_the_guide_shows():
+    page = Path(__file__).parents[2] / "docs" / "planning.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S)
+    (block,) = [block for block in blocks if "pd.DataFrame" in block]
+    names = {}
+    exec(compile(block, page.name, "exec"), names)
+    table, sizes = names["table"], names["sizes"]
+    assert list(table["std err"]) == [size.error for size in sizes] and min(table["std err"]) > 0
+    said = re.findall(r"^# ([\d.]+) +([\d.]+) +([\d.]+)$", block, flags=re.M)
+    shown = table.reset_index().to_numpy()
+    np.testing.assert_allclose(np.array(said, dtype=float), shown, rtol=0.05)
 
 
 def test_figures_have_a_line_for_each_number():
