@@ -267,6 +267,7 @@ def without_threads() -> None:
         kind.__init__ = skipped
     # what was built before the fork is not evaluated, either
     polars.LazyFrame.collect = polars.LazyFrame._collect_eager = skipped
+    polars.LazyFrame.collect_batches = polars.DataFrame.to_pandas = skipped
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
