@@ -125,13 +125,17 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _between(covariance: FloatArray) -> FloatArray:
     """Return the variances of all differences of two numbers."""
-    own = np.diag(covariance)
-    return np.asarray(own[:, None] + own - 2.0 * covariance)
+    own, variance = np.diag(covariance), -2.0 * covariance
+    variance += own[:, None]
+    variance += own
+    return np.asarray(variance)
 
 
 def own_and_between(covariance: FloatArray) -> FloatArray:
     """Return the variances of all differences of two numbers; on the diagonal those of each."""
-    return np.asarray(_between(covariance) + np.diag(np.diag(covariance)))
+    variance = _between(covariance)
+    np.fill_diagonal(variance, np.diag(covariance))
+    return variance
 
 
 def largest_effect(errors: Covariance, shown: FloatArray) -> float:

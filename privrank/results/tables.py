@@ -68,9 +68,11 @@ def printed(
     """
     cells = pd.DataFrame(index=frame.index)
     for name, form in formats.items():
-        text = isinstance(form, str)
-        write = form.format if isinstance(form, str) else form
-        cells[name] = ["" if text and pd.isna(value) else write(value) for value in frame[name]]
+        if isinstance(form, str):
+            known = zip(frame[name], frame[name].notna(), strict=True)
+            cells[name] = [form.format(value) if shown else "" for value, shown in known]
+        else:
+            cells[name] = list(map(form, frame[name]))
     return tuple((str(name), *row) for name, row in zip(frame.index, cells.to_numpy(), strict=True))
 
 

@@ -140,10 +140,11 @@ def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
 
 def inverse(matrix: FloatArray) -> FloatArray:
     """Return the inverse of a positive definite matrix, NaN if it is none to double precision."""
-    upper = attempt(lambda: np.triu(dpotri(_cholesky(matrix))[0]), lambda: None)
+    upper = attempt(lambda: dpotri(_cholesky(matrix))[0], lambda: None)
     if upper is None or not np.isfinite(upper).all():
         return solve(matrix, np.eye(len(matrix)))
-    return np.asarray(upper + np.triu(upper, 1).T)
+    below = np.tri(len(matrix), k=-1, dtype=np.bool_)
+    return np.asarray(np.where(below, upper.T, upper))
 
 
 def pseudo_inverse(matrix: FloatArray) -> tuple[FloatArray, int]:
