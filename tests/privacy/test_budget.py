@@ -196,6 +196,14 @@ def test_threads_share_one_ledger():
     assert budget.left == (0.0, 0.0)
 
 
+def test_what_is_entered_without_rho_has_that_of_its_epsilon():
+    budget = pr.Budget(epsilon=1.0, delta=1e-6, unit="row")
+    budget.reserve("a mean", 0.5, 0.0, unit="row")
+    budget.reserve("noise of another law", 0.25, 1e-7, unit="row")
+    budget.reserve("Gaussian noise", 0.25, 1e-7, unit="row", rho=0.002)
+    assert [line.rho for line in budget.spendings] == [0.125, None, 0.002]
+
+
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 0.01, 0.3])
 def test_pure_epsilon_gives_the_approximate_guarantee(epsilon, delta):

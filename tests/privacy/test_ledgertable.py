@@ -424,6 +424,19 @@ def test_text_that_is_none_is_refused(path):
     assert "was damaged or cut short" in refusal(path)
 
 
+def test_bytes_in_the_place_of_a_text_are_refused(path):
+    filled(path)
+    entered(path, FIT | {"by": b"fit"})
+    assert "was damaged or cut short" in refusal(path)
+
+
+def test_a_file_of_no_whole_pages_is_refused(path):
+    filled(path)
+    with open(path, "ab") as file:
+        file.write(b"x")
+    assert "was damaged or cut short" in refusal(path)
+
+
 def test_no_ledger_admits_more_where_another_program_overspent_it(path):
     budget = filled(path)
     entered(path, FIT)
