@@ -394,13 +394,11 @@ def _outcomes(
     """Return, per group of rows, whether it was answered and the sign of the answer."""
     if outcome is None:
         return np.ones(size, dtype=np.int64), np.ones(size, dtype=np.int64)
-    # code -1, a missing answer, reads the NaN put last
-    codes = keys[outcome].codes
-    values = np.append(keys[outcome].values.astype(np.float64), np.nan)
+    # code 0, a missing answer, reads the NaN put first
+    codes = keys[outcome].codes + 1
+    values = np.append(np.nan, keys[outcome].values.astype(np.float64))
     missing = np.isnan(values)
-    met = np.zeros(len(values), dtype=np.bool_)
-    met[codes] = True
-    answers = values[met]
+    answers = values[np.bincount(codes, minlength=len(values)) > 0]
     if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
         raise ValueError(
             f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "
@@ -534,12 +532,10 @@ def read_patterns(
     """
     facts = predictor.covariates
     if kind == "private" and (facts.bounds or facts.ordered):
-        what, remedy = "an order effect needs", "leave 'first' out"
-        if facts.bounds:
-            what, remedy = "numeric covariates need", "cut numbers into declared levels"
         raise ValueError(
-            f"{what} design='public', because the fit has to know who has which value: use it if "
-            f"that is public, or {remedy}."
+            "'first' and numeric covariates need design='public', because the fit has to know who "
+            "has which value: use it if that is public, or leave 'first' out and cut numbers into "
+            "declared levels."
         )
     # a combination of levels is one number, whose digits are the places of the levels
     cell = np.zeros(len(first_named), dtype=np.int64)

@@ -107,10 +107,8 @@ def test_values_that_are_not_public_are_refused_with_what_can_be_done():
     named = pd.DataFrame({"respondent": [0, 1], "item1": ["tea"] * 2, "item2": ["milk"] * 2})
     named = named.assign(outcome=1, age=[20.0, 30.0])
     person = {"items": ITEMS, "respondent": "respondent"}
-    for right, options, words in (
-        ("first", {}, ["order effect needs design='public'", "leave 'first' out"]),
-        ("age", {"bounds": {"age": (0, 99)}}, ["numeric covariates need design='public'", "cut"]),
-    ):
+    words = ["'first' and numeric covariates need design='public'", "leave 'first' out and cut"]
+    for right, options in (("first", {}), ("age", {"bounds": {"age": (0, 99)}})):
         formula = f"item1 + item2 + outcome ~ {right}"
         check_refusal(
             lambda: pr.PrivateBTL.from_formula(formula, named, **person, **options),  # noqa: B023
