@@ -471,11 +471,12 @@ def _key_of_texts(texts: Any) -> Key:
         return Key(codes.astype(np.int64), pieces[-1].dictionary.to_numpy(zero_copy_only=False))
     # in one piece, as the dictionaries of many would have to be brought together
     whole = texts.unify_dictionaries().combine_chunks()
-    codes = whole.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    names = np.append(whole.dictionary.to_numpy(zero_copy_only=False), None)
+    codes = whole.indices.cast("int64").fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
     # a dictionary may hold values that no entry has, some of them twice, and null
     codes, met = pd.factorize(codes)
-    place, values = pd.factorize(whole.dictionary.to_numpy(zero_copy_only=False)[met])
-    return Key(np.append(place, -1)[codes].astype(np.int64), values)
+    place, values = pd.factorize(names[met])
+    return Key(place[codes].astype(np.int64), values)
 
 
 def _texts(series: nw.Series[Any]) -> Any:

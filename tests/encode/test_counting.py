@@ -2,9 +2,11 @@
 
 from collections import Counter
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,6 +66,42 @@ def test_a_column_whose_place_is_beyond_64_bits_counts():
 def test_a_lazy_frame_is_grouped_exactly():
     frame = continuous(1000, 8)
     assert groups(pl.from_pandas(frame).lazy()) == counted(frame)
+
+
+CODED = {
+    "Enum": lambda texts: pl.DataFrame({"x": texts}, schema={"x": pl.Enum(["c", "a", "b", "d"])}),
+    "lazy Enum": lambda texts: CODED["Enum"](texts).lazy(),
+    "Categorical": lambda texts: pl.DataFrame({"x": texts}, schema={"x": pl.Categorical}),
+    "dictionary": lambda texts: pa.table({"x": pa.array(texts, pa.string()).dictionary_encode()}),
+    "pieces": lambda texts: pa.table({"x": pa.chunked_array(
+        [pa.array(part, pa.string()).dictionary_encode() for part in (texts[:2], texts[2:])])}),
+    "null is a value": lambda texts: pa.table({"x": pa.DictionaryArray.from_arrays(
+        [{"a": 0, "b": 1, None: 2}[text] for text in texts], ["a", "b", None])}),
+    "category": lambda texts: pd.DataFrame({"x": texts}).astype("category"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CODED)
+def test_what_is_missing_among_numbered_texts_is_none_of_them(kind):
+    assert groups(CODED[kind](["a", None, "b", None, "a"])) == {
+        ("a",): 2, ("b",): 1, (None,): 2
+    }  # fmt: skip
+    assert groups(CODED[kind]([None, "b"])) == {("b",): 1, (None,): 1}
+
+
+@pytest.mark.parametrize("kind", CODED)
+def test_a_missing_item_or_choice_is_refused_in_numbered_texts(kind):
+    frame = CODED[kind](["a", None, "b", "a"])
+    arguments = {"items": ["a", "b"], "respondent": None}
+    with pytest.raises(ValueError, match="at least one entry is missing"):
+        pr.UniformityTest.from_formula("x ~ 1", frame, categories=["a", "b"], respondent=None)
+    other = pd.DataFrame({"item2": ["b", "b", "a", "b"], "outcome": 1.0})
+    pairs = nw.from_native(frame).lazy().collect("pyarrow").rename({"x": "item1"})
+    pairs = pairs.with_columns(
+        *(nw.new_series(name, other[name].tolist(), backend="pyarrow") for name in other)
+    )
+    with pytest.raises(ValueError, match="at least one entry is missing"):
+        pr.PrivateBTL(pairs.to_native(), **arguments)
 
 
 values = st.none() | st.integers(-2, 2).map(float)
