@@ -310,7 +310,7 @@ def numbers_of_names(values: NDArray[Any]) -> NDArray[np.uint64]:
         return _hashed(text, np.cumsum([0, *map(len, written)]))
     if names.dtype.kind == "f":
         names = names.astype(np.float64)
-        whole = (np.abs(names) < 2**53) & (names % 1 == 0)
+        whole = (np.abs(names) < 2**53) & (np.floor(names) == names)
         names = np.where(whole, np.where(whole, names, 0).astype(np.int64), names.view(np.int64))
     return _hashed(names.astype(np.int64).view(np.uint8), np.arange(len(names) + 1) * 8)
 
@@ -471,7 +471,7 @@ def _key_of_texts(texts: Any) -> Key:
         return Key(codes.astype(np.int64), pieces[-1].dictionary.to_numpy(zero_copy_only=False))
     # in one piece, as the dictionaries of many would have to be brought together
     whole = texts.unify_dictionaries().combine_chunks()
-    names = np.append(whole.dictionary.to_numpy(zero_copy_only=False), None)
+    names = np.array([*whole.dictionary.to_pylist(), None], dtype=object)
     codes = whole.indices.cast("int64").fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
     # a dictionary may hold values that no entry has, some of them twice, and null
     codes, met = pd.factorize(codes)

@@ -403,6 +403,8 @@ def test_names_have_the_same_number_in_every_engine():
     for kind in (np.int64, np.float64, object):
         found = frames.numbers_of_names(whole[:2].astype(kind))
         assert found.tolist() == frames.numbers_of_names(whole)[:2].tolist()
+    broken = np.array([1.5, 1.0, 2.0**60, 1e300, np.inf])
+    assert len(set(frames.numbers_of_names(broken).tolist())) == len(broken)
     texts = np.array(["", "a", "n°00031", "x" * 100], dtype=object)
     column = frames.open_frame(pl.DataFrame({"who": texts.tolist()}), "frame")["who"]
     assert frames._numbers_by_row(column).tolist() == frames.numbers_of_names(texts).tolist()

@@ -32,6 +32,12 @@ def test_complete_strict_orders(tmp_path):
     assert fitted.nobs == 5 and fitted.order == ("coffee, black", "tea: green", "milk")
 
 
+def test_a_head_may_begin_right_behind_its_sign(tmp_path):
+    close = HEADER.replace("# ", "#")
+    frame = pr.read_preflib(str(written(tmp_path, "3: 2,1,3\n2: 3, 2, 1\n", header=close)))
+    assert list(frame) == ["tea: green", "coffee, black", "milk"]
+
+
 @pytest.mark.parametrize(
     ("ending", "orders", "expected"),
     [

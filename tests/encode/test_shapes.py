@@ -37,3 +37,15 @@ def test_data_of_another_shape_are_told_the_call_to_make(door, frame, call):
 def test_columns_of_other_items_name_the_call_to_make():
     with pytest.raises(ValueError, match=r"privrank\.as_rankings\(frame, form=\.\.\.\)"):
         pr.UniformityTest(SCORES, items=["A", "B"])
+
+
+@pytest.mark.parametrize("columns", [["item1", "item2"], ["winner", "loser"]])
+def test_a_frame_of_nothing_but_pairs_is_told_who_takes_pairs(columns):
+    frame = pd.DataFrame([["a", "b"], ["b", "a"]], columns=columns)
+    with pytest.raises(TypeError, match="pairs are for PrivateBTL"):
+        pr.UniformityTest(frame)
+
+
+def test_what_is_no_data_is_none():
+    with pytest.raises(TypeError, match=r"^rankings must be a data frame \(pandas,"):
+        pr.UniformityTest(object())

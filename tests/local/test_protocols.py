@@ -351,6 +351,12 @@ def test_ids_and_public_draws_are_the_same_everywhere():
     assert table.startswith("9d3456d114aad5a1")
 
 
+def test_ranks_that_are_no_numbers_are_not_simulated():
+    ranks = pd.DataFrame({"a": ["first"], "b": [2], "c": [3]})
+    with pytest.raises(TypeError, match=r"^ranks must hold numbers in the column of every item"):
+        pr.local.Comparisons(["a", "b", "c"], 1.0).simulate(ranks, np.random.default_rng(1))
+
+
 def test_simulation_is_fast_enough_for_studies():
     rng = np.random.default_rng(0)
     ranks = rng.permuted(np.tile(np.arange(1, 11), (5000, 1)), axis=1)
