@@ -45,13 +45,13 @@ def encode_samples(
     samples: Sequence[object],
     names: Sequence[str],
     *,
-    items: object = None,
-    respondent: str | None = None,
-    max_rows: object = 1,
-    ties: object = "refuse",
-    missing: object = "refuse",
-    secret: bool = False,
-    paired: bool = False,
+    items: object,
+    respondent: str | None,
+    max_rows: object,
+    ties: object,
+    missing: object,
+    secret: bool,
+    paired: bool,
 ) -> EncodedGroups:
     """Validate one frame of rankings, or one Series of choices, per sample.
 
@@ -117,8 +117,8 @@ def groups_of_formula(
     data: object,
     arguments: Mapping[str, Any],
     *,
-    secret: bool = False,
-    paired: bool = False,
+    secret: bool,
+    paired: bool,
 ) -> EncodedGroups:
     """Encode what a formula names: ``"a + b + c ~ group"`` or ``"choice ~ group"``.
 

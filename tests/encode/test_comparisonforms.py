@@ -361,12 +361,17 @@ def test_a_matrix_is_read_by_the_names_of_its_rows():
         WINS.to_numpy(),
         pl.from_pandas(tidy),
         pl.from_pandas(unnamed),
-        WINS.replace(0, 0.0).mask(np.eye(4, dtype=bool)),
     ):
         pd.testing.assert_frame_equal(convert(other, "matrix", ties=TIES), expected)
     assert list(pr.as_comparisons(shuffled, "matrix")["item1"].cat.categories) == list(
         shuffled.columns
     )
+
+
+def test_a_matrix_may_have_nothing_on_its_diagonal():
+    bare = WINS.replace(0, 0.0).mask(np.eye(4, dtype=bool))
+    expected = convert(WINS, "matrix", ties=TIES)
+    pd.testing.assert_frame_equal(convert(bare, "matrix", ties=TIES), expected)
 
 
 def test_a_matrix_written_to_a_file_and_read_again(tmp_path):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import duckdb
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -143,3 +144,11 @@ def test_a_fit_with_many_continuous_covariates_counts_each_answer(columns):
     named_first = [frame.outcome[frame.item1 == item].sum() for item in ITEMS]
     named_second = [frame.outcome[frame.item2 == item].sum() for item in ITEMS]
     np.testing.assert_array_equal(net_wins, np.subtract(named_first, named_second))
+
+
+def test_counts_of_equal_rows_are_below_2_to_53_together():
+    # an engine has put both rows together, and each count is still exact as a float
+    frame = pl.DataFrame({"item1": ["a", "a"], "item2": ["b", "b"], "outcome": 1, "n": 2.0**52})
+    for dressed in (frame, frame.lazy(), frame.to_pandas(), duckdb.from_arrow(frame.to_arrow())):
+        with pytest.raises(ValueError, match=r"below 2\^53 in total"):
+            pr.PrivateBTL(dressed, items=["a", "b"], respondent=None, counts="n")

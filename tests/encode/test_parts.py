@@ -398,6 +398,13 @@ def test_what_is_refused_is_refused_in_every_part(engine, monkeypatch):
         assert "n°" not in str(caught.value)
 
 
+def test_parts_of_many_rows_come_one_by_one(monkeypatch):
+    cut_into(monkeypatch, 7)
+    view = frames.open_frame(survey(300), "frame")
+    parts = [part for part in frames.whole_respondents(view, ["who", "item1"], "who") if len(part)]
+    assert len(parts) == 7 and sum(map(len, parts)) == len(survey(300))
+
+
 def test_names_have_the_same_number_in_every_engine():
     whole = np.array([3, -1, 2**60])
     for kind in (np.int64, np.float64, object):

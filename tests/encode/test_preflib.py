@@ -32,6 +32,12 @@ def test_complete_strict_orders(tmp_path):
     assert fitted.nobs == 5 and fitted.order == ("coffee, black", "tea: green", "milk")
 
 
+def test_one_alternative_is_a_column(tmp_path):
+    header = "# NUMBER ALTERNATIVES: 1\n# ALTERNATIVE NAME 1: tea\n"
+    frame = pr.read_preflib(str(written(tmp_path, "3: 1\n", header=header)))
+    assert frame.to_dict("list") == {"tea": [1, 1, 1]}
+
+
 def test_a_head_may_begin_right_behind_its_sign(tmp_path):
     close = HEADER.replace("# ", "#")
     frame = pr.read_preflib(str(written(tmp_path, "3: 2,1,3\n2: 3, 2, 1\n", header=close)))
@@ -67,6 +73,7 @@ def test_ties_and_missing_alternatives(tmp_path, ending, orders, expected):
         ("3: 2,1,3\n2: {3,2\n", "line 10 .*an order of numbers"),
         ("3: 2,1,3\n2: {},3\n", "line 10 .*an order of numbers"),
         ("3: 2,1,3\n2: 3,2,4\n", "line 10 .*from 1 to 3, each at most once"),
+        ("3: 2,0,1\n2: 3,2,1\n", "line 9 .*from 1 to 3, each at most once"),
         ("3: 2,1,3\n2: 3,2,2\n", "line 10 .*from 1 to 3, each at most once"),
         ("3: 2,1,3\n2: {1,1},2\n", "line 10 .*from 1 to 3, each at most once"),
         ("3,2,1,3\n2,3,2,1\n", "line 9 .*before 2022"),

@@ -1,5 +1,6 @@
 """Data of another shape than a test of rankings takes: one sentence that names the call to make."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -49,3 +50,36 @@ def test_a_frame_of_nothing_but_pairs_is_told_who_takes_pairs(columns):
 def test_what_is_no_data_is_none():
     with pytest.raises(TypeError, match=r"^rankings must be a data frame \(pandas,"):
         pr.UniformityTest(object())
+
+
+@pytest.mark.parametrize("person", [{"respondent": "who"}, {"max_rows": 2}])
+def test_respondents_of_choices_need_a_frame(person):
+    choices = pd.Series(["a", "b", "a"])
+    with pytest.raises(ValueError, match=r"^respondent= and max_rows= need a frame"):
+        pr.UniformityTest(choices, items=["a", "b"], **person)
+
+
+def test_all_arguments_of_a_formula_at_once_are_no_others():
+    frame = pd.DataFrame({"item1": ["a"], "item2": ["b"], "outcome": [1], "count": [5]})
+    model = pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ 1", frame, respondent=None, counts="count", items=["a", "b"],
+        max_rows=1, distinct_pairs=True, ties=False, design="private", pair_counts=None,
+        excess="refuse", levels=None, bounds=None, item_formula=None, item_data=None,
+    )  # fmt: skip
+    assert model.fit(np.inf).nobs == 5
+
+
+@pytest.mark.parametrize("right", ["group + other", "0 + group", "1", "group + 1 + other"])
+def test_groups_are_one_column(right):
+    frame = pd.DataFrame({"choice": list("abab"), "group": list("xyxy"), "other": list("uvuv")})
+    with pytest.raises(ValueError, match="formula must"):
+        pr.ClosenessTest.from_formula(
+            f"choice ~ {right}", frame, categories=["a", "b"], levels=["x", "y"], respondent=None
+        )
+
+
+@pytest.mark.parametrize("units", [0, 1])
+def test_counts_of_a_small_group_name_it(units):
+    counts = {"many": {"a": 5, "b": 4}, "few": {"a": units, "b": 0}}
+    with pytest.raises(ValueError, match=rf"^every group .* and group 'few' has {units}:"):
+        pr.ClosenessTest.from_counts(counts, categories=["a", "b"])

@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 from sentences import refused_in_one_sentence
 
 import privrank as pr
-from privrank.encode.samples import encode_choices, encode_counts, encode_rankings
+from privrank.encode.samples import encode_choices, encode_counts, encode_data, encode_rankings
 from privrank.mechanisms import samples as mechanism
 from privrank.privacy.draws import draw_bit
 from privrank.privacy.noise import DiscreteLaplace, draw_one_each
@@ -218,6 +218,10 @@ def test_index_level_array_and_order_of_columns():
     one = encode_rankings(indexed, respondent="who", max_rows=2)
     assert one.sample.nobs == 3 and one.sample.unit == "respondent"
     assert encode_rankings(indexed).sample.nobs == 4
+    assert encode_rankings(indexed).sample.max_rows == 1
+    assert encode_data(indexed).sample.max_rows == 1
+    assert encode_data(CHOICES["choice"], items=list("xyzw")).sample.max_rows == 1
+    assert encode_choices(CHOICES, "choice", categories=list("xyzw")).sample.max_rows == 1
     array = encode_rankings(indexed.to_numpy())
     assert array.sample.items == ("0", "1", "2")
     np.testing.assert_array_equal(array._rows, indexed.to_numpy())
