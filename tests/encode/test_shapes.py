@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.encode.comparisons import Counted
+from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Part, Rows
 
 CLASSES = {
     "uniformity": pr.UniformityTest,
@@ -83,3 +85,18 @@ def test_counts_of_a_small_group_name_it(units):
     counts = {"many": {"a": 5, "b": 4}, "few": {"a": units, "b": 0}}
     with pytest.raises(ValueError, match=rf"^every group .* and group 'few' has {units}:"):
         pr.ClosenessTest.from_counts(counts, categories=["a", "b"])
+
+
+def test_true_and_false_are_the_categories_of_groups_that_choose():
+    frame = pd.DataFrame({"choice": [True, False] * 4, "group": list("xxyy") * 2})
+    test = pr.ClosenessTest.from_formula(
+        "choice ~ group", frame, levels=["x", "y"], respondent=None
+    )
+    assert test.fit(np.inf).release.sample.items == ("False", "True")
+
+
+@pytest.mark.parametrize("kind", [Counted, Part, Rows, Encoded, EncodedSample, EncodedGroups])
+def test_what_holds_answers_neither_shows_nor_compares_them(kind):
+    assert kind.__eq__ is object.__eq__
+    shown = getattr(kind.__repr__, "__code__", None)
+    assert shown is None or "encode" in shown.co_filename
