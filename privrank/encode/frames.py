@@ -163,7 +163,7 @@ def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
     or NaN and the rows are numbered.
     """
     if isinstance(view, nw.DataFrame) and isinstance(native := view.to_native(), pd.DataFrame):
-        return native[list(columns)]
+        return native.iloc[:, list(map(native.columns.get_loc, columns))]
     frame = _computed(view.select(*columns))
     return pd.DataFrame({name: frame.get_column(name).to_numpy() for name in columns})
 

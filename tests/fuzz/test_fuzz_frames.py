@@ -208,5 +208,9 @@ def test_conversions():
         (target, form, columns), more = case
         return settled(lambda: converts[target](framed(**columns), form, **more))
 
-    once = [(("comparisons", "matrix", HALF | {"columns": SQUARE}), {"items": ITEMS})]
+    unnamed = [(name, [k, k], None) for k, name in enumerate([None, "b", "c"])]
+    once = [
+        (("comparisons", "matrix", HALF | {"columns": columns}), {"items": ITEMS})
+        for columns in (SQUARE, unnamed)
+    ]
     explore(st.tuples(st.one_of(pairs, orders), arguments(**forms)), convert, once)
