@@ -163,7 +163,8 @@ def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
     or NaN and the rows are numbered.
     """
     if isinstance(view, nw.DataFrame) and isinstance(native := view.to_native(), pd.DataFrame):
-        return native.iloc[:, list(map(native.columns.get_loc, columns))]
+        places: Any = list(map(native.columns.get_loc, columns))
+        return native.take(places, axis=1)
     frame = _computed(view.select(*columns))
     return pd.DataFrame({name: frame.get_column(name).to_numpy() for name in columns})
 

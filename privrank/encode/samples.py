@@ -202,7 +202,7 @@ def _remedy(names: Sequence[str], first: str) -> str:
 
 def encode_choices(
     frame: object,
-    column: object,
+    column: str,
     *,
     categories: object = None,
     known: object = None,
@@ -219,8 +219,6 @@ def encode_choices(
     """
     bound = check_count("max_rows", max_rows)
     frame, view = open_rows(frame, respondent, "data")
-    if not isinstance(column, str):
-        raise TypeError(f"the column of choices must be a name, got {type(column).__name__}.")
     check_present([column], frames.column_names(view), "data", "name the column of choices")
     own = frames.declared_values(frame, column)
     declared = next((given for given in (categories, own, known) if given is not None), None)
