@@ -77,7 +77,9 @@ def framed(columns, index, engine):
         return frame.to_numpy()
     if engine == "records":
         return frame.to_dict("list") if frame.columns.is_unique else []
-    if engine in ("polars", "lazy"):
+    # pyarrow, which makes columns of polars, crashes where dates of numpy stand beside numbers
+    dated = any(isinstance(value, np.datetime64) for _, entries, _ in columns for value in entries)
+    if engine in ("polars", "lazy") and not dated:
         try:
             other = pl.from_pandas(frame)
         except Exception:  # not every frame of pandas is one of polars
