@@ -295,7 +295,7 @@ def _outcomes(
     key = frames.key_of(values)
     outcomes = [meaning.get(answer, np.inf) for answer in key.values.tolist()]
     outcome = np.array([*outcomes, np.nan])[key.codes]
-    by_name = not {1.0, -1.0} & set(meaning.values())
+    by_name = 1.0 not in meaning.values()  # codes say both or neither
     if by_name:
         item = key.among(labels)
         outcome = np.where(item == first, 1.0, np.where(item == second, -1.0, outcome))

@@ -219,7 +219,6 @@ def encode_choices(
     """
     bound = check_count("max_rows", max_rows)
     frame, view = open_rows(frame, respondent, "data")
-    check_present([column], frames.column_names(view), "data", "name the column of choices")
     own = frames.declared_values(frame, column)
     declared = next((given for given in (categories, own, known) if given is not None), None)
     if declared is None:
