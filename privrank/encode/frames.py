@@ -116,10 +116,7 @@ def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
 
 
 def declared_values(frame: object, column: str, *, public: bool = False) -> tuple[Any, ...] | None:
-    """Return the values of a column that its type declares: False and True, or its categories.
-
-    These as :func:`declared_categories` returns them.
-    """
+    """Return what a column's type declares: False and True, or :func:`declared_categories`."""
     if open_frame(frame, "data").collect_schema()[column] == nw.Boolean:
         return False, True
     return declared_categories(frame, column, public=public)
