@@ -229,7 +229,10 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
         table = table.set_axis(names)
     labels = check_items(tuple(table.columns) if items is None else items)
     wanted = [str(label) for label in labels]
-    table = table.set_axis(table.index.map(str)).set_axis(table.columns.map(str), axis=1)
+    # as objects, since a text may hold half a character
+    table.index, table.columns = (
+        pd.Index(list(map(str, names)), dtype=object) for names in (table.index, table.columns)
+    )
     if not sorted(table.index) == sorted(table.columns) == sorted(wanted):
         raise ValueError(
             f"{name} must be a square matrix with one row and one column for each of the "

@@ -211,8 +211,9 @@ def test_conversions():
         return settled(lambda: converts[target](framed(**columns), form, **more))
 
     unnamed = [(name, [k, k], None) for k, name in enumerate([None, "b", "c"])]
+    halves = [(name, [None, "\ud800"] if name == "c" else [1, 1], None) for name in "abc"]
     once = [
         (("comparisons", "matrix", HALF | {"columns": columns}), {"items": ITEMS})
-        for columns in (SQUARE, unnamed)
+        for columns in (SQUARE, unnamed, halves)
     ]
     explore(st.tuples(st.one_of(pairs, orders), arguments(**forms)), convert, once)
