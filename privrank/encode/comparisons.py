@@ -247,17 +247,19 @@ class Counted:
 def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     """Return what a frame counts in all, and its respondents, where these are the units."""
     columns, predictor = rules.columns, rules.predictor
-    if columns.respondent is None:
-        return count(view, rules)
     used = [columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts]
     used += () if predictor is None else predictor.columns
     names = list(dict.fromkeys(name for name in used if name is not None))
-    # patterns that are numbered as they are met need all rows at once
-    whole = rules.kind == "public" and predictor is not None
+    rows = columns.respondent is None
+    if rows:
+        view = frames.grouped(view, names)
+        names = frames.column_names(view)
+    # patterns that are numbered as they are met need all rows at once, and so do counts in total
+    whole = rules.kind == "public" and predictor is not None or rows and columns.counts is not None
     by_part = partial(count, rules=rules)
     total, parts = count_parts(view, names, columns.respondent, by_part, _added, whole=whole)
     frames.check_rows(0 if total is None else total.nobs, "comparisons", ", and one that counts")
-    return total, parts
+    return total, None if rows else parts
 
 
 def _added(*pieces: Counted) -> Counted:

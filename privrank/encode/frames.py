@@ -62,9 +62,7 @@ def open_frame(frame: object, name: str) -> Frame:
                 check_text(f"a column name of {name}", column)
             return view
     except DuplicateError:
-        raise ValueError(
-            f"{name} must have unique column names: rename the repeated ones."
-        ) from None
+        raise ValueError(f"{name} must have unique column names: rename repeated ones.") from None
     raise TypeError(
         f"{name} must be a data frame (pandas, polars, pyarrow, duckdb, dask or any other that "
         f"narwhals supports), got {type(frame).__name__}."
@@ -108,8 +106,7 @@ def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
     others = [name for name in columns if not schema[name].is_numeric()]
     if not others:
         return set(columns)
-    empty = view.select(nw.col(*others).is_null().all())
-    row = _computed(empty).row(0)
+    row = _computed(view.select(nw.col(*others).is_null().all())).row(0)
     # a row of a pyarrow table holds scalars of its own, which once were all true
     void = map(nw.to_py_scalar, row)
     return set(columns) - {name for name, none in zip(others, void, strict=True) if not none}
@@ -221,7 +218,7 @@ def rows_where(view: Frame, column: str, value: object) -> object:
     return view.filter(nw.col(column) == value).to_native()
 
 
-PARTS, BATCH = 48, 2**20
+PARTS, BATCH = 48, 2**19
 """The parts that frames of more rows than a batch are cut into."""
 
 
@@ -233,11 +230,9 @@ def whole_respondents(
     Rows come in batches, from a lazy frame as its engine makes them. A hash of a respondent's name
     says in which part a row is; without respondents a batch is one, or the `whole` frame is.
     """
-    if whole:
-        yield _computed(view.select(*columns))
-        return
-    batches = _batches(view.select(*columns))
-    if owner is None:
+    view = view.select(*columns)
+    batches = iter([_computed(view)]) if whole else _batches(view)
+    if whole or owner is None:
         yield from batches
         return
     ahead = list(islice(batches, 2))
@@ -335,23 +330,29 @@ def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
     return np.frombuffer(text or b"", dtype=np.uint8), places
 
 
+def grouped(view: Frame, columns: Sequence[str]) -> Frame:
+    """Return columns of a frame; rows of a lazy one that are alike leave its engine as a group.
+
+    A combination may be there twice, with null here and NaN there, or with two counts.
+    """
+    view = view.select(*columns)
+    lazy = isinstance(view, nw.LazyFrame)
+    return view.group_by(*columns).agg(nw.len().alias(_ROWS)) if lazy else view
+
+
 def tally(
     view: Frame, by: Sequence[str], numeric: str | None, counts: str | None = None
 ) -> tuple[dict[str, Key], IntArray]:
     """Return the combinations of the columns `by` and how often each occurs.
 
-    Given a frame, returns the groups' value of each column (null and NaN kept as missing) and the
-    group sizes. A row counts once, or as often as its column `counts` says. A lazy frame is grouped
-    by its own engine, so that only groups leave it; a combination may be there twice, with null
-    here and NaN there, or with two counts. The column `numeric` is compared as float64, whatever
-    the engine calls it.
+    Given columns that are :func:`grouped`. Null and NaN are both missing. A row counts once, or as
+    often as its column `counts` says. The column `numeric` is compared as float64, whatever the
+    engine calls it.
     """
-    columns = dict.fromkeys(by if counts is None else [*by, counts])
-    view = view.select(*columns)
-    if isinstance(view, nw.LazyFrame):
-        groups = _computed(view.group_by(*columns).agg(nw.len().alias(_ROWS)))
-        rows = np.asarray(groups.get_column(_ROWS).to_numpy(), dtype=np.int64)
-        return keys_of(groups, by, numeric, counts, rows)
+    view = _computed(view)
+    if _ROWS in set(view.columns) - {*by, counts}:
+        size = view.get_column(_ROWS).to_numpy().astype(np.int64)
+        return keys_of(view, by, numeric, counts, size)
     keys, size = keys_of(view, by, numeric, counts)
     # a combination is one number, whose digits are the codes of its columns
     combined, span = np.zeros(len(view), dtype=np.int64), 1

@@ -234,7 +234,7 @@ def encode_choices(
 
     if respondent is None:
         # the counts by category say all there is
-        keys, size = frames.tally(view, [column], None)
+        keys, size = frames.tally(frames.grouped(view, [column]), [column], None)
         nobs, people, counts = int(size.sum()), None, sum_by(places(keys), size, len(labels))
     else:
         counts = np.zeros(len(labels), dtype=np.int64)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import privrank as pr
-from privrank.encode import clusters, frames
+from privrank.encode import clusters, comparisons, frames
 from privrank.encode.comparisons import ComparisonColumns, Rules, count_all
 from privrank.encode.samples import encode_choices, encode_rankings
 from privrank.kernels.hashing import siphash
@@ -75,7 +75,7 @@ def fitted(frame, made, options, epsilon, dependence="worst"):
         model = pr.PrivateBTL.from_formula(formula, frame, levels={"sex": ["f", "m"]}, **shared)
     else:
         model = pr.PrivateBTL(frame, **shared)
-    given = {} if epsilon == np.inf else {"dependence": dependence}
+    given = {} if epsilon == np.inf or dependence is None else {"dependence": dependence}
     result = model.fit(epsilon, rng=np.random.default_rng(1), **given)
     return result.release.to_json()
 
@@ -105,6 +105,46 @@ def test_parts_and_engines_release_the_same(name, dependence, monkeypatch):
         cut_into(monkeypatch, parts)
         found.add(fitted(ENGINES[engine](frame), made, options, epsilon, dependence))
     assert len(found) == 1
+
+
+ROWS = {
+    "private": ({}, {}),
+    "ties": ({"ties": True}, {}),
+    "groups": ({"groups": True}, {}),
+    "public": ({}, {"design": "public"}),
+    "public groups": ({"groups": True}, {"design": "public"}),
+    "counted": ({}, {"counts": "times"}),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_in_batches_release_the_same(name, monkeypatch):
+    made, options = ROWS[name]
+    frame = survey(**made).drop(columns="who")
+    if "counts" in options:
+        # of the first rows, which a batch is made of, none counts
+        frame["times"] = np.where(np.arange(len(frame)) < 300, 0, np.arange(len(frame)) % 3)
+    found = {}
+    for engine in ENGINES:
+        for batch in (7, 10**9):
+            monkeypatch.setattr(frames, "BATCH", batch)
+            given = {"respondent": None} | options
+            found[engine, batch] = fitted(ENGINES[engine](frame), made, given, 1.0, None)
+    assert len(set(found.values())) == 1
+
+
+def test_rows_of_a_lazy_frame_come_in_batches(monkeypatch):
+    monkeypatch.setattr(frames, "BATCH", 7)
+    columns = ComparisonColumns("item1", "item2", "outcome", None)
+    rules, seen = Rules(columns, tuple(ITEMS), 1, True, False, "private", False, None), []
+    view = frames.open_frame(ENGINES["duckdb"](survey()), "frame")
+    with monkeypatch.context() as patch:
+        added = comparisons._added
+        patch.setattr(comparisons, "_added", lambda *some: seen.append(len(some)) or added(*some))
+        counted, parts = count_all(view, rules)
+    # 60 groups: 20 pairs in both orders, three answers
+    assert sum(seen) >= 8 and parts is None and counted.nobs == len(survey())
 
 
 def parts_of(frame):
