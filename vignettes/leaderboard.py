@@ -49,11 +49,11 @@ tradeoff = pr.contribution_tradeoff(activity, **planned, pair_counts="proportion
 print(tradeoff.round(3))
 
 # %% [markdown]
-# The predicted standard error has two parts, what another sample of voters would change and what other noise would change. The bound with the least of both is taken. From a voter with more votes no more than that count, so that the ranking is one by voters rather than by votes: the busiest of them cannot make it.
+# The predicted standard error has two parts, what another sample of voters would change and what other noise would change. The bound with the least of both is taken. Where nothing is known of a log, take a small one, as a large one brings more noise than rows: one to five, compared by `pr.contribution_tradeoff` for guesses of the activity. From a voter with more votes no more than that count, so that the ranking is one by voters rather than by votes: the busiest of them cannot make it.
 #
 # ## The fit
 #
-# The columns keep their names; the answers in `vote` are recoded to 1, 0 and -1. `ties=True` declares that there are ties, each half a win to both. (A log with the winner and the loser of each vote goes through `pr.as_comparisons(log, "winner-loser", ...)` first: [which data come in](../docs/data-in.md).) Pairs can come again (`distinct_pairs=False`). Who voted on what is not public, so the design is private, as it is by default: how often two models met is protected, too.
+# The columns keep their names; the answers in `vote` are recoded to 1, 0 and -1. `ties=True` declares that there are ties, each half a win to both. (A log with the winner and the loser of each vote, and no ties, is shorter: `PrivateBTL.from_formula("winner + loser ~ 1", log, items=..., respondent="voter", ...)`. With ties it goes through `pr.as_comparisons(log, "winner-loser", ...)` first: [which data come in](../docs/data-in.md).) Pairs can come again (`distinct_pairs=False`). Who voted on what is not public, so the design is private, as it is by default: how often two models met is protected, too.
 #
 # By default these numbers are released with noise, one for each pair of the sixty models. But the site drew the two models of a question at random. `pair_counts="proportional"` declares that: given how often each model was shown, its opponents were matched at random. Then wins and losses of each model are enough. Where a site lets strong models meet strong ones, as many do, this is wrong and must not be declared.
 
@@ -148,7 +148,7 @@ figure = fit.plot_worth()  # Sixty models by a million votes, every voter protec
 # %% [markdown]
 # ## What epsilon buys
 #
-# Half of it, beside the fit above and the one without privacy, all from votes bounded in the same way:
+# Half of it, beside the fit above and the one without privacy, all from votes bounded in the same way. With privacy the sampling errors of all lines are inflated by one released design effect, the largest of any difference, which the header states; without it each line has an error of its own that allows for the dependence of a voter's votes, so that sampling errors are smaller there:
 
 # %%
 half = model.fit(epsilon=0.5, budget=budget, rng=rng)
