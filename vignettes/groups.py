@@ -74,6 +74,23 @@ print(detailed.details().round(2).to_string(index=False))
 figure = detailed.plot_details()  # Differences of mean ranks, item by item, all at once
 
 # %% [markdown]
+# ## Three groups
+#
+# More groups take the same formula; `levels=` lists all of them. Each is compared with all others together and with every other, here for three simulated regions, of which one differs.
+
+# %%
+drinks, people = ["tea", "coffee", "juice"], np.random.default_rng(1948)
+centers = {"north": [1, 2, 3], "south": [1, 2, 3], "west": [2, 1, 3]}
+ranks = [pr.Mallows(drinks, 0.6, center).rvs(300, people) for center in centers.values()]
+regions = pd.DataFrame(np.vstack(ranks), columns=drinks)
+regions["region"] = np.repeat(list(centers), 300)
+three = pr.ClosenessTest.from_formula(
+    "tea + coffee + juice ~ region", regions, levels=["north", "south", "west"]
+).fit(epsilon=1.0, details_epsilon=2.0, rng=people)
+print(three.summary(), end="\n\n")
+print(three.details().query("clear").round(2).to_string(index=False))
+
+# %% [markdown]
 # ## Choices
 #
 # One column of categories works alike, if they are declared. Do students of commerce know French as often as others?
@@ -106,7 +123,7 @@ print(by_sex.fit(epsilon=2.0, rng=rng).summary())
 # What there is of last year decides which test it is:
 #
 # - Last year's answers, rankings or choices: `pr.ClosenessTest(now, last)`, as for two groups. A Series of choices needs `items=`.
-# - Counts of last year's answers and of this year's: `ClosenessTest.from_counts`.
+# - Counts of last year's answers and of this year's: `ClosenessTest.from_counts({"now": {...}, "last": {...}}, categories=[...])`, with the counts by category.
 # - Answers of the same people in both years: the same with `respondent="id", paired=True`.
 # - Comparisons of pairs, by other people each year: `PrivateBTL.from_formula("item1 + item2 + outcome ~ year", ...)`, as above, for the rows of both years, with a column that says which.
 # - Nothing but shares, of last year or of a census: `IdentityTest`.
@@ -134,8 +151,13 @@ as_before = pr.IdentityTest(now, last_year, null_nobs=400)
 print(as_before.fit(epsilon=1.0, rng=rng).summary())
 
 # %% [markdown]
-# Without `null_nobs=` the shares are taken as exact, as they are where a theory or a census gives them. Of rankings, the distribution is a `pr.Mallows` model, or a table of probabilities.
-#
+# With `null_nobs=` two samples are compared, so that the table is that of a test of closeness. Without it the shares are taken as exact, as they are where a theory or a census gives them, and the table is that of a test of identity. Say that a census of all students gives shares of the subjects. (Of rankings, the distribution is a `pr.Mallows` model, or a table of probabilities.)
+
+# %%
+census = pr.IdentityTest(data["study"], {"commerce": 0.45, "other": 0.55})
+print(census.fit(epsilon=1.0, rng=rng).summary())
+
+# %% [markdown]
 # ## For publication: secure noise
 #
 # Without `rng=` noise and re-labellings come from a cryptographically secure source. The numbers below differ each time this page is made, and each time they cost another epsilon.
