@@ -111,7 +111,7 @@ print(
 # %% [markdown]
 # ## One at a time
 #
-# If respondents come one after the other, what is asked can depend on what was answered before: a pair that the answers so far leave open, in the manner of KwikSort. A curator hands out queries and takes answers, in any order and with people who never answer. Its state can be kept as text (`to_json()`), so that a run goes on where it was interrupted. The order is that of all answers together. Where neighbours in it are placed alike by two thirds of the population or more, it can lose less than that of the default; `docs/validation/local_adaptive.md` has both.
+# If respondents come one after the other, what is asked can depend on what was answered before: a pair that the answers so far leave open, in the manner of KwikSort. A curator hands out queries and takes answers, in any order and with people who never answer. Its state can be kept as text (`to_json()`), so that a run goes on where it was interrupted. The order is that of all answers together. Where neighbours in it are placed alike by two thirds of the population or more, it can lose less than that of the default; [adaptive KwikSort against the default](../docs/validation/local_adaptive.md) has both.
 
 # %%
 adaptive = pr.local.AdaptiveKwikSort(items, epsilon=2.0)

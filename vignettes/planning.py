@@ -78,7 +78,7 @@ print(f"told apart in {found:.2f} of {len(rehearsed)} surveys, +- {error:.2f}")
 # %% [markdown]
 # ## Two hospitals, one table
 #
-# Each hospital makes a fit of its own and shares the JSON of its result, nothing else. They asked different people, so that each protects its own at the same epsilon.
+# Before they fit, the hospitals agree on the same `items=` in the same order: results of other items, or in another order, are not pooled. Each hospital makes a fit of its own and shares the JSON of its result, nothing else. They asked different people, so that each protects its own at the same epsilon.
 
 # %%
 city = fitted(300, worths, rng=rng).to_json()

@@ -99,7 +99,7 @@ print((lists.params - true).round(3).to_string())
 # %% [markdown]
 # ## And if rankings follow another model?
 #
-# Worths are then still defined, as those that fit the pairs best: in a Mallows model, or where respondents are of several minds, they say how often the one of two items comes before the other, as nearly as one number per item can. Their intervals hold for these worths, since the errors are taken from the respondents and not from a model of rankings. `docs/validation/ranking_worths.md` has measured it. Who wants an order rather than worths has no need for a model: see the vignette on consensus.
+# Worths are then still defined, as those that fit the pairs best: in a Mallows model, or where respondents are of several minds, they say how often the one of two items comes before the other, as nearly as one number per item can. Their intervals hold for these worths, since the errors are taken from the respondents and not from a model of rankings. [Intervals for worths of rankings](../docs/validation/ranking_worths.md) has measured it. Who wants an order rather than worths has no need for a model: see the vignette on consensus.
 #
 # ## For publication: secure noise
 #

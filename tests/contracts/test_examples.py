@@ -20,6 +20,8 @@ import website  # noqa: E402
 import privrank  # noqa: E402
 
 PACKAGE = ROOT / "privrank"
+# pages whose blocks build on each other
+BUILT_ON = ("docs/scale.md", "docs/local.md")
 EXAMPLES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in PACKAGE.rglob("*.py")
@@ -105,6 +107,7 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
         "docs/weights.md",
         "docs/coming-from.md",
         "docs/after-the-release.md",
+        "docs/local.md",
     ):
         blocks = re.findall(
             r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S
@@ -112,8 +115,7 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
         assert blocks
         names: dict[str, object] = {}
         for block in blocks:
-            # blocks of one page build on each other
-            exec(compile(block, page, "exec"), names if page == "docs/scale.md" else {})
+            exec(compile(block, page, "exec"), names if page in BUILT_ON else {})
     shown = capsys.readouterr().out
     assert "Private Bradley-Terry Results" in shown
     assert "Private Top-2 Results" in shown
