@@ -72,3 +72,45 @@ def test_versions_and_the_script_are_named():
     table = (ROOT / "tests" / "reference" / "README.md").read_text(encoding="utf-8")
     for name in ("choix", "statsmodels", "evalica", "arena-rank"):
         assert f"{name} {meta[name]}" in table
+
+
+def test_tests_and_orders_are_those_of_r():
+    found, cems = reference("rankings"), SURVEYS["university"]
+    ranks = cems.rankings(ties="shared").rank(axis=1, method="first").astype(int)
+    mean_ranks = pr.UniformityTest(ranks).fit(np.inf, method="borda")
+    stated = {"friedman": mean_ranks.statistic**2 / len(ranks)}
+    step = next(iter(mean_ranks.release.parts.values())).step
+    assert abs(np.sqrt(found["friedman"]["statistic"] * len(ranks)) - mean_ranks.statistic) < step
+
+    share = {"female": found["binomial"]["null"], "male": 1 - found["binomial"]["null"]}
+    identity = pr.IdentityTest(cems.students["gender"], share)
+    stated["binomial"] = identity.fit(np.inf, method="binary", alternative="larger").pvalue
+    assert abs(stated["binomial"] - found["binomial"]["larger"]) < 1e-9
+
+    test = pr.ClosenessTest.from_formula(
+        "french ~ study", cems.students, categories=cems.levels["french"]
+    )
+    rng = np.random.default_rng(1)
+    groups = test.fit(np.inf, method="chi-square", permutations=49_999, rng=rng)
+    stated["chi-square"], expected = groups.effect, found["chi_square"]
+    assert abs(groups.effect - expected["statistic"]) < groups.release.parts["statistic"].step
+    assert abs(groups.pvalue - expected["by_permutation"]) < 0.006
+
+    order = pr.PrivateRankAggregation(ranks, respondent="respondent").fit(np.inf)
+    assert list(order.order) == found["kemeny"]["order"]
+    stated["kemeny"] = order.kemeny_score
+    assert abs(order.kemeny_score - found["kemeny"]["score"]) < 1e-9
+    for item, score in found["borda"].items():
+        assert abs(order.borda()["score"][item] - score) < 1e-9
+
+    text = PAGE.partition("## Tests, consensus")[2].partition("\n## ")[0]
+    numbers = [318.35, 318.36, 0.0404, 1.724, 1.725, 0.216, 0.189, 4.865]
+    printed = [float(one) for one in re.findall(r"(?<![\w.])\d*\.\d+", text)]
+    assert set(numbers) <= set(printed)
+    assert [stated["friedman"], found["friedman"]["statistic"]] == pytest.approx(
+        numbers[:2], abs=0.005
+    )
+    assert [stated["binomial"], *expected.values()] == pytest.approx(
+        [0.0404, 1.725, 0.189, 0.216], abs=6e-4
+    )
+    assert [stated["chi-square"], stated["kemeny"]] == pytest.approx([1.724, 4.865], abs=6e-4)
