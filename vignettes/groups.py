@@ -76,7 +76,7 @@ figure = detailed.plot_details()  # Differences of mean ranks, item by item, all
 # %% [markdown]
 # ## Three groups
 #
-# More groups take the same formula; `levels=` lists all of them. Each is compared with all others together and with every other, here for three simulated regions, of which one differs.
+# More groups take the same formula; `levels=` lists all of them. The test compares each with all respondents, and the details each with the others together and with every other. Here are three simulated regions, of which one differs.
 
 # %%
 drinks, people = ["tea", "coffee", "juice"], np.random.default_rng(1948)
