@@ -65,7 +65,7 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     >>> pr.from_json(result.to_json()).pvalue == result.pvalue
     True
     """
-    record = read_archive(text, _WRITER)
+    record = read_archive(text, f"{_WRITER}, not the name of its file")
     _check_version(record.get("privrank"))
     members, settings = record.get("results"), record.get("settings", {})
     pooled: list[Any] = []

@@ -47,8 +47,9 @@ class ClosenessTest:
         than two groups, or one frame with a column of groups, see `from_formula`.
     items : sequence of str, optional
         The item columns; of Series all categories, which have to be given, as for
-        :class:`privrank.UniformityTest`. (``categories=`` is an argument of `from_formula` and
-        `from_counts` alone.)
+        :class:`privrank.UniformityTest`.
+    categories : sequence of str, optional
+        The same for Series, as in `from_formula` and `from_counts`.
     respondent : str, optional
         Column or pandas index level of a frame, or with ``paired=True`` the index level of a
         Series, that names the respondent of each row. The unit of privacy is then a respondent with
@@ -127,6 +128,7 @@ class ClosenessTest:
         sample2: object,
         *,
         items: object = None,
+        categories: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
         ties: Ties = "refuse",
@@ -141,6 +143,7 @@ class ClosenessTest:
             (sample1, sample2),
             ("sample 1", "sample 2"),
             items=items,
+            categories=categories,
             respondent=respondent,
             max_rows=max_rows,
             secret=checks.check_choice("labels", labels, Labels) == "private",

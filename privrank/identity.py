@@ -163,7 +163,6 @@ class IdentityTest:
                 ties=ties,
                 missing=missing,
                 known=null_categories(null),
-                word="categories" if items is None else "items",
             )
         anywhere = self._encoded.missing == "half"
         self._null = read_null(null, self._encoded.sample, anywhere=anywhere)

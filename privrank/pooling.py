@@ -39,7 +39,8 @@ def pool(
     ----------
     results : sequence of results
         Two or more private fits of :class:`privrank.PrivateBTL`, or two or more of
-        :class:`privrank.PrivateRankAggregation`, of the same items. Worths may be mixed with those
+        :class:`privrank.PrivateRankAggregation`, of the same items in one order, which sites agree
+        on before they fit. Worths may be mixed with those
         of the local model if surveys are different; of a consensus tallies are added instead.
     survey : {"same", "different"}
         Whether all results are of the same respondents. A release does not show it, and the errors
@@ -138,8 +139,8 @@ def _check_kinds(results: Sequence[Any]) -> None:
         )
     if not all(isinstance(result, BTLResult | AggregationResult) for result in results):
         raise TypeError(
-            "results must be of PrivateBTL or of PrivateRankAggregation, and JSON text is read "
-            "with privrank.from_json(text) before."
+            "results must be of PrivateBTL or of PrivateRankAggregation, not of tests, and JSON "
+            "text is read with privrank.from_json(text) first."
         )
     if len({isinstance(result, BTLResult) for result in results}) > 1:
         raise TypeError("results must be of one kind: pool worths and consensus rankings apart.")

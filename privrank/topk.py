@@ -328,7 +328,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
     k, alpha = _check_k(k, len(release.survey.items)), checks.check_alpha(alpha)
     facts = score_equations(release)
     if warn:
-        checks.warn(*part_notes(release.design.items, facts.components))
+        checks.warn(*part_notes(release.design, facts.components))
     # an item that is connected with no other has no win rate
     alone = [part[0] for part in facts.components if len(part) == 1]
     # counts that were themselves released can be zero or negative in places

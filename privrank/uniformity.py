@@ -78,7 +78,8 @@ class UniformityTest:
     items : sequence of str, optional
         The item columns; by default every column but the respondent's. Of a Series all categories,
         which have to be given: those of a pandas categorical may be just the ones that occur.
-        (``categories=`` is an argument of `from_formula` and `from_counts` alone.)
+    categories : sequence of str, optional
+        The same for a Series, as in `from_formula` and `from_counts`.
     respondent : str, optional
         Column or pandas index level of a frame, not of a Series, that names the respondent of each
         row. The unit of privacy is then a respondent with all their rows, one of which, drawn by a
@@ -135,6 +136,7 @@ class UniformityTest:
         rankings: object,
         *,
         items: object = None,
+        categories: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
         ties: Ties = "refuse",
@@ -143,8 +145,9 @@ class UniformityTest:
         if isinstance(rankings, EncodedSample):
             self._encoded = rankings
             return
-        unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows}
-        self._encoded = encode_data(rankings, items=items, ties=ties, missing=missing, **unit)
+        given: dict[str, Any] = {"items": items, "categories": categories, "ties": ties}
+        given |= {"missing": missing, "respondent": respondent, "max_rows": max_rows}
+        self._encoded = encode_data(rankings, **given)
 
     @classmethod
     def from_formula(cls, formula: str, data: object, **arguments: Any) -> Self:

@@ -176,7 +176,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     pairs = linear.information(equations.edge_variance(zero))
     assert isinstance(linear, ItemContrasts)
     total = linear.filled(scores + equations.item_variance * linear.identity + pairs)
-    noise = noise_by_place(equations, zero, draws)
+    noise = linear.centred(noise_by_place(equations, zero, draws))
     # of many items the noise of pairs is taken as normal
     normal = pairs if m > MOST_SIMULATED_ITEMS else np.zeros_like(pairs)
     errors = inference.errors_of(scores + normal)
@@ -190,8 +190,9 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         along = math.sqrt(part / (halves @ apart)) * apart
         nulls.append(replace(errors, normal=normal).draws(draws, df, "homogeneity", along))
     # the statistic of the release and those of the null, by one root of their covariance
-    rows = linear.centred(np.vstack((equations.score, *(draw + noise for draw in nulls))))
-    statistic, *table = (whitened(rows, total) ** 2).sum(axis=1)
+    rows = np.vstack((linear.centred(equations.score), *(draw + noise for draw in nulls)))
+    white = whitened(rows, total)
+    statistic, *table = np.einsum("ij,ij->i", white, white)
     tests = [_test(statistic, part, df) for part in np.split(np.array(table), len(nulls))]
     return max(tests, key=lambda test: test.pvalue)
 

@@ -22,6 +22,11 @@ from privrank.util.arrays import FloatArray
 from privrank.util.checks import as_list, as_numbers, undeclared
 from privrank.util.formula import Factor, columns_of, factors_of, terms_of
 
+_NAMED = (
+    "the formula names columns of data, to which those that as_comparisons left out are merged "
+    "back by respondent"
+)
+
 MOST_CELLS, MOST_NUMERIC = 1024, 6
 """Combinations of levels, and numeric covariates, up to which a fit takes some seconds."""
 
@@ -165,16 +170,16 @@ def _declarations(
     declared = _mapping("levels", levels, "a column to its levels")
     limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
     if unknown := declared.keys() - schema.names:
-        raise ValueError(f"levels must name columns of data, not {sorted(map(str, unknown))}.")
+        raise ValueError(
+            f"levels must name columns of data, not {sorted(map(str, unknown))}: {_NAMED}."
+        )
     if unknown := limits.keys() - used:
         raise ValueError(f"bounds must name columns of the formula, not {sorted(unknown)}.")
     choices: dict[str, tuple[Any, ...]] = {}
     ranges: dict[str, tuple[float, float]] = {}
     for factor in factors:
         if factor.column not in schema.names:
-            raise ValueError(
-                f"data has no column {factor.column!r}: the formula names columns of data."
-            )
+            raise ValueError(f"data has no column {factor.column!r}: {_NAMED}.")
         known = _levels(factor, declared.get(factor.column), schema.levels.get(factor.column))
         if known is not None:
             choices[factor.column] = known

@@ -251,12 +251,11 @@ def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     used += () if predictor is None else predictor.columns
     names = list(dict.fromkeys(name for name in used if name is not None))
     rows = columns.respondent is None
-    if rows:
-        view = frames.grouped(view, names)
-        names = frames.column_names(view)
+    view = frames.grouped(view, names) if rows else view.select(*names)
     # patterns that are numbered as they are met need all rows at once, and so do counts in total
     whole = rules.kind == "public" and predictor is not None or rows and columns.counts is not None
     by_part = partial(count, rules=rules)
+    names = frames.column_names(view)
     total, parts = count_parts(view, names, columns.respondent, by_part, _added, whole=whole)
     frames.check_rows(0 if total is None else total.nobs, "comparisons", ", and one that counts")
     return total, None if rows else parts
@@ -386,7 +385,7 @@ def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
             f"column {outcome!r} must be numeric, 1 = first item preferred, 0 = tie, -1 = second, "
             f"missing = not answered: recode True and False with privrank.as_comparisons(frame, "
             f"'long', codes={{'first': True, 'second': False}}), texts with codes={{'first': 'A', "
-            f"...}}, objects with pandas.to_numeric."
+            f"...}}, names of the preferred items with codes={{}}, objects with pandas.to_numeric."
         )
 
 

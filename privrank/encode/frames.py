@@ -153,8 +153,7 @@ def declared_categories(
 def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
     """Return columns of any frame as a pandas frame, a lazy one collected once.
 
-    A pandas frame keeps its index and dtypes; from others, which have no index, null comes as None
-    or NaN and the rows are numbered.
+    A pandas frame keeps its index and dtypes. From others null comes as None or NaN.
     """
     if isinstance(view, nw.DataFrame) and isinstance(native := view.to_native(), pd.DataFrame):
         places: Any = list(map(native.columns.get_loc, columns))
@@ -399,7 +398,7 @@ def key_of(column: pd.Series[Any]) -> Key:
         if column.map(is_hashable).all():
             raise  # not for what the column holds
         raise TypeError(
-            f"column {column.name!r} must hold names or numbers, not lists or other containers."
+            f"column {column.name!r} must hold names or numbers, not lists: make columns of them."
         ) from None
     # before version 3 pandas counts null among the values of a column of type null
     return Key(codes.astype(np.int64, copy=False), np.asarray(values)[: codes.max(initial=-1) + 1])
@@ -431,9 +430,7 @@ def real_numbers(values: pd.Series[Any]) -> FloatArray:
         entries = pd.to_numeric(values, errors="coerce")
     except OverflowError:
         return np.full(len(values), np.inf)
-    if entries.dtype.kind == "c":
-        return np.full(len(entries), np.nan)
-    return numbers(entries)
+    return np.full(len(entries), np.nan) if entries.dtype.kind == "c" else numbers(entries)
 
 
 def is_whole(counts: NDArray[np.float64]) -> bool:
@@ -582,13 +579,12 @@ def declared_items(
     """
     if items is None and isinstance(frame, pd.DataFrame):
         items = frame.attrs.get(DECLARED)
-    if items is not None:
-        return check_items(items)
-    declared = {declared_categories(frame, name, public=public) for name in columns}
-    categories = declared.pop() if len(declared) == 1 else None
-    if categories is None:
+    if items is None:
+        declared = {declared_categories(frame, name, public=public) for name in columns}
+        items = declared.pop() if len(declared) == 1 else None
+    if items is None:
         raise undeclared("items", "items=[...]")
-    return check_items(categories)
+    return check_items(items)
 
 
 def check_rows(rows: int, name: str = "frame", more: str = "") -> None:

@@ -32,6 +32,7 @@ from privrank.plans.nullmodel import (
     as_declared,
     check_paired,
     formula_options,
+    refuse_categories,
     refuse_partial,
 )
 from privrank.release.names import BESIDE_NULL
@@ -46,6 +47,7 @@ def encode_samples(
     names: Sequence[str],
     *,
     items: object,
+    categories: object,
     respondent: str | None,
     max_rows: object,
     ties: object,
@@ -69,9 +71,11 @@ def encode_samples(
     place = _matched(series if chosen else samples, respondent, max_rows, secret, paired)
     if chosen:
         refuse_partial(shared, gaps)
-        options: dict[str, Any] = {"categories": items, "word": "items", "respondent": respondent}
+        word, declared = ("categories", categories) if items is None else ("items", items)
+        options: dict[str, Any] = {"categories": declared, "word": word, "respondent": respondent}
         parts = [encode_choices(column, "choice", least=0, **options) for column in series]
         return _joined(parts, names, secret, place)
+    refuse_categories(categories)
     options = {"respondent": respondent, "max_rows": max_rows, "least": 0, "purpose": "closeness"}
     options |= {"ties": shared, "missing": gaps}
     # the items of the first sample are those of the others

@@ -340,6 +340,9 @@ def pairs_of_columns(columns: Columns, pairs: object, sep: object) -> tuple[dict
             "pairs must be a mapping {'column': (item, item), ...} with two different items for "
             "each column: sep= makes one if it stands once in the name of each column that asks "
             "for a pair, and in no other."
+            if sep is None
+            else "sep must stand once in the name of each column that asks for a pair, between two "
+            "different items, and in no other: write it as the columns do, or give pairs=."
         )
     met = tuple(dict.fromkeys(item for pair in pairs.values() for item in pair))
     labels = check_items(met if columns.items is None else columns.items)

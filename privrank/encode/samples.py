@@ -35,6 +35,7 @@ from privrank.plans.nullmodel import (
     as_declared,
     check_several,
     formula_options,
+    refuse_categories,
     refuse_partial,
 )
 from privrank.privacy.accounting import Unit
@@ -56,7 +57,7 @@ from privrank.util.formula import parse
 
 _NO_COLUMN = "rankings has no column {!r}: {}."
 _NO_RANKS = "column {!r} must hold ranks, whole numbers from 1 (best) to {}: {}."
-_NUMBERS = "leave it out with items=[...], or convert categories to numbers"
+_NUMBERS = "leave it out with items=[...], name it in respondent=, or convert categories to numbers"
 
 LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
@@ -224,7 +225,7 @@ def encode_choices(
     if declared is None:
         raise undeclared(word, f"{word}=[...]")
     labels = check_items(declared, word)
-    remedy = f"{word}=; declare one for no answer, or impute"
+    remedy = f"{word}=; declare one for no answer, or impute; counts are for from_counts"
 
     def places(keys: Mapping[str, frames.Key]) -> IntArray:
         return declared_codes(keys[column], labels, column, word, remedy)
@@ -255,12 +256,11 @@ def encode_data(
     ties: object = "refuse",
     missing: object = "refuse",
     known: object = None,
-    word: str = "items",
 ) -> EncodedSample:
     """Validate a rankings frame, or a Series of choices, whichever is given.
 
     `items` are the item columns of rankings; `categories`, or else `items`, those of choices,
-    `known` and `word` as for :func:`encode_choices`; `ties` and `missing` the words of a test
+    `known` as for :func:`encode_choices`; `ties` and `missing` the words of a test
     (:data:`privrank.plans.nullmodel.Ties`).
     """
     shared, gaps = as_declared(ties, missing)
@@ -268,11 +268,7 @@ def encode_data(
     data = _of_lists(data, known if declared is None else declared)
     column = frames.column_of(data, "choice")
     if column is None:
-        if categories is not None:
-            raise ValueError(
-                "categories= is for choices: give rankings their items=, or choices as a Series or "
-                "with from_formula('choice ~ 1', data)."
-            )
+        refuse_categories(categories)
         return encode_rankings(
             data, items=items, respondent=respondent, max_rows=max_rows, ties=shared, missing=gaps
         )
@@ -282,6 +278,7 @@ def encode_data(
             "respondent= and max_rows= need a frame: use from_formula('choice ~ 1', data, "
             "respondent=...)."
         )
+    word = "categories" if items is None else "items"
     return encode_choices(column, "choice", categories=declared, known=known, word=word)
 
 

@@ -174,7 +174,7 @@ def read_ranking(
         if not ties and len(set(levels.values())) < len(levels):
             raise ValueError(
                 "ranking gives two items the same rank: order them, or use a protocol with "
-                "partial='complete'."
+                "partial='complete', or Comparisons with ties=True."
             )
         if not ties and len(levels) == len(items) and max(levels.values()) != len(items):
             raise ValueError(

@@ -218,8 +218,8 @@ def _beside(
     if effect is not None and not (apart and len(sample.groups) == 2):
         raise ValueError(
             "effect_epsilon= is for the distance of two groups of different respondents, whose "
-            "sizes are public: leave it out with paired=True, with labels='private' and for more "
-            "groups, of which two may be compared."
+            "sizes are public: leave it out with paired=True and with labels='private', and use "
+            "details_epsilon= for more groups."
         )
     if effect is not None and comparison.effect is None:
         raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")

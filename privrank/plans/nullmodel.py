@@ -119,6 +119,8 @@ def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullMo
 
 def null_categories(null: object) -> list[Any] | None:
     """Return the categories that a null hypothesis declares by its keys, None if it has none."""
+    if isinstance(null, pd.Series) and checks.as_numbers(null) is None:
+        raise TypeError(f"null must give a probability for each category: {_EARLIER}.")
     return list(null.keys()) if isinstance(null, Mapping | pd.Series) else None
 
 
@@ -281,6 +283,15 @@ def as_declared(ties: object, missing: object) -> tuple[bool, Missing | None]:
     checks.check_choice("missing", missing, Gaps)
     kinds: dict[object, Missing | None] = {"refuse": None, "bottom": "bottom", "complete": "half"}
     return ties == "complete", kinds[missing]
+
+
+def refuse_categories(categories: object) -> None:
+    """Refuse categories of rankings, which have items."""
+    if categories is not None:
+        raise ValueError(
+            "categories= is for choices: give rankings their items=, or choices as a Series or "
+            "with from_formula('choice ~ 1', data)."
+        )
 
 
 def refuse_partial(ties: bool, missing: Missing | None) -> None:

@@ -288,9 +288,11 @@ class Power(ABC):
         name, plan = self._named, type(self).__name__
         if unknown := [given for given in stated if given != name or effect is not None]:
             kind = {"phi": "rankings", "total_variation": "choices"}.get(unknown[0])
-            other = f"plan with kind={kind!r}" if kind and unknown[0] != name else "leave it out"
+            told = kind is not None and hasattr(self, "kind") and unknown[0] != name
+            other = f"plan with kind={kind!r}" if told else "leave it out"
+            beside = " beside an effect" * (unknown[0] == name)
             raise TypeError(
-                f"{unknown[0]}= is none of what a {plan} takes: state {name}= once, or {other}."
+                f"a {plan} takes no {unknown[0]}={beside}: state {name}= once, or {other}."
             )
         value = stated.get(name, effect)
         return None if value is None else self._read(value)
@@ -349,9 +351,10 @@ class Power(ABC):
         if solved is None:
             up_to = "" if varied == "effect" else f" up to {most:.0f}"
             at = f" with {point.nobs} {units} at epsilon {point.epsilon:g}" * (varied == "effect")
+            more = f"more {units}, " * (name != "nobs")
             raise ValueError(
-                f"no {varied}{up_to} reaches {self.outcome} {target:g}{at}: take more {units}, "
-                f"state a larger effect or a larger epsilon, or less {self.outcome}."
+                f"no {varied}{up_to} reaches {self.outcome} {target:g}{at}: state {more}a larger "
+                f"effect or a larger epsilon, or less {self.outcome}."
             )
         if varied != "effect":
             words = units if name == "nobs" else "epsilon ="

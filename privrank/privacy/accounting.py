@@ -209,8 +209,9 @@ class Account:
         left, limits = self.left, self.limits
         if self.survey.pure is None:
             return (
-                f"epsilon {line.epsilon:g}, delta {line.delta:g} but the budget has epsilon "
-                f"{left[0]:g}, delta {left[1]:g} left of {limits[0]:g}, {limits[1]:g}"
+                f"epsilon {line.epsilon:g}, delta {line.delta:g} but of the budget's epsilon "
+                f"{limits[0]:g}, delta {limits[1]:g} there are {left[0]:g} and {left[1]:g} left "
+                f"(what was paid for is read with privrank.from_json)"
             )
         if line.delta == 0:
             return (

@@ -567,7 +567,8 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
         return (f"{head}: no difference is clear.",)
     said = clear_words(release.sample, clear, _MOST_WORDS)
     left = len(clear) - len(said)
-    more = f" {left} more are clear: see details()." if left > 0 else ""
+    are = "is" if left == 1 else "are"
+    more = f" {left} more {are} clear: see details()." if left > 0 else ""
     return (f"{head}. {'. '.join(said)}.{more}",)
 
 

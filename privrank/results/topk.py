@@ -454,7 +454,7 @@ class TopKResult(Result):
     def _notes(self, details: bool) -> list[str]:
         verdict = "is" if self.pvalue <= self.alpha else "is not"
         other = " H1: the selected items have the k highest." if details else ""
-        parts = part_notes(self.items, self._facts().components)
+        parts = part_notes(self.release.design, self._facts().components)
         separated = (
             f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} to "
             f"rank {self.k + 1}, {tables.format_pvalue(self.pvalue)} under H0, that one left "

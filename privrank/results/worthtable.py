@@ -20,7 +20,7 @@ from privrank.distributions.links import LOGIT
 from privrank.plans.choice import LEAST_ITEMS_MATCHED
 from privrank.release.names import PAIR_COUNTS
 from privrank.release.release import Release
-from privrank.release.survey import ASSERTED
+from privrank.release.survey import ASSERTED, Design
 from privrank.results import guarantee, tables
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_flag
@@ -298,7 +298,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     """Return the warnings that go with a fit."""
     plain = equations.covariates is None
     why = ROUGH_COUNTS if equations.sides else WITHIN_NOISE
-    messages = part_notes(release.design.items, equations.components, why)
+    messages = part_notes(release.design, equations.components, why)
     facts = equations.covariates
     by_items = facts is not None and bool(facts.item_columns)
     whole = len(equations.components) == 1
@@ -353,15 +353,17 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
 
 
 def part_notes(
-    items: Sequence[str], parts: Sequence[IntArray], why: tuple[str, str] = WITHIN_NOISE
+    design: Design, parts: Sequence[IntArray], why: tuple[str, str] = WITHIN_NOISE
 ) -> list[str]:
     """Return which items the released comparisons do not connect, and why; nothing if all are."""
+    items = design.items
     alone = [items[part[0]] for part in parts if len(part) == 1 < len(items)]
     several = [part for part in parts if len(part) > 1]
     if len(alone) == len(items):
+        fewer = ", or a smaller max_rows= (privrank.contribution_tradeoff compares several)"
         return [
             f"Warning: nothing is identified, as the released comparisons {why[0]}: use a larger "
-            f"epsilon or more comparisons."
+            f"epsilon or more comparisons{fewer * (design.max_rows > 1)}."
         ]
     notes = []
     if alone:

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
-from scipy.linalg.blas import dtrmm
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dtrmm, dtrsm
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import brentq
 
@@ -186,24 +186,24 @@ def normal_draws(covariance: FloatArray, draws: int, generator: np.random.Genera
     normal = generator.standard_normal((draws, len(covariance)))
     upper: FloatArray | None = None
     if len(covariance) > _MANY:
-        raised = np.array(covariance, order="F")
+        raised = np.array(covariance.T, order="F")
         raised.flat[:: len(raised) + 1] += 1e-12 * np.diag(raised) + np.finfo(float).tiny
         upper = attempt(
             lambda: cho_factor(raised, overwrite_a=True, check_finite=False)[0], lambda: None
         )
     if upper is None:
         return np.asarray(normal @ square_root(covariance).T)
-    return np.asarray(dtrmm(1.0, upper, normal.T, trans_a=1).T)
+    return np.asarray(dtrmm(1.0, upper, normal.T, trans_a=1, overwrite_b=1).T)
 
 
 def whitened(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return rows whose squared lengths are the quadratic forms of the inverse of a matrix.
 
-    By its Cholesky root, which takes a third of what the inverse does; NaN where it is not positive
-    definite to double precision.
+    In the memory of those given. By its Cholesky root, which takes a third of what the inverse
+    does; NaN where it is not positive definite to double precision.
     """
     white = attempt(
-        lambda: solve_triangular(_cholesky(matrix), rows.T, trans="T", check_finite=False).T,
+        lambda: dtrsm(1.0, _cholesky(matrix), rows.T, trans_a=1, overwrite_b=1).T,
         lambda: None,
     )
     if white is not None:

@@ -2,10 +2,11 @@
 
 import ast
 import importlib
-import inspect
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import privrank
@@ -173,19 +174,25 @@ def test_a_word_of_the_glossary_has_one_meaning():
     assert len(words) == len(set(words)) > 50
 
 
-@pytest.mark.parametrize("name", ["UniformityTest", "ClosenessTest"])
-def test_who_looks_for_categories_finds_the_argument(name):
-    test = getattr(privrank, name)
-    assert "categories" not in inspect.signature(test).parameters
-    said = " ".join(inspect.getdoc(test).split())
-    assert "(``categories=`` is an argument of `from_formula` and `from_counts` alone.)" in said
-    for page, entry in (
-        ("README.md", r"- \*\*Items, .*"),
-        ("docs/glossary.md", r"\| \*\*category.*"),
-    ):
-        text = (ROOT / page).read_text(encoding="utf-8")
-        (row,) = re.findall(rf"^{entry}(?:\n  .*)*", text, flags=re.M)
-        assert "`items=`" in row and name in row, page
+def test_categories_have_one_name_in_every_test():
+    choices = pd.Series(list("abcab") * 10)
+    one, two = {"null": "uniform"}, {"sample2": choices[:30]}
+    for test, more in (("UniformityTest", {}), ("IdentityTest", one), ("ClosenessTest", two)):
+        fits = [
+            getattr(privrank, test)(choices, **more, **{argument: list("abcd")}).fit(
+                1.0, rng=np.random.default_rng(1)
+            )
+            for argument in ("categories", "items")
+        ]
+        assert fits[0].to_json() == fits[1].to_json()
+        rankings = pd.DataFrame({"a": [1, 2] * 5, "b": [2, 1] * 5})
+        other = {name: rankings if name == "sample2" else value for name, value in more.items()}
+        with pytest.raises(
+            ValueError, match="categories= is for choices: give rankings their item"
+        ):
+            getattr(privrank, test)(rankings, **other, categories=["a", "b"])
+        with pytest.raises(ValueError, match="categories must be declared"):
+            getattr(privrank, test)(choices, **more)
 
 
 def stray_numbers(text):

@@ -45,7 +45,7 @@ CHOSEN = pd.Series(pd.Categorical(list("aabc") * 5))
 CASES = {
     "undeclared samples of choices": (
         lambda: pr.ClosenessTest(CHOSEN, CHOSEN),
-        r"^items must be declared: pass items=\[...\]",
+        r"^categories must be declared: pass categories=\[...\]",
     ),
     "samples of other Enums": (
         lambda: pr.ClosenessTest(
@@ -63,7 +63,7 @@ CASES = {
     ),
     "undeclared choices": (
         lambda: pr.UniformityTest(CHOSEN),
-        r"^items must be declared: pass items=\[...\]",
+        r"^categories must be declared: pass categories=\[...\]",
     ),
     "undeclared choices and shares": (
         lambda: pr.IdentityTest(CHOSEN, [0.3, 0.3, 0.4]),
@@ -145,7 +145,8 @@ CASES = {
     ),
     "answers as texts": (
         lambda: pr.PrivateBTL(TEXTS, items=ITEMS, respondent=None),
-        r"\(frame, 'long', codes=.*\), texts with codes={'first': 'A', \.\.\.}, objects with",
+        r"\(frame, 'long', codes=.*\), texts with codes={'first': 'A', \.\.\.}, names of the "
+        r"preferred items with codes={}, objects with",
     ),
     "names beside ranks": (
         lambda: pr.as_comparisons(NAMED, "rankings"),
@@ -183,7 +184,7 @@ CASES = {
     ),
     "choices as a null": (
         lambda: pr.IdentityTest(CHOSEN, CHOSEN, categories=list("abc")).fit(1.0),
-        r"leave it out, or declare it; .* by ClosenessTest\(now, last\).$",
+        r"^null must give a probability for each category: .* by ClosenessTest\(now, last\).$",
     ),
     "the same people twice": (
         lambda: pr.ClosenessTest(NAMED, NAMED, respondent="name"),
@@ -222,15 +223,15 @@ CASES = {
     ),
     "shares of rankings": (
         lambda: pr.power.ClosenessPower(4).power(100, 1.0, total_variation=0.1),
-        "a ClosenessPower takes: state phi= once, or plan with kind='choices'.$",
+        "ClosenessPower takes no total_variation=: state phi= once, or plan with kind='choices'.$",
     ),
     "phi of choices": (
         lambda: pr.power.UniformityPower(4, kind="choices").power(100, 1.0, phi=0.9),
-        "takes: state total_variation= once, or plan with kind='rankings'.$",
+        "takes no phi=: state total_variation= once, or plan with kind='rankings'.$",
     ),
     "another word": (
         lambda: pr.power.ClosenessPower(4).power(100, 1.0, size=0.1),
-        "takes: state phi= once, or leave it out.$",
+        "takes no size=: state phi= once, or leave it out.$",
     ),
     "too few reports for worths": (
         lambda: pr.PrivateBTL.from_reports(tally(FEW, [0])),

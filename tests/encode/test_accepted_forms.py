@@ -121,7 +121,7 @@ def test_choices_come_as_series_lists_and_arrays():
         test = pr.IdentityTest(data, "uniform", categories=declared)
         assert pvalue(test) == 1.0 and repr(test) == "<IdentityTest of choices: 2 items, 3 rows>"
     for data in (TWO, TWO.cast(pl.Categorical)):
-        with pytest.raises(ValueError, match=r"items=\[\.\.\.\]"):
+        with pytest.raises(ValueError, match=r"categories=\[\.\.\.\]"):
             pr.UniformityTest(data)
 
 

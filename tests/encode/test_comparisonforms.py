@@ -656,7 +656,11 @@ BAD = {
     ),
     "sep a number": (lambda: by(WIDE, "wide", sep=3), ValueError, ["sep must be"]),
     "sep empty": (lambda: by(WIDE, "wide", sep=""), ValueError, ["sep must be"]),
-    "sep never there": (lambda: by(WIDE, "wide", sep=":"), ValueError, ["pairs must be", "sep="]),
+    "sep never there": (
+        lambda: by(WIDE, "wide", sep=":"),
+        ValueError,
+        ["sep must stand", "pairs="],
+    ),
     "sep around another name": (
         lambda: by(WIDE.rename(columns={"tea_vs_juice": "Q1_tea_vs_juice"}), "wide", sep="_vs_"),
         ValueError,
@@ -665,7 +669,7 @@ BAD = {
     "sep twice": (
         lambda: pr.as_comparisons(pd.DataFrame({"a_b_c": [1]}), "wide", sep="_"),
         ValueError,
-        ["stands once", "pairs must be"],
+        ["sep must stand once", "two different items"],
     ),
     "counts twice": (
         lambda: convert(pd.concat([WINS_ALONE, WINS_ALONE.head(1)]), "counts"),

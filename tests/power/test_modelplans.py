@@ -214,7 +214,7 @@ def test_figures_have_a_line_for_each_number():
         (lambda: pr.power.BTLPower(items=4).power(100, 1.0), "contrast must be given"),
         (
             lambda: pr.power.BTLPower(items=4).power(100, 1.0, 0.4, contrast=0.5),
-            "contrast= is none of what a BTLPower takes: state contrast= once",
+            "a BTLPower takes no contrast= beside an effect: state contrast= once",
         ),
         (
             lambda: pr.power.BTLPower(items=4, mode="local").power(100, 1.0, 0.5, delta=0.1),
@@ -250,7 +250,7 @@ def test_figures_have_a_line_for_each_number():
         ),
         (
             lambda: pr.power.AggregationPower(items=4).solve_power(9, 1.0, width=1),
-            "width= is none of what",
+            "takes no width=",
         ),
         (
             lambda: pr.power.AggregationPower(items=4, mode="local").power(9, 1.0, 0.5, delta=0.1),

@@ -152,11 +152,11 @@ BAD = {
     ),
     "two effects": (
         lambda: UNIFORM(4).power(nobs=25, phi=0.5, **two(1.0)),
-        "total_variation= is none of what a",
+        "takes no total_variation=",
     ),
     "phi of choices": (
         lambda: CHOICES.power(nobs=25, phi=0.5, epsilon=1.0),
-        "phi= is none of what a",
+        "takes no phi=",
     ),
     "phi": (lambda: UNIFORM(4).power(nobs=25, phi=1.5, epsilon=1.0), "phi must lie between"),
     "a distance": (lambda: TABLE.power(nobs=9, total_variation=0.7, epsilon=1), "at most 0.5"),

@@ -73,7 +73,7 @@ def test_solutions_in_any_units(either, matrix):
 @pytest.mark.parametrize("matrix", list(covariances())[:-2])
 def test_whitened_rows_are_as_long_as_their_quadratic_forms(either, matrix):
     rows = np.random.default_rng(3).normal(size=(5, len(matrix))) * np.sqrt(np.diag(matrix))
-    lengths = (solvers.whitened(rows, matrix) ** 2).sum(axis=1)
+    lengths = (solvers.whitened(rows.copy(), matrix) ** 2).sum(axis=1)
     wanted = solvers.quadratic(rows, solvers.inverse(matrix))
     np.testing.assert_allclose(lengths, wanted, rtol=1e-8)
 
