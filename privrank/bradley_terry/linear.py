@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy.linalg import helmert
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, cg
+from scipy.spatial.distance import squareform
 
 from privrank.bradley_terry.losses import EdgeLoss, edges_of
 from privrank.bradley_terry.modelmatrix import rows_at
@@ -47,6 +49,12 @@ DENSE_LIMIT = 500
 def times(ridge: Ridge, b: FloatArray) -> FloatArray:
     """Return the product of a ridge and coefficients."""
     return np.asarray(ridge @ b if isinstance(ridge, np.ndarray) else ridge * b)
+
+
+@lru_cache(maxsize=2)
+def _all_pairs(items: int) -> tuple[IntArray, IntArray]:
+    """Return all pairs of items, sorted."""
+    return np.triu_indices(items, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +97,7 @@ class ItemContrasts:
         """Return E' diag(edges) |E|: scores by item, and by item compared, shape (m, m)."""
         matrix = np.zeros((self.size, self.size))
         matrix[self.pairs.first, self.pairs.second] = edges
-        matrix = matrix - matrix.T
+        matrix[self.pairs.second, self.pairs.first] = -edges
         return np.asarray(matrix + np.diag(matrix.sum(axis=1)))
 
     def by_pattern(self, edges: FloatArray) -> FloatArray:
@@ -98,10 +106,12 @@ class ItemContrasts:
 
     def information(self, weights: FloatArray) -> FloatArray:
         """Return E' diag(weights) E, the graph's Laplacian, for each row of weights."""
-        matrix = np.zeros((*weights.shape[:-1], self.size, self.size))
-        matrix[..., self.pairs.first, self.pairs.second] = -weights
-        matrix = matrix + matrix.swapaxes(-1, -2)
-        items = np.arange(self.size)
+        first, second, items = self.pairs.first, self.pairs.second, np.arange(self.size)
+        if weights.ndim == 1 and all(map(np.array_equal, (first, second), _all_pairs(self.size))):
+            matrix: FloatArray = squareform(-weights, checks=False)
+        else:
+            matrix = np.zeros((*weights.shape[:-1], self.size, self.size))
+            matrix[..., first, second] = matrix[..., second, first] = -weights
         matrix[..., items, items] = -matrix.sum(axis=-1)
         return matrix
 
