@@ -288,8 +288,8 @@ class Power(ABC):
         name, plan = self._named, type(self).__name__
         if unknown := [given for given in stated if given != name or effect is not None]:
             kind = {"phi": "rankings", "total_variation": "choices"}.get(unknown[0])
-            told = kind is not None and hasattr(self, "kind") and unknown[0] != name
-            other = f"plan with kind={kind!r}" if told else "leave it out"
+            differs = kind is not None and hasattr(self, "kind") and unknown[0] != name
+            other = f"plan with kind={kind!r}" if differs else "leave it out"
             beside = " beside an effect" * (unknown[0] == name)
             raise TypeError(
                 f"a {plan} takes no {unknown[0]}={beside}: state {name}= once, or {other}."
