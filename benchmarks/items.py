@@ -38,8 +38,8 @@ RUNS = 5
 def afresh(result: pr.BTLResult, work: Callable[[Any], object]) -> float:
     """Return the median time of work on a result that has computed nothing yet."""
     text = result.to_json()
-    copies = iter([pr.from_json(text) for _ in range(RUNS + 1)])
-    return seconds(lambda: work(next(copies)), RUNS)
+    copies = [pr.from_json(text) for _ in range(RUNS + 1)]
+    return seconds(lambda: work(copies.pop()), RUNS)
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ from privrank.hypotheses.ranksets import rank_sets
 from privrank.release.names import LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
-from privrank.util.solvers import attempt, carried, pseudo_inverse, quadratic, whitened
+from privrank.util.solvers import attempt, carried, pseudo_inverse, quadratic, whitener
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,9 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     scores = score_covariance(equations, release, at, equations.function)
     pairs = linear.information(equations.edge_variance(zero))
     assert isinstance(linear, ItemContrasts)
-    total = linear.filled(scores + equations.item_variance * linear.identity + pairs)
-    noise = linear.centred(noise_by_place(equations, zero, draws))
+    total = linear.filled(scores + pairs)
+    total[np.diag_indices(m)] += equations.item_variance
+    noise = noise_by_place(equations, zero, draws)
     # of many items the noise of pairs is taken as normal
     normal = pairs if m > MOST_SIMULATED_ITEMS else np.zeros_like(pairs)
     errors = inference.errors_of(scores + normal)
@@ -189,11 +190,14 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
         along = math.sqrt(part / (halves @ apart)) * apart
         nulls.append(replace(errors, normal=normal).draws(draws, df, "homogeneity", along))
-    # the statistic of the release and those of the null, by one root of their covariance
-    rows = np.vstack((linear.centred(equations.score), *(draw + noise for draw in nulls)))
-    white = whitened(rows, total)
-    statistic, *table = np.einsum("ij,ij->i", white, white)
-    tests = [_test(statistic, part, df) for part in np.split(np.array(table), len(nulls))]
+    white = whitener(total)  # for the statistic of the release and those of the null
+
+    def forms(rows: FloatArray) -> FloatArray:
+        rows = white(linear.centred(rows))
+        return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+    statistic = float(forms(equations.score[None])[0])
+    tests = [_test(statistic, forms(draw + noise), df) for draw in nulls]
     return max(tests, key=lambda test: test.pvalue)
 
 

@@ -192,10 +192,15 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
     moved = linear.inverse(equations.information(fitted.first) + ridge)
     if fitted.corrected:
         inverse = linear.inverse(equations.information(b) + ridge)
-        back = inverse @ (identity + times(fitted.ridge, moved))
-        again = inverse @ equations.surplus_information(b) if equations.surplus.any() else None
+        first = times(fitted.ridge, moved)
+        first += identity
+        back = inverse @ first
+        if not equations.surplus.any():
+            return np.asarray(back)
+        again = inverse @ equations.surplus_information(b)
         for _ in range(equations.steps):
-            moved = back if again is None else back + again @ moved
+            moved = again @ moved
+            moved += back
     return np.asarray(moved)
 
 
@@ -205,20 +210,25 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     Noise put on the worths of objective perturbation acts like a score through the ridge Hessian at
     the ridge estimate.
     """
-    b, identity = fitted.coefficients, equations.linear.identity
-    moved = response(equations, fitted)
+    b, moved = fitted.coefficients, response(equations, fitted)
     scores = score_covariance(equations, release, b)
-    added = equations.response_covariance
-    noise = equations.noise_covariance(b) + equations.group_noise(b) + added
+    # of many items even zeros would take their time
+    added = equations.response_covariance if len(equations.response) else None
+    noise = equations.noise_covariance(b)
+    if equations.grouped:
+        noise = noise + equations.group_noise(b)
+    noise = noise if added is None else noise + added
     if equations.output_variance > 0:
-        hessian = equations.information(fitted.first) + times(fitted.ridge, identity)
+        ridge = times(fitted.ridge, equations.linear.identity)
+        hessian = equations.information(fitted.first) + ridge
         noise = noise + equations.output_variance * (hessian @ hessian)
-    sampled = moved @ (scores - added)
+    sampled = moved @ (scores if added is None else scores - added)
     alone: FloatArray | float = 1.0
     if LARGEST in release.found and not equations.tied:
         alone = released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-        alone = moved @ (independent_scores(equations, release, b) - added)
+        independent = independent_scores(equations, release, b)
+        alone = moved @ (independent if added is None else independent - added)
     return Covariance(moved, scores, sampled, product(moved, noise), alone)
 
 

@@ -196,22 +196,20 @@ def normal_draws(covariance: FloatArray, draws: int, generator: np.random.Genera
     return np.asarray(dtrmm(1.0, upper, normal.T, trans_a=1, overwrite_b=1).T)
 
 
-def whitened(rows: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return rows whose squared lengths are the quadratic forms of the inverse of a matrix.
+def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return what makes rows ones whose squared lengths are quadratic forms of a matrix's inverse.
 
-    In the memory of those given. By its Cholesky root, which takes a third of what the inverse
-    does; NaN where it is not positive definite to double precision.
+    In the memory of those given. By the Cholesky root, which takes a third of what the inverse
+    does; NaN where the matrix is not positive definite to double precision.
     """
-    white = attempt(
-        lambda: dtrsm(1.0, _cholesky(matrix), rows.T, trans_a=1, overwrite_b=1).T,
-        lambda: None,
-    )
-    if white is not None:
-        return np.asarray(white)
+    upper = attempt(lambda: _cholesky(matrix), lambda: None)
+    if upper is not None:
+        return lambda rows: np.asarray(dtrsm(1.0, upper, rows.T, trans_a=1, overwrite_b=1).T)
     scaled, size = _scaled(matrix)
     values, vectors = spectrum(scaled)
     regular = values[0] > len(values) * ROUNDING * values[-1]
-    return np.asarray(rows / size @ vectors / np.sqrt(values if regular else np.nan))
+    root = np.sqrt(values if regular else np.full_like(values, np.nan))
+    return lambda rows: np.asarray(rows / size @ vectors / root)
 
 
 def _multiple(matrix: FloatArray) -> float | None:

@@ -338,7 +338,7 @@ def test_errors_without_an_answer_are_missing_and_said_to_be(monkeypatch, case):
     result = btl_module.infer(run(case)[0].release)
     nothing = np.full((len(ITEMS), len(ITEMS)), np.nan)
     monkeypatch.setattr(linear, "inverse", lambda _: nothing)
-    monkeypatch.setattr(contrasts, "whitened", lambda rows, _: np.full_like(rows, np.nan))
+    monkeypatch.setattr(contrasts, "whitener", lambda _: lambda rows: np.full_like(rows, np.nan))
     text, other = said(result)
     assert "standard errors cannot be computed" in " ".join(text.split())
     assert np.isfinite(result.params).all()

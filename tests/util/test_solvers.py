@@ -73,13 +73,13 @@ def test_solutions_in_any_units(either, matrix):
 @pytest.mark.parametrize("matrix", list(covariances())[:-2])
 def test_whitened_rows_are_as_long_as_their_quadratic_forms(either, matrix):
     rows = np.random.default_rng(3).normal(size=(5, len(matrix))) * np.sqrt(np.diag(matrix))
-    lengths = (solvers.whitened(rows.copy(), matrix) ** 2).sum(axis=1)
+    lengths = (solvers.whitener(matrix)(rows.copy()) ** 2).sum(axis=1)
     wanted = solvers.quadratic(rows, solvers.inverse(matrix))
     np.testing.assert_allclose(lengths, wanted, rtol=1e-8)
 
 
 def test_of_a_singular_matrix_no_row_can_be_whitened(either):
-    assert np.isnan(solvers.whitened(np.ones((2, 4)), laplacian(4))).all()
+    assert np.isnan(solvers.whitener(laplacian(4))(np.ones((2, 4)))).all()
 
 
 def test_products_with_multiples_of_the_identity_are_none():
