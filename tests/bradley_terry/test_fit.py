@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 from scipy.special import expit
 
 import privrank as pr
+from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction
 from privrank.distributions.links import LOGIT
 from privrank.release.survey import PairCounts
@@ -195,3 +196,25 @@ def test_a_tiny_ridge_is_not_lost_beside_the_curvature(penalty, solver):
     assert fit.converged
     wanted = np.log(won / (1e6 - won))
     np.testing.assert_allclose(-np.diff(fit.point), wanted, atol=1e-5 if penalty < 1e-6 else 1e-2)
+
+
+@pytest.mark.parametrize("pairs", ["all", "some", "all, in another order"])
+def test_tables_of_pairs_are_those_of_their_matrix(pairs):
+    m, rng = 5, np.random.default_rng(3)
+    first, second = np.triu_indices(m, 1)
+    if pairs == "some":
+        first, second = first[::2], second[::2]
+    order = np.arange(len(first))
+    if pairs == "all, in another order":
+        order[:4] = order[:4][::-1]  # of the first item, by which alone pairs are sorted
+    counts = PairCounts(first[order], second[order], np.ones(len(first)), "observed")
+    contrasts = ItemContrasts(counts, m)
+    weights, edges = rng.random((3, len(first))), contrasts.matrix().toarray()
+    for each in weights:
+        wanted = edges.T @ (each[:, None] * edges)
+        np.testing.assert_allclose(contrasts.information(each), wanted, atol=1e-14)
+        both = edges.T @ (each[:, None] * np.abs(edges))
+        np.testing.assert_allclose(contrasts.both_ends(each), both, atol=1e-14)
+    np.testing.assert_array_equal(
+        contrasts.information(weights), [contrasts.information(each) for each in weights]
+    )

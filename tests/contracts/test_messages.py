@@ -43,6 +43,25 @@ FEW = pr.local.SubRanking(ITEMS, 1.0, 2)
 ONE = RANKS[["tea"]]
 CHOSEN = pd.Series(pd.Categorical(list("aabc") * 5))
 CASES = {
+    "covariates that a form has left out": (
+        lambda: formula(LONG + " ~ sex", levels={"sex": ["f", "m"]}),
+        "to which those that as_comparisons left out are merged back by respondent.$",
+    ),
+    "counts as choices": (
+        lambda: pr.UniformityTest(CHOSEN.value_counts(), categories=list("abc")),
+        "counts are for from_counts.$",
+    ),
+    "sites that took tests": (
+        lambda: pr.pool([pr.UniformityTest(RANKS).fit(1.0)] * 2, survey="different"),
+        r"not of tests, and JSON text is read with privrank.from_json\(text\) first.$",
+    ),
+    "a distance of three groups": (
+        lambda: pr.ClosenessTest.from_formula(
+            "tea + milk + water ~ name", RANKS.assign(name=list("xyzz") * 10), levels=list("xyz")
+        ).fit(1.0, effect_epsilon=1.0),
+        "use details_epsilon= for more groups.$",
+    ),
+    "a name of a file": (lambda: pr.from_json("result.json"), "not the name of its file.$"),
     "undeclared samples of choices": (
         lambda: pr.ClosenessTest(CHOSEN, CHOSEN),
         r"^categories must be declared: pass categories=\[...\]",
