@@ -192,15 +192,10 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
     moved = linear.inverse(equations.information(fitted.first) + ridge)
     if fitted.corrected:
         inverse = linear.inverse(equations.information(b) + ridge)
-        first = times(fitted.ridge, moved)
-        first += identity
-        back = inverse @ first
-        if not equations.surplus.any():
-            return np.asarray(back)
-        again = inverse @ equations.surplus_information(b)
+        back = inverse @ (identity + times(fitted.ridge, moved))
+        again = inverse @ equations.surplus_information(b) if equations.surplus.any() else None
         for _ in range(equations.steps):
-            moved = again @ moved
-            moved += back
+            moved = back if again is None else back + again @ moved
     return np.asarray(moved)
 
 
@@ -210,25 +205,19 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     Noise put on the worths of objective perturbation acts like a score through the ridge Hessian at
     the ridge estimate.
     """
-    b, moved = fitted.coefficients, response(equations, fitted)
+    b, linear, moved = fitted.coefficients, equations.linear, response(equations, fitted)
     scores = score_covariance(equations, release, b)
-    # of many items even zeros would take their time
-    added = equations.response_covariance if len(equations.response) else None
-    noise = equations.noise_covariance(b)
-    if equations.grouped:
-        noise = noise + equations.group_noise(b)
-    noise = noise if added is None else noise + added
+    added = equations.response_covariance
+    noise = equations.noise_covariance(b) + (equations.group_noise(b) + added)
     if equations.output_variance > 0:
-        ridge = times(fitted.ridge, equations.linear.identity)
-        hessian = equations.information(fitted.first) + ridge
+        hessian = equations.information(fitted.first) + times(fitted.ridge, linear.identity)
         noise = noise + equations.output_variance * (hessian @ hessian)
-    sampled = moved @ (scores if added is None else scores - added)
+    sampled = moved @ (scores - added)
     alone: FloatArray | float = 1.0
     if LARGEST in release.found and not equations.tied:
         alone = released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-        independent = independent_scores(equations, release, b)
-        alone = moved @ (independent if added is None else independent - added)
+        alone = moved @ (independent_scores(equations, release, b) - added)
     return Covariance(moved, scores, sampled, product(moved, noise), alone)
 
 

@@ -132,9 +132,9 @@ class Inference:
         generator = public_generator(label + ", noise", len(out), draws)
         if self.release.source != "none":
             out = out + _draw_noise(facts, b, draws, generator) @ response.T
-        if facts.grouped:  # errors of comparisons per group, taken as normal
-            groups = carried(response, facts.group_noise(b))
-            out = out + normal_draws(groups, draws, generator)
+        # errors of comparisons per group, taken as normal
+        if isinstance(groups := facts.group_noise(b), np.ndarray):
+            out = out + normal_draws(carried(response, groups), draws, generator)
         return np.asarray(out if many else out @ rows.T)
 
     def noisy_errors(self) -> NoisyErrors:

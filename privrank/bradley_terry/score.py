@@ -273,10 +273,10 @@ class ScoreEquations:
         return np.maximum(exact + self.response, self.pairs.count * mean * (0.5 - mean))
 
     @property
-    def response_covariance(self) -> FloatArray:
+    def response_covariance(self) -> FloatArray | float:
         """Part of the covariance of the scores that is due to randomised responses, (p, p)."""
         if not len(self.response):
-            return np.zeros((self.linear.size, self.linear.size))
+            return 0.0
         return self.linear.information(np.maximum(self.response, 0.0))
 
     def noise_covariance(self, b: FloatArray) -> FloatArray:
@@ -386,7 +386,7 @@ class ScoreEquations:
         """Whether released comparisons per group, or per pair of all groups, have errors."""
         return self.covariates is not None and self.group_variance + self.count_variance > 0
 
-    def group_noise(self, b: FloatArray) -> FloatArray:
+    def group_noise(self, b: FloatArray) -> FloatArray | float:
         """Return what errors of comparisons per group, and of those per pair, do to the scores.
 
         A comparison more in a cell moves shares of all comparisons from the other cells to this
@@ -394,7 +394,7 @@ class ScoreEquations:
         comparison more of a pair raises the expected score of every cell by the cell's share.
         """
         if not self.grouped:
-            return np.zeros((len(b), len(b)))
+            return 0.0
         mean, share = self.function.mean(self.linear.predict(b)), self.group_shares
         scores = self.linear.scores_by_pattern(self.count * mean)
         # the derivative of the scores by the comparisons of each cell

@@ -40,14 +40,13 @@ def count_parts(
     `count` returns of the rows of whole respondents what they count, and what is held of them;
     `add` adds up any number of counts. The `whole` frame can be one part.
     """
-    clustered = None if whole else on_workers(view, columns, owner)
+    clustered = None if whole else frames.computed(lambda: on_workers(view, columns, owner))
     if clustered is not None:
         total = clustered(lambda piece: count(piece)[0], add)
         return total, Parts(made=lambda f, plus: clustered(lambda piece: f(count(piece)[1]), plus))
     pieces = frames.whole_respondents(view, columns, owner, whole=whole)
     counts = in_threads(count, filter(len, pieces))
-    held: list[Any] = []
-    total = None
+    total, held = None, list[Any]()
     while some := list(islice(counts, 16)):  # a table for every part would cost more
         sums, parts = zip(*some, strict=True)
         total = add(*sums) if total is None else add(total, *sums)
@@ -113,9 +112,11 @@ def _on_spark(frame: Any, function: Callable[[Any], Any], add: Callable[[Any, An
         sums = (pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(0))
         yield _record(_added(add, sums))
 
-    # one worker adds up what all have found
-    sums = frame.mapInArrow(parts, _RECORD).repartition(1).mapInArrow(whole, _RECORD)
-    return _value(frames.computed(lambda: pickle.loads(sums.collect()[0].total)))
+    def added() -> Any:  # by one worker
+        sums = frame.mapInArrow(parts, _RECORD).repartition(1).mapInArrow(whole, _RECORD)
+        return pickle.loads(sums.collect()[0].total)
+
+    return _value(frames.computed(added))
 
 
 def _record(total: Any) -> Any:

@@ -196,11 +196,9 @@ def encode_comparisons(
     public = public_pairs(facts, pairs, pair_counts, labels)
     if public is not None:
         check_connected(public, facts.items)
-    facts, described = replace(facts, pairs=public), counted.described
-    if described is not None:
-        facts = replace(facts, covariates=described)
-        if kind == "public":
-            check_identified(facts)
+    facts = replace(facts, pairs=public, covariates=counted.described)
+    if facts.covariates is not None and kind == "public":
+        check_identified(facts)
     # with excess="sample" the counts wait for the secret draw of a fit
     if sampled and columns.counts is not None and not distinct:
         _check_room(facts.nobs, bound)
@@ -251,11 +249,11 @@ def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     used += () if predictor is None else predictor.columns
     names = list(dict.fromkeys(name for name in used if name is not None))
     rows = columns.respondent is None
-    view = frames.grouped(view, names) if rows else view.select(*names)
+    view = frames.grouped(view, names) if rows else view
     # patterns that are numbered as they are met need all rows at once, and so do counts in total
     whole = rules.kind == "public" and predictor is not None or rows and columns.counts is not None
     by_part = partial(count, rules=rules)
-    names = frames.column_names(view)
+    names = frames.column_names(view) if rows else names
     total, parts = count_parts(view, names, columns.respondent, by_part, _added, whole=whole)
     frames.check_rows(0 if total is None else total.nobs, "comparisons", ", and one that counts")
     return total, None if rows else parts

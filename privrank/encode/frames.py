@@ -106,7 +106,7 @@ def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
     others = [name for name in columns if not schema[name].is_numeric()]
     if not others:
         return set(columns)
-    row = _computed(view.select(nw.col(*others).is_null().all())).row(0)
+    row = computed(lambda: _computed(view.select(nw.col(*others).is_null().all()))).row(0)
     # a row of a pyarrow table holds scalars of its own, which once were all true
     void = map(nw.to_py_scalar, row)
     return set(columns) - {name for name, none in zip(others, void, strict=True) if not none}
@@ -229,7 +229,7 @@ def whole_respondents(
     Rows come in batches, from a lazy frame as its engine makes them. A hash of a respondent's name
     says in which part a row is; without respondents a batch is one, or the `whole` frame is.
     """
-    view = view.select(*columns)
+    view = computed(lambda: view.select(*columns))
     batches = iter([_computed(view)]) if whole else _batches(view)
     if whole or owner is None:
         yield from batches
@@ -334,9 +334,9 @@ def grouped(view: Frame, columns: Sequence[str]) -> Frame:
 
     A combination may be there twice, with null here and NaN there, or with two counts.
     """
-    view = view.select(*columns)
-    lazy = isinstance(view, nw.LazyFrame)
-    return view.group_by(*columns).agg(nw.len().alias(_ROWS)) if lazy else view
+    rows: Frame = computed(lambda: view.select(*columns))
+    lazy = isinstance(rows, nw.LazyFrame)
+    return rows.group_by(*columns).agg(nw.len().alias(_ROWS)) if lazy else rows
 
 
 def tally(

@@ -4,11 +4,13 @@ import traceback
 
 import dask.dataframe as dd
 import duckdb
+import narwhals as nw
 import pandas as pd
 import polars as pl
 import pytest
 
 import privrank as pr
+from privrank.encode import clusters
 
 SENTINEL = "ZQX7SENTINEL"
 ITEMS = ["a", "b"]
@@ -127,3 +129,20 @@ def test_whole_numbers_beyond_floats_are_refused_like_others(call, sign, monkeyp
     with pytest.raises(ValueError) as caught:
         call()
     assert "000000" not in str(caught.value) and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("step", ["cut", "on workers"])
+def test_columns_that_an_engine_cannot_name_end_in_the_same_sentence(step, monkeypatch):
+    """As those of Spark with a point in their name do, before a cell of them is read."""
+
+    def fail(*_, **__):
+        raise RuntimeError(SENTINEL)
+
+    if step == "on workers":
+        monkeypatch.setattr(clusters, "on_workers", fail)
+    else:
+        monkeypatch.setattr(nw.LazyFrame, "select", fail)
+    good = pl.LazyFrame({"item1": ["a"], "item2": ["b"], "outcome": [1.0]})
+    with pytest.raises(ValueError, match="could not be computed by its own engine") as caught:
+        pr.PrivateBTL(good, items=ITEMS, respondent=None)
+    assert SENTINEL not in "".join(traceback.format_exception(caught.value))

@@ -72,7 +72,7 @@ def test_it_is_made_once_and_opened_by_its_path(path, kind):
     assert second.path == path and second.label == "tea survey"
     second.reserve("test", 0.75, 0.0, unit="row")
     assert first.spendings == second.spendings and first.left == (0.25, 1e-6)
-    with pytest.raises(pr.BudgetExceeded, match="left of 1"):
+    with pytest.raises(pr.BudgetExceeded, match="epsilon 1, .* are 0.25 and 1e-06 left"):
         first.reserve("test", 0.5, 0.0, unit="row")
     assert pr.Budget(path, **FACTS).left == (0.25, 1e-6)
     assert repr(second).startswith("Budget('survey.ledger', epsilon=1, delta=1e-06, unit='row'; l")
