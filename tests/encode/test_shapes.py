@@ -7,6 +7,7 @@ import pytest
 import privrank as pr
 from privrank.encode.comparisons import Counted
 from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Part, Rows
+from privrank.encode.samples import ranks_by_name
 
 CLASSES = {
     "uniformity": pr.UniformityTest,
@@ -100,3 +101,21 @@ def test_what_holds_answers_neither_shows_nor_compares_them(kind):
     assert kind.__eq__ is object.__eq__
     shown = getattr(kind.__repr__, "__code__", None)
     assert shown is None or "encode" in shown.co_filename
+
+
+def test_rows_of_a_matrix_are_named_by_its_column_of_text():
+    wins = pd.DataFrame({"item": ["tea", "milk"], "milk": [3, 0], "tea": [0, 5]})
+    made = pr.as_comparisons(wins, "matrix")
+    named = pr.as_comparisons(wins.set_index("item"), "matrix")
+    pd.testing.assert_frame_equal(made, named)
+    assert made["count"].sum() == 8 and set(made["item1"]) | set(made["item2"]) == {"tea", "milk"}
+
+
+def test_ranks_for_a_simulation_are_found_by_name():
+    frame = pd.DataFrame({"b": [1, 3], "other": ["x", "y"], "a": [3, 1], "c": [5, 5]})
+    ranks = ranks_by_name(frame, ["a", "b", "c"])
+    assert ranks.dtype == np.int64 and ranks.tolist() == [[3, 1, 5], [1, 3, 5]]
+    halves = ranks_by_name(frame.assign(a=[1.5, 1.0]), ["a", "b", "c"])
+    assert halves.dtype == np.float64 and halves[0].tolist() == [1.5, 1.0, 5.0]
+    with pytest.raises(TypeError, match="ranks must hold numbers in the column of every item"):
+        ranks_by_name(frame, ["a", "b", "other"])
