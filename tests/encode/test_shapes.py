@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.encode import frames
 from privrank.encode.comparisons import Counted
 from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Part, Rows
 from privrank.encode.samples import ranks_by_name
@@ -119,3 +120,8 @@ def test_ranks_for_a_simulation_are_found_by_name():
     assert halves.dtype == np.float64 and halves[0].tolist() == [1.5, 1.0, 5.0]
     with pytest.raises(TypeError, match="ranks must hold numbers in the column of every item"):
         ranks_by_name(frame, ["a", "b", "other"])
+
+
+def test_a_name_of_half_a_character_has_a_number():
+    names = np.array(["\ud800", "a"], dtype=object)
+    assert len(set(frames.numbers_of_names(names).tolist())) == 2
