@@ -16,7 +16,7 @@ rng = np.random.default_rng(77)
 # %% [markdown]
 # ## A covariate
 #
-# The comparisons frame needs the covariates beside the answers. Who speaks what is taken as public here (`design="public"`), so the columns may say which levels there are; where it is private they must be declared, as below.
+# The comparisons frame needs the covariates beside the answers. Who speaks what is taken as public here (`design="public"`), so columns of categories may say which levels there are; texts, as of a CSV file, need `levels=`, and so does all that is private, as below. Comparisons that `pr.as_comparisons` made have no covariates: [merge them back](../docs/data-in.md).
 
 # %%
 cems = pr.datasets.load_university()

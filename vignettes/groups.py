@@ -3,7 +3,7 @@
 #
 # Women and men, students of one subject and of others: do they rank alike? A permutation test answers this without assumptions on how anybody ranks. What is published here is one number per question, and it is computed so that no single respondent's answers show in it.
 #
-# The test takes rankings, or choices of one category. Whether groups of comparisons agree is tested by `PrivateBTL.from_formula("item1 + item2 + outcome ~ group", ..., levels={"group": [...]})`, whose summary has a test of the group: [covariates](covariates.py).
+# The test takes rankings, or choices of one category ([which data come in](../docs/data-in.md)). Whether groups of comparisons agree is tested by `PrivateBTL.from_formula("item1 + item2 + outcome ~ group", ..., levels={"group": [...]})`, whose summary has a test of the group: [covariates](covariates.py).
 #
 # > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does.
 
@@ -122,9 +122,9 @@ print(by_sex.fit(epsilon=2.0, rng=rng).summary())
 #
 # What there is of last year decides which test it is:
 #
-# - Last year's answers, rankings or choices: `pr.ClosenessTest(now, last)`, as for two groups. A Series of choices needs `items=`.
+# - Last year's answers, rankings or choices: `pr.ClosenessTest(now, last)`, as for two groups. A Series of choices needs `categories=`.
 # - Counts of last year's answers and of this year's: `ClosenessTest.from_counts({"now": {...}, "last": {...}}, categories=[...])`, with the counts by category.
-# - Answers of the same people in both years: the same with `respondent="id", paired=True`.
+# - Answers of the same people in both years: `respondent="id", paired=True`, with frames of rankings or, for choices, Series with the people as their index: `pr.ClosenessTest(now.set_index("id")["choice"], last.set_index("id")["choice"], categories=[...], respondent="id", paired=True)`.
 # - Comparisons of pairs, by other people each year: `PrivateBTL.from_formula("item1 + item2 + outcome ~ year", ...)`, as above, for the rows of both years, with a column that says which.
 # - Nothing but shares, of last year or of a census: `IdentityTest`.
 #
@@ -134,7 +134,7 @@ print(by_sex.fit(epsilon=2.0, rng=rng).summary())
 last_year = pd.Series([0.45, 0.25, 0.05, 0.08, 0.12, 0.05], index=cems.items)
 now = data[list(cems.items)].idxmin(axis=1)
 last = pd.Series(rng.choice(cems.items, 400, p=last_year))
-two = pr.ClosenessTest(now, last, items=cems.items)
+two = pr.ClosenessTest(now, last, categories=cems.items)
 stacked = pd.concat([now, last], keys=["now", "last"], names=["year"]).reset_index(name="choice")
 same = pr.ClosenessTest.from_formula(
     "choice ~ year", stacked, levels=["now", "last"], categories=cems.items
@@ -142,7 +142,7 @@ same = pr.ClosenessTest.from_formula(
 print(two, same, same.fit(epsilon=1.0, rng=rng).summary(), sep="\n\n")
 
 # %% [markdown]
-# `respondent=` needs a frame, and each respondent is in one group. So ids that restart each year must be made distinct first, such as `"2025-" + id`.
+# `respondent=` needs a frame, and each respondent is in one group. So ids that restart each year must be made distinct first, such as `"2025-" + id.astype(str)`.
 #
 # Where there are only the shares, these are an estimate themselves. Computed from last year's answers they are no exact null: `null_nobs=` says from how many answers.
 

@@ -49,7 +49,7 @@ tradeoff = pr.contribution_tradeoff(activity, **planned, pair_counts="proportion
 print(tradeoff.round(3))
 
 # %% [markdown]
-# The predicted standard error has two parts, what another sample of voters would change and what other noise would change. The bound with the least of both is taken. Where nothing is known of a log, take a small one, as a large one brings more noise than rows: one to five, compared by `pr.contribution_tradeoff` for guesses of the activity. From a voter with more votes no more than that count, so that the ranking is one by voters rather than by votes: the busiest of them cannot make it.
+# The predicted standard error has two parts, what another sample of voters would change and what other noise would change. The bound with the least of both is taken. Where nothing is known of a log, take a small one, as a large one brings more noise than rows: one to five, compared by `pr.contribution_tradeoff` for guesses of the activity. A log of few votes for each pair may identify nothing at any bound: fewer models, or `pair_counts="proportional"` where it holds, need less. From a voter with more votes no more than that count, so that the ranking is one by voters rather than by votes: the busiest of them cannot make it.
 #
 # ## The fit
 #

@@ -3,7 +3,7 @@
 #
 # Before worths and winners comes a plainer question: do the answers differ from what respondents would give who rank by drawing lots? This page asks it of two surveys, without showing whether any one respondent took a side.
 #
-# The test takes rankings, or choices of one category. Of comparisons of pairs the same question is answered by the line "Test of equal worths" in every summary of `PrivateBTL`: [the University survey](university.py).
+# The test takes rankings, or choices of one category ([which data come in](../docs/data-in.md)). Of comparisons of pairs the same question is answered by the line "Test of equal worths" in every summary of `PrivateBTL`: [the University survey](university.py).
 #
 # > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does.
 

@@ -81,7 +81,7 @@ def check_several(items: Sequence[str], purpose: Purpose) -> None:
         raise ValueError(
             f"rankings must have a column for each of at least two items, got {len(items)}: for "
             f"one column of choices {_ONE_COLUMN[purpose]}, for orders as text "
-            f"privrank.as_rankings(frame, form=...)."
+            f"privrank.as_rankings(frame, form=...), split to a column for each place."
         )
 
 
@@ -289,8 +289,8 @@ def refuse_categories(categories: object) -> None:
     """Refuse categories of rankings, which have items."""
     if categories is not None:
         raise ValueError(
-            "categories= is for choices: give rankings their items=, or choices as a Series or "
-            "with from_formula('choice ~ 1', data)."
+            "categories= is for choices: give rankings their items=, or choices as a Series or by "
+            "from_formula."
         )
 
 

@@ -113,7 +113,7 @@ def test_rows_of_a_matrix_are_named_by_its_column_of_text():
 
 
 def test_ranks_for_a_simulation_are_found_by_name():
-    frame = pd.DataFrame({"b": [1, 3], "other": ["x", "y"], "a": [3, 1], "c": [5, 5]})
+    frame = pd.DataFrame({"b": [1.0, 3.0], "other": ["x", "y"], "a": [3, 1], "c": [5, 5]})
     ranks = ranks_by_name(frame, ["a", "b", "c"])
     assert ranks.dtype == np.int64 and ranks.tolist() == [[3, 1, 5], [1, 3, 5]]
     halves = ranks_by_name(frame.assign(a=[1.5, 1.0]), ["a", "b", "c"])
