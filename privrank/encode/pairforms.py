@@ -308,11 +308,11 @@ def _outcomes(
         given = f"given without {', '.join(absent)}, for which there is then no default"
         stated = given if absent else "by default 1 (first item preferred), -1 (second) and 0 (tie)"
         strip = " such as frame.replace('^I prefer ', '', regex=True)" * by_name
+        codes = "'tie': ..." if by_name else "'first': ..., 'second': ..., 'tie': ..."
         raise ValueError(
             f"column {values.name!r} must hold {also}answers that codes= declares ({stated}) or "
             f"missing values only, and at least one entry is neither: declare all answers, texts "
-            f"as texts, with codes={{'first': ..., 'second': ..., 'tie': ...}}, recode others with "
-            f"frame.replace(...){strip}."
+            f"as texts, with codes={{{codes}}}, recode others with frame.replace(...){strip}."
         )
     return outcome
 

@@ -125,7 +125,7 @@ def item_codes(names: pd.Series[Any], labels: Names) -> IntArray:
     if (places[key.codes >= 0] < 0).any():
         raise ValueError(
             f"column {names.name!r} must hold declared items only: at least one name is not in "
-            f"items=, as its distinct values beside items= will show, or an entry names several."
+            f"items=, as its distinct values will show, or an entry names several: split it first."
         )
     return places
 

@@ -179,6 +179,7 @@ def _rank_columns(
     frame, view = open_rows(frame, respondent, "rankings")
     names = frames.column_names(view)
     labels = declared or tuple(name for name in names if name != respondent)
+    check_several([name for name in names if name != respondent], purpose)
     if absent := [label for label in labels if label not in names]:
         raise ValueError(_NO_COLUMN.format(absent[0], _remedy(names, "items= names the columns")))
     if respondent in labels:
@@ -225,7 +226,8 @@ def encode_choices(
     if declared is None:
         raise undeclared(word, f"{word}=[...]")
     labels = check_items(declared, word)
-    remedy = f"{word}=; declare one for no answer, or impute; counts are for from_counts"
+    place = f"{word}=" if declared is not known else "the names of null"
+    remedy = f"{place}; declare one for no answer, or impute; counts are for from_counts"
 
     def places(keys: Mapping[str, frames.Key]) -> IntArray:
         return declared_codes(keys[column], labels, column, word, remedy)

@@ -47,6 +47,25 @@ CASES = {
         lambda: formula(LONG + " ~ sex", levels={"sex": ["f", "m"]}),
         "to which those that as_comparisons left out are merged back by respondent.$",
     ),
+    "frames of choices of two years": (
+        lambda: pr.ClosenessTest(
+            *[NAMED[["name"]].assign(pick=["tea", "milk"] * 20)] * 2,
+            items=["tea", "milk"],
+            respondent="name",
+            paired=True,
+        ),
+        r"choices stack the samples .* use from_formula\('choice ~ group', data\)",
+    ),
+    "ties among names of items": (
+        lambda: pr.as_comparisons(
+            pd.DataFrame({"tea_milk": ["tea", "tie"]}), "wide", sep="_", codes={}
+        ),
+        r"declare all answers, texts as texts, with codes={'tie': \.\.\.}, recode others",
+    ),
+    "a category that H0 does not name": (
+        lambda: pr.IdentityTest(CHOSEN, {"a": 0.5, "b": 0.5}),
+        "missing or not in the names of null;",
+    ),
     "counts as choices": (
         lambda: pr.UniformityTest(CHOSEN.value_counts(), categories=list("abc")),
         "counts are for from_counts.$",
