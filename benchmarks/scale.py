@@ -5,6 +5,7 @@ them in processes of their own, and writes docs/benchmarks-scale.md: seconds on 
 ratio to the seconds in which DuckDB groups the same rows, and the peak of the memory. One size
 grows at a time; the last lines are the exponents of time in each, by least squares. `--rows 1e7 1e8
 --engines duckdb` takes others, and then grows rows alone and writes nothing; so does `--quick`.
+With `--runs 5` every time is the median of so many processes.
 
 With dask (where distributed is installed) and spark (where a JVM is) rows grow once more, read by
 two workers that are processes of their own, so that the memory is the driver's alone.
@@ -27,6 +28,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +49,8 @@ class Work:
     unit: str = "respondent"
     apart: bool = False
     """Whether the workers of a cluster are processes of their own."""
+    runs: int = 1
+    """Processes that do the same, of whose seconds the median counts."""
 
     @property
     def name(self) -> str:
@@ -184,8 +188,12 @@ def measured(folder: Path, work: Work) -> Cost:
     if not (answers := folder / work.name).exists():
         write(answers, work)
     command = [sys.executable, __file__, "--run", str(answers), repr(work)]
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return Cost(*map(float, out.split()[-2:]))
+    outs = [
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        for _ in range(work.runs)
+    ]
+    seconds, memory = zip(*(map(float, out.split()[-2:]) for out in outs), strict=True)
+    return Cost(median(seconds), max(memory))
 
 
 def table(folder: Path, works: list[Work]) -> tuple[list[str], list[Cost]]:
@@ -231,13 +239,14 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", type=float)
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=["duckdb"])
     parser.add_argument("--unit", choices=["respondent", "row"], default="respondent")
+    parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.run:
         run(Path(given.run[0]), eval(given.run[1]))
         return
-    base = Work(unit=given.unit)
+    base = Work(unit=given.unit, runs=given.runs)
     if given.quick:
         base = replace(base, rows=30_000, respondents=3000, items=100)
     with tempfile.TemporaryDirectory() as name:

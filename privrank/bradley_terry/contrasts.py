@@ -31,7 +31,7 @@ from privrank.hypotheses.ranksets import rank_sets
 from privrank.release.names import LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
-from privrank.util.solvers import attempt, carried, pseudo_inverse, quadratic, whitener
+from privrank.util.solvers import applied, attempt, carried, pseudo_inverse, quadratic, whitener
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,18 +186,19 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         # the scores of worths by which two halves of the items are apart, as long as D allows for a
         # pair across them
         halves = np.where(np.arange(m) < m // 2, 1.0 / (m // 2), -1.0 / (m - m // 2))
-        apart = scores @ halves
+        apart = applied(scores, halves)
         part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
         along = math.sqrt(part / (halves @ apart)) * apart
         nulls.append(replace(errors, normal=normal).draws(draws, df, "homogeneity", along))
     white = whitener(total)  # for the statistic of the release and those of the null
 
     def forms(rows: FloatArray) -> FloatArray:
-        rows = white(linear.centred(rows))
+        rows -= rows.mean(axis=1, keepdims=True)
+        rows = white(rows)  # in their memory
         return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
-    statistic = float(forms(equations.score[None])[0])
-    tests = [_test(statistic, forms(draw + noise), df) for draw in nulls]
+    statistic = float(forms(equations.score[None].copy())[0])
+    tests = [_test(statistic, forms(np.add(draw, noise, out=draw)), df) for draw in nulls]
     return max(tests, key=lambda test: test.pvalue)
 
 
@@ -285,7 +286,7 @@ class Worths:
     @property
     def values(self) -> FloatArray:
         """The worths, shape (m,), about the mean of their part."""
-        return np.asarray(self._inside @ self.inference.fitted.coefficients)
+        return applied(self._inside, self.inference.fitted.coefficients)
 
     @property
     def _inside(self) -> FloatArray:

@@ -63,7 +63,8 @@ def independent_scores(
         else:
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))
-    return answers + equations.matching_covariance(t) if equations.sides else answers
+    matched = equations.sides and t.any()  # of equal worths nothing depends on who met whom
+    return answers + equations.matching_covariance(t) if matched else answers
 
 
 def degrees_of_freedom(release: Release) -> float:

@@ -127,11 +127,12 @@ class Covariance:
 
     def _whole(self, half: FloatArray, scatter: FloatArray | float = 0.0) -> FloatArray:
         # read-only, as a reader may be given it
-        return kept(half @ self.response.T + scatter)
+        return kept(product(half, self.response.T) + scatter)
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
         """Return the variances of combinations of coefficients, one by row, given a half."""
-        return np.asarray((product(shown, half) * product(shown, self.response)).sum(axis=1))
+        both = product(shown, half), product(shown, self.response)
+        return np.asarray(np.einsum("ij,ij->i", *both))
 
 
 def estimate(
@@ -192,11 +193,13 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
     moved = linear.inverse(equations.information(fitted.first) + ridge)
     if fitted.corrected:
         inverse = linear.inverse(equations.information(b) + ridge)
-        back = inverse @ (identity + times(fitted.ridge, moved))
-        again = inverse @ equations.surplus_information(b) if equations.surplus.any() else None
+        back = product(inverse, identity + times(fitted.ridge, moved))
+        if not equations.surplus.any():
+            return back
+        again = product(inverse, equations.surplus_information(b))
         for _ in range(equations.steps):
-            moved = back if again is None else back + again @ moved
-    return np.asarray(moved)
+            moved = back + product(again, moved)
+    return moved
 
 
 def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) -> Covariance:
@@ -206,18 +209,19 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     the ridge estimate.
     """
     b, linear, moved = fitted.coefficients, equations.linear, response(equations, fitted)
-    scores = score_covariance(equations, release, b)
+    scores, noise = score_covariance(equations, release, b), equations.noise_covariance(b)
     added = equations.response_covariance
-    noise = equations.noise_covariance(b) + (equations.group_noise(b) + added)
+    if np.any(more := equations.group_noise(b) + added):
+        noise = noise + more
     if equations.output_variance > 0:
         hessian = equations.information(fitted.first) + times(fitted.ridge, linear.identity)
         noise = noise + equations.output_variance * (hessian @ hessian)
-    sampled = moved @ (scores - added)
+    sampled = product(moved, scores - added if np.any(added) else scores)
     alone: FloatArray | float = 1.0
     if LARGEST in release.found and not equations.tied:
         alone = released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-        alone = moved @ (independent_scores(equations, release, b) - added)
+        alone = product(moved, independent_scores(equations, release, b) - added)
     return Covariance(moved, scores, sampled, product(moved, noise), alone)
 
 

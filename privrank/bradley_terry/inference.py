@@ -206,7 +206,9 @@ def noise_by_place(equations: ScoreEquations, b: FloatArray, draws: int) -> Floa
     if equations.sides:
         won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
         slopes = equations.net_slopes(equations.linear.predict(worths))[np.ix_(order, order)]
-        sides = won + lost - (won - lost) @ slopes.T
+        sides = won + lost
+        if slopes.any():
+            sides -= product(won - lost, slopes.T)
         return np.asarray(equations.item_step * sides[:, place])
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     if equations.tied:

@@ -38,7 +38,7 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray, IntArray, blocks
-from privrank.util.solvers import solve_each
+from privrank.util.solvers import applied, solve_each
 
 _BLOCK = 512
 """Contrasts that are worked on at a time."""
@@ -67,7 +67,7 @@ def pvalues(inference: Inference, contrasts: FloatArray) -> FloatArray:
     known, probabilities = _identified(inference, contrasts), np.full(len(contrasts), np.nan)
     if (errors := inference.score_errors()) is None:
         rows = contrasts[known]
-        value = rows @ inference.fitted.coefficients
+        value = applied(rows, inference.fitted.coefficients)
         probabilities[known] = inference.noisy_errors().pvalues(rows, value)
         return probabilities
     for block in blocks(len(known), 1, _BLOCK):
@@ -87,7 +87,7 @@ def intervals(
     known, limits = _identified(inference, contrasts), np.full((2, len(contrasts)), np.nan)
     if (errors := inference.score_errors()) is None:
         rows = contrasts[known]
-        value = rows @ inference.fitted.coefficients
+        value = applied(rows, inference.fitted.coefficients)
         half = inference.noisy_errors().half_widths(rows, alpha)
         limits[:, known] = value - half, value + half
         return limits[0], limits[1]

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import helmert
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.spatial.distance import squareform
 
@@ -83,10 +83,9 @@ class ItemContrasts:
 
     def _by_end(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sums of the edges' numbers by first item, which sorts them, and by second."""
-        starts = np.searchsorted(self.pairs.first, np.arange(self.size))
-        sums = np.add.reduceat(np.append(edges, 0.0), starts)
-        # of an item that is nowhere first this is an edge of another
-        up = np.where(np.diff(starts, append=len(edges)) > 0, sums, 0.0)
+        up, starts = np.zeros(self.size), np.searchsorted(self.pairs.first, np.arange(self.size))
+        some = np.flatnonzero(np.diff(starts, append=len(edges)))
+        up[some] = np.add.reduceat(edges, starts[some])
         return up, np.asarray(np.bincount(self.pairs.second, edges, minlength=self.size))
 
     def scores_by_pattern(self, edges: FloatArray) -> FloatArray:
@@ -98,7 +97,8 @@ class ItemContrasts:
         matrix = np.zeros((self.size, self.size))
         matrix[self.pairs.first, self.pairs.second] = edges
         matrix[self.pairs.second, self.pairs.first] = -edges
-        return np.asarray(matrix + np.diag(matrix.sum(axis=1)))
+        matrix.flat[:: self.size + 1] = matrix.sum(axis=1)
+        return matrix
 
     def by_pattern(self, edges: FloatArray) -> FloatArray:
         """Return the sum of the edges' numbers, shape (1,)."""
@@ -122,7 +122,9 @@ class ItemContrasts:
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
         """Return the pseudo-inverse of a matrix whose null space is what is constant."""
-        return self.centred(self.centred(inverse(self.filled(matrix))).T)
+        full = inverse(self.filled(matrix))
+        level = full.mean(axis=0)
+        return np.asarray(full - (level + (level - level.mean())[:, None]))
 
     def filled(self, matrix: FloatArray) -> FloatArray:
         """Return a matrix with the mean of its diagonal put in where worths are constant."""
@@ -135,10 +137,9 @@ class ItemContrasts:
     def matrix(self) -> csr_array:
         """Return E as a sparse matrix, shape (edges, m)."""
         edges = len(self.pairs.first)
-        rows = np.tile(np.arange(edges), 2)
-        columns = np.concatenate((self.pairs.first, self.pairs.second))
-        signs = np.repeat((1.0, -1.0), edges)
-        return coo_array((signs, (rows, columns)), (edges, self.size)).tocsr()
+        columns = np.column_stack((self.pairs.first, self.pairs.second)).ravel()
+        signs, starts = np.tile((1.0, -1.0), edges), np.arange(0, 2 * edges + 1, 2)
+        return csr_array((signs, columns, starts), (edges, self.size))
 
     def rounding(self, target: FloatArray, loss: EdgeLoss, ridge: Ridge) -> Bound:
         """Bound the l2 error made in computing the gradient of a fit in double precision.

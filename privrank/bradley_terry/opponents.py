@@ -11,6 +11,7 @@ from privrank.bradley_terry.score import ScoreEquations
 from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.release.names import OPPONENTS
 from privrank.release.release import Release
+from privrank.util.solvers import quadratic
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,10 @@ def matching_test(equations: ScoreEquations, release: Release) -> MatchingTest |
     part, side, pairs = release.parts[OPPONENTS], halves(release), equations.pairs
     alike = (side[pairs.first] * side[pairs.second]).astype(np.float64)
     slopes = equations.by_item_counts(alike)
-    explained = float(slopes @ equations.item_information @ slopes)
+    explained = float(quadratic(slopes[None], equations.item_information)[0])
     # the noise of an item's comparisons has four times the variance of that of its score
     noise = 4.0 * equations.item_variance * float(slopes @ slopes)
-    sampling = max(float(pairs.count @ alike**2) - explained, 1.0)
-    off = part.step * float(part.values[0]) - float(pairs.count @ alike)
+    sampling = max(float((pairs.count * alike**2).sum()) - explained, 1.0)
+    off = part.step * float(part.values[0]) - float((pairs.count * alike).sum())
     tail = normal_laplace_tail(abs(off), np.sqrt(sampling + noise), (part.laplace.scale,))
     return MatchingTest(0.5 * off / equations.total, float(tail))

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import squareform
 
 from privrank.release import names
 from privrank.release.plan import equivalent_variance
@@ -223,9 +224,7 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
     Given released counts of all pairs, in the order of ``numpy.triu_indices(items, 1)``, and the
     variance of their noise, which is uncorrelated.
     """
-    table = np.zeros((items, items))
-    table[np.triu_indices(items, 1)] = noisy
-    table += table.T
+    table = squareform(noisy, checks=False)
     queue, parts = [np.arange(items)], list[IntArray]()
     while queue:
         inside = queue.pop()

@@ -223,7 +223,7 @@ class ScoreEquations:
     def by_item_counts(self, edges: Any) -> FloatArray:
         """Return the slopes by item counts of sums over comparisons of numbers of their edges."""
         summed = (edges * self.pairs.count) @ abs(self.linear.matrix())
-        return np.asarray(summed @ self._item_inverse)
+        return product(np.atleast_2d(summed), self._item_inverse).reshape(summed.shape)
 
     def _nets(self, t: FloatArray) -> FloatArray:
         nets = 2.0 * self.pairs.count * self.function.mean(t)
@@ -235,8 +235,9 @@ class ScoreEquations:
 
     def matching_covariance(self, t: FloatArray) -> FloatArray:
         """Return what random opponents add to the covariance of scores, given item counts."""
-        met = self.linear.information(self.pairs.count * self.function.square(t))
-        return met - 0.25 * product(self.net_slopes(t), self._nets(t).T)
+        square, nets = self.function.square(t), self._nets(t)
+        met = self.linear.information(self.pairs.count * square)
+        return met - 0.25 * product(product(nets, self._item_inverse), nets.T)
 
     @property
     def order_variance(self) -> float:
@@ -282,8 +283,7 @@ class ScoreEquations:
     def noise_covariance(self, b: FloatArray) -> FloatArray:
         """Return the covariance of the noise in the scores, shape (p, p), at coefficients b."""
         # the noise of rows and items is independent, and enters the scores by weights and basis
-        gram = self.weights.T @ self.weights
-        items = product(self.basis.T, self.basis)
+        gram, items = self.weights.T @ self.weights, product(self.basis.T, self.basis)
         noise = np.asarray(np.kron(self.item_variance * gram, items))
         if self.ordered:
             noise = bordered(noise, self.order_variance)

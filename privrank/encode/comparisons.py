@@ -25,8 +25,12 @@ from privrank.encode.encoded import (
     Encoded,
     Part,
     Parts,
+    Signs,
+    check_apart,
     declared_codes,
+    in_order,
     narrow,
+    refuse_unused,
     sum_by,
     units_of,
 )
@@ -88,13 +92,8 @@ def open_comparisons(
     frame = frames.with_respondent_column(frame, respondent)
     view = frames.open_frame(frame, "comparisons")
     present = frames.column_names(view)
-    roles = {
-        "item1": columns.item1,
-        "item2": columns.item2,
-        "outcome": columns.outcome,
-        "respondent": respondent,
-        "counts": columns.counts,
-    }
+    names = "item1", "item2", "outcome", "respondent", "counts"
+    roles = {name: getattr(columns, name) for name in names} | {"respondent": respondent}
     left_out = {"respondent", "counts"} | ({"outcome"} if columns.decided else set())
     # a role that may be missing is left out where it has no name; all others are checked below
     given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
@@ -105,7 +104,7 @@ def open_comparisons(
             remedy = "use respondent='respondent', the name of that column after "
         check_present([name], present, "comparisons", remedy + frames.AS_COMPARISONS)
     frames.check_stated(columns.respondent)
-    frames.refuse_unused(present, (*given.values(), *covariates), "comparisons")
+    refuse_unused(present, (*given.values(), *covariates), "comparisons")
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")
     return frame, view
@@ -178,8 +177,8 @@ def encode_comparisons(
     )
     rules = Rules(columns, labels, bound, distinct, tied, kind, sampled, predictor)
     counted, parts = count_all(view, rules)
-    first = counted.codes // len(labels)
-    second = first // len(labels) * len(labels) + counted.codes % len(labels)
+    first, second = np.divmod(counted.codes, len(labels))
+    second += first // len(labels) * len(labels)
     pairs = first, second, counted.comparisons, counted.net
     facts = Design(
         items=tuple(str(label) for label in labels),
@@ -249,7 +248,9 @@ def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     used += () if predictor is None else predictor.columns
     names = list(dict.fromkeys(name for name in used if name is not None))
     rows = columns.respondent is None
-    view = frames.grouped(view, names) if rows else view
+    if rows:
+        view = frames.numbered(view, (columns.item1, columns.item2), rules.labels)
+        view = frames.grouped(view, names)
     # patterns that are numbered as they are met need all rows at once, and so do counts in total
     whole = rules.kind == "public" and predictor is not None or rows and columns.counts is not None
     by_part = partial(count, rules=rules)
@@ -263,10 +264,11 @@ def _added(*pieces: Counted) -> Counted:
     """Return what some parts count in all; no respondent is in two of them."""
     met = np.concatenate([piece.codes for piece in pieces])
     codes, place = frames.distinct_codes(met, int(met.max(initial=0)) + 1)
-    comparisons, net = (
-        sum_by(place, np.concatenate(counts), len(codes))
-        for counts in zip(*((piece.comparisons, piece.net) for piece in pieces), strict=True)
-    )
+    comparisons, net = np.zeros((2, len(codes)), dtype=np.int64)
+    for piece in pieces:  # whose codes differ
+        here, place = np.split(place, [len(piece.codes)])
+        comparisons[here] += piece.comparisons
+        net[here] += piece.net
     by_pattern = [piece.units for piece in pieces if piece.units is not None]
     units = np.sum(by_pattern, axis=0) if by_pattern else None
     nobs, ties = sum(piece.nobs for piece in pieces), sum(piece.ties for piece in pieces)
@@ -297,9 +299,8 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
         if rules.distinct_pairs and bounded:
             _check_distinct(owner.codes, read.low * items + read.high, read.size, rules.remedy)
         held = _part(owner, codes, place, read)
-    numbers = read.comparisons, read.net
-    comparisons, net = (sum_by(place, column, len(codes)) for column in numbers)
-    ties = (read.comparisons - np.abs(read.net)).sum(keepdims=True)
+    comparisons, net = (sum_by(place, x, len(codes)) for x in (read.comparisons, read.net))
+    ties = read.comparisons.sum(keepdims=True) - np.abs(read.net).sum()
     return Counted(nobs, codes, comparisons, net, ties, counted, described), held
 
 
@@ -311,7 +312,7 @@ class _Rows:
     size: IntArray
     low: IntArray
     high: IntArray
-    first_named: IntArray
+    first_named: Signs
     comparisons: IntArray
     net: IntArray
 
@@ -339,12 +340,10 @@ def _read(
         declared_codes(keys[name], labels, name, "items", remedy)
         for name in (columns.item1, columns.item2)
     )
-    frames.check_apart(first, second, (columns.item1, columns.item2))
+    check_apart(first, second, (columns.item1, columns.item2))
     answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
-    # each pair in the order of the items; where that turns it, the sign of the answer turns, too
-    order = np.where(first > second, -1, 1)
-    low, high = np.minimum(first, second), np.maximum(first, second)
-    return _Rows(keys, size, low, high, order, size * answered, size * sign * order)
+    low, high, order = in_order(first, second)
+    return _Rows(keys, size, low, high, order, size * answered, size * (sign * order))
 
 
 def _check_room(nobs: int, rows: int) -> None:
@@ -389,15 +388,15 @@ def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
 
 def _outcomes(
     keys: Mapping[str, frames.Key], outcome: str | None, size: int, ties: Ties
-) -> tuple[IntArray, IntArray]:
+) -> tuple[Signs, Signs]:
     """Return, per group of rows, whether it was answered and the sign of the answer."""
     if outcome is None:
-        return np.ones(size, dtype=np.int64), np.ones(size, dtype=np.int64)
-    # code 0, a missing answer, reads the NaN put first
-    codes = keys[outcome].codes + 1
-    values = np.append(np.nan, keys[outcome].values.astype(np.float64))
-    missing = np.isnan(values)
-    answers = values[np.bincount(codes, minlength=len(values)) > 0]
+        return np.ones(size, dtype=np.int8), np.ones(size, dtype=np.int8)
+    # a missing answer, code -1, reads the NaN put last
+    codes, values = keys[outcome].codes, np.append(keys[outcome].values.astype(np.float64), np.nan)
+    met = np.zeros(len(values), dtype=np.bool_)
+    met[codes] = True
+    answers = values[met]
     if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
         raise ValueError(
             f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "
@@ -409,8 +408,8 @@ def _outcomes(
             f"ties: use ties=True if the questionnaire allows them, or recode a 0/1 column x as "
             f"2 * x - 1 if 0 means that the second item was preferred."
         )
-    signs = np.where(np.isin(values, (-1.0, 1.0)), values, 0.0).astype(np.int64)
-    return (~missing).astype(np.int64)[codes], signs[codes]
+    signs = np.where(np.isin(values, (-1.0, 1.0)), values, 0.0).astype(np.int8)
+    return (~np.isnan(values)).astype(np.int8)[codes], signs[codes]
 
 
 def _check_distinct(person: IntArray, pair: IntArray, size: IntArray, remedy: str) -> None:
@@ -470,12 +469,9 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"'outcome', got {formula!r}: name all three, or rename that column, or leave it "
             f"out, if the first item always won."
         )
-    decided = len(parsed.left) == 2
-    respondent = arguments.get("respondent", UNSTATED)
-    item1, item2 = parsed.left[:2]
-    outcome = None if decided else parsed.left[2]
-    counts = arguments.get("counts")
-    columns = ComparisonColumns(item1, item2, outcome, respondent, counts, decided)
+    respondent, counts = arguments.get("respondent", UNSTATED), arguments.get("counts")
+    item1, item2, outcome, *_ = (*parsed.left, None)
+    columns = ComparisonColumns(item1, item2, outcome, respondent, counts, outcome is None)
     predictor = None
     given = {name: arguments.get(name) for name in sorted(_OF_COVARIATES)}
     if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
@@ -492,7 +488,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
                 f"formula must not use columns of its left side, nor those of respondents and "
                 f"counts, as covariates, got {formula!r}: they would make the answers public."
             )
-        if decided and FIRST in covariates:
+        if outcome is None and FIRST in covariates:
             raise ValueError(
                 f"formula must name item1, item2 and outcome on its left for an order effect, got "
                 f"{formula!r}: a frame of winners and losers does not say which was named first."
@@ -518,7 +514,7 @@ def schema_of(frame: object, right: str, *, public: bool) -> Schema:
 def read_patterns(
     predictor: Predictor,
     keys: Mapping[str, frames.Key],
-    first_named: IntArray,
+    first_named: Signs,
     person: IntArray | None,
     kind: DesignKind,
 ) -> tuple[IntArray, Covariates]:

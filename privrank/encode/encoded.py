@@ -17,7 +17,7 @@ copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NoReturn, TypeVar, cast
@@ -27,6 +27,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import frames
+from privrank.encode.frames import COUNT
 from privrank.plans.nullmodel import Missing
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
@@ -36,6 +37,8 @@ from privrank.util.workers import in_threads
 T = TypeVar("T")
 
 NONE = np.zeros(0, dtype=np.int64)
+
+Signs = NDArray[np.int8]
 
 
 def refuse_copy(*_: object) -> NoReturn:
@@ -314,3 +317,29 @@ def check_owned(owner: frames.Key, column: str | None, what: str = "respondent")
         raise ValueError(
             f"column {column!r} must name the {what} of every row: fill in the missing entries."
         )
+
+
+def refuse_unused(present: Sequence[Any], used: Sequence[Any], name: str = "frame") -> None:
+    """Refuse a column of counts that nothing uses; given the columns and what messages call all."""
+    if COUNT in present and COUNT not in used:
+        raise ValueError(
+            f"{name} has a column {COUNT!r} that nothing uses: name it with counts={COUNT!r} if a "
+            f"row stands for so many comparisons, repeat rows that stand for so many respondents "
+            f"with frame.loc[frame.index.repeat(frame[{COUNT!r}])].drop(columns={COUNT!r}), else "
+            f"leave it out."
+        )
+
+
+def check_apart(first: IntArray, second: IntArray, columns: Iterable[str]) -> None:
+    """Refuse rows that compare an item with itself; given the names of the two columns."""
+    if (first == second).any():
+        raise ValueError(
+            f"columns {' and '.join(map(repr, columns))} must name two different items: at least "
+            f"one row compares an item with itself."
+        )
+
+
+def in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, Signs]:
+    """Return each pair in the order of the items, and by which sign its outcome is turned."""
+    sign = 1 - 2 * (first > second).astype(np.int8)
+    return np.minimum(first, second), np.maximum(first, second), sign

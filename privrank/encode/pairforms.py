@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import frames
+from privrank.encode.encoded import check_apart, in_order, refuse_unused
 from privrank.encode.roles import Columns, Names
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_items, check_name
@@ -27,7 +28,7 @@ def _compared(
     labels: Names,
     first: IntArray,
     second: IntArray,
-    outcome: FloatArray,
+    outcome: Any,
     person: pd.Series[Any] | pd.Index | None,
     counts: IntArray | None = None,
 ) -> pd.DataFrame:
@@ -36,7 +37,7 @@ def _compared(
     columns: dict[str, Any] = {} if person is None else {"respondent": person.array}
     columns["item1"] = pd.Categorical.from_codes(first, dtype=kind)
     columns["item2"] = pd.Categorical.from_codes(second, dtype=kind)
-    columns["outcome"] = outcome
+    columns["outcome"] = outcome.astype(np.float64)
     if counts is not None:
         columns[frames.COUNT] = counts
     frame = pd.DataFrame(columns)
@@ -80,7 +81,6 @@ def read_wide(
         )
     first, second = np.array(list(questions.values())).T
     meaning = check_codes(codes)
-    # melted column by column: the answers of a column are about one pair
     outcome = [
         _outcomes(table[name], meaning, np.full(len(table), a), np.full(len(table), b), labels)
         for name, a, b in zip(questions, first, second, strict=True)
@@ -111,7 +111,7 @@ def read_decided(
     tied = _column_of_ties(ties)
     others = {"ties": tied, "counts": counts}
     table, labels, codes = _read_pairs(columns, named, others)
-    low, high, outcome = _in_order(*codes)
+    low, high, outcome = in_order(*codes)
     if tied is not None:
         key = frames.key_of(table[tied])
         # True and 1 are the same key, and so are False and 0
@@ -133,9 +133,9 @@ def read_counts(
     others = {**won, "ties": _column_of_ties(ties)}
     table, labels, (first, second) = _read_pairs(columns, named, others)
     person = columns.person(table)
-    sign = np.ones(len(first))
+    sign: Any = np.ones(len(first))
     if distinct:  # a pair has one row, whose first item may be the one that won
-        first, second, sign = _in_order(first, second)
+        first, second, sign = in_order(first, second)
         who = 0 if person is None else pd.factorize(person)[0]
         if pd.DataFrame({"first": first, "second": second, "who": who}).duplicated().any():
             raise ValueError(
@@ -143,7 +143,6 @@ def read_counts(
                 "same or in both orders: add up what is there twice, or use distinct_pairs=False "
                 "if all rows count, as home and guest games do."
             )
-    # each row becomes one for each kind of answer
     numbers = [frames.whole_counts(table[n], n) for n in others.values() if n is not None]
     kinds = [sign, -sign, np.zeros(len(first))][: len(numbers)]
     row = np.repeat(np.arange(len(first)), len(kinds))
@@ -155,7 +154,6 @@ def read_counts(
 def read_matrix(frame: object, items: object, ties: object) -> pd.DataFrame:
     """Read a square matrix of how often the item of a row was preferred to that of a column."""
     wins, labels = _square(frame, items, "frame")
-    # stacked: for each pair one row with its wins, one with its losses, one with its ties
     low, high = np.triu_indices(len(labels), k=1)
     counts = {1.0: wins[low, high], -1.0: wins[high, low]}
     if ties is not False:
@@ -170,12 +168,6 @@ def read_matrix(frame: object, items: object, ties: object) -> pd.DataFrame:
     outcome = np.tile(list(counts), len(low))
     number = np.column_stack(list(counts.values())).ravel()
     return _compared(labels, low[every], high[every], outcome, None, number)
-
-
-def _in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return each pair in the order of the items, and by which sign its outcome is turned."""
-    sign = np.where(first < second, 1.0, -1.0)
-    return np.minimum(first, second), np.maximum(first, second), sign
 
 
 def _whole(table: pd.DataFrame, column: str | None) -> IntArray | None:
@@ -194,13 +186,13 @@ def _read_pairs(
     """Return rows that name two items each; refuse counts and ties that nothing uses."""
     other = f", or the form of the data, as in {frames.AS_COMPARISONS}"
     table, labels, codes = columns.collect_rows(named, others, other)
-    frames.refuse_unused(columns.names, list(table.columns))
+    refuse_unused(columns.names, list(table.columns))
     if "ties" in others and others["ties"] is None and "ties" in columns.names:
         raise ValueError(
             "frame has a column 'ties' that nothing uses: name it with ties='ties' if it says "
             "where ties are, else drop it."
         )
-    frames.check_apart(codes[0], codes[1], named.values())
+    check_apart(codes[0], codes[1], named.values())
     return table, labels, codes
 
 
@@ -257,12 +249,9 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
 
 def check_codes(codes: object) -> dict[Any, float]:
     """Return which outcome an answer means by `codes`; None is 1, -1 and 0."""
-    given = CONVENTION if codes is None else codes
-    if (
-        not isinstance(given, Mapping)
-        or not given.keys() <= CONVENTION.keys()
-        or (("first" in given) != ("second" in given))
-    ):
+    given: Any = CONVENTION if codes is None else codes
+    known = isinstance(given, Mapping) and given.keys() <= CONVENTION.keys()
+    if not known or ("first" in given) != ("second" in given):
         raise ValueError(
             "codes must be a mapping {'first': answer, 'second': answer, 'tie': answer}, without "
             "'tie' if there are none, and without 'first' and 'second' if an answer is the name "
@@ -317,7 +306,7 @@ def _outcomes(
     return outcome
 
 
-def pairs_of_columns(columns: Columns, pairs: object, sep: object) -> tuple[dict[Any, Pair], Names]:
+def pairs_of_columns(columns: Columns, pairs: Any, sep: object) -> tuple[dict[Any, Pair], Names]:
     """Return which column asks for which pair, as places among the items, and the items."""
     if (pairs is None) == (sep is None):
         raise ValueError(
@@ -329,13 +318,10 @@ def pairs_of_columns(columns: Columns, pairs: object, sep: object) -> tuple[dict
         if not isinstance(sep, str) or not sep:
             raise ValueError("sep must be the text between two names of items in that of a column.")
         pairs = {name: tuple(name.split(sep)) for name in columns.others if sep in str(name)}
-    if (
-        not isinstance(pairs, Mapping)
-        or not pairs
-        or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs.values())
-        or not all(isinstance(item, Hashable) for pair in pairs.values() for item in pair)
-        or any(first == second for first, second in pairs.values())
-    ):
+    named = list(pairs.values()) if isinstance(pairs, Mapping) else []
+    two = all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in named)
+    hashed = two and all(isinstance(item, Hashable) for pair in named for item in pair)
+    if not named or not hashed or any(first == second for first, second in named):
         raise ValueError(
             "pairs must be a mapping {'column': (item, item), ...} with two different items for "
             "each column: sep= makes one if it stands once in the name of each column that asks "
@@ -344,7 +330,7 @@ def pairs_of_columns(columns: Columns, pairs: object, sep: object) -> tuple[dict
             else "sep must stand once in the name of each column that asks for a pair, between two "
             "different items, and in no other: write it as the columns do, or give pairs=."
         )
-    met = tuple(dict.fromkeys(item for pair in pairs.values() for item in pair))
+    met = tuple(dict.fromkeys(item for pair in named for item in pair))
     labels = check_items(met if columns.items is None else columns.items)
     # names of columns are texts, also where items are numbers
     place = {str(label): k for k, label in enumerate(labels)}

@@ -284,11 +284,8 @@ def read_orders(columns: Columns, places: object) -> Ranked:
     # one row per ranking and place, where an item stands
     place, row = np.nonzero(np.array(codes) >= 0)
     fault = f"place columns {', '.join(map(repr, listed))}"
-    code = np.array(codes)[place, row]
-    ranks = _pivoted(
-        row.astype(np.int64), code, (place + 1).astype(np.float64), (len(table), len(labels)), fault
-    )
-    return ranks, labels, index
+    code, shape = np.array(codes)[place, row], (len(table), len(labels))
+    return _pivoted(row, code, (place + 1).astype(np.float64), shape, fault), labels, index
 
 
 def _pivoted(

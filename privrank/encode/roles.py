@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from privrank.encode import frames
-from privrank.encode.encoded import check_owned
+from privrank.encode.encoded import check_owned, refuse_unused
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_name, check_present
 
@@ -84,7 +84,7 @@ class Columns:
         refused unless they are declared columns, as a row is one respondent's.
         """
         used = [*self.owners.values(), *(columns if declared else ())]
-        frames.refuse_unused(self.names, used)
+        refuse_unused(self.names, used)
         table = self.collect({role: columns})
         person = self.person(table)
         return table, table.index if person is None else pd.Index(person)

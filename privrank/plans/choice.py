@@ -384,7 +384,7 @@ def declared_pairs(
     return _read_pairs(pair_counts, labels)
 
 
-def _read_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
+def _read_pairs(table: Any, labels: tuple[Any, ...]) -> PairCounts:
     """Read a declared table of comparisons per pair: a mapping or a frame item1, item2, count."""
     rule = (
         "pair_counts must be 'release', 'equal', 'proportional', a mapping {(item, item): count} "
@@ -397,27 +397,19 @@ def _read_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
         table = pd.DataFrame(
             [(*pair, count) for pair, count in table.items()], columns=["item1", "item2", "count"]
         )
-    wanted = ("item1", "item2", "count")
-    if not isinstance(table, pd.DataFrame) or any(
-        list(table.columns).count(name) != 1 for name in wanted
-    ):
+    names = list(table.columns) if isinstance(table, pd.DataFrame) else []
+    once = all(names.count(name) == 1 for name in ("item1", "item2", "count"))
+    if not once or (count := as_numbers(table["count"])) is None:
         raise ValueError(f"{rule}.")
-    index, count = pd.Index(labels), as_numbers(table["count"])
-    first, second = (index.get_indexer(pd.Index(table[name])) for name in ("item1", "item2"))
-    if count is None:
-        raise ValueError(f"{rule}.")
+    first, second = (
+        pd.Index(labels).get_indexer(pd.Index(table[name])) for name in ("item1", "item2")
+    )
     # an item that is not declared has the place -1; a pair named in both orders has one cell, so
     # duplicates show as equal cells
     low, high = np.minimum(first, second), np.maximum(first, second)
     cells = low * len(labels) + high
-    if not (
-        len(count)
-        and (low >= 0).all()
-        and (low < high).all()
-        and (count >= LEAST_COUNT).all()
-        and (count <= MOST_COUNT).all()
-        and len(np.unique(cells)) == len(cells)
-    ):
+    valid = (low >= 0) & (low < high) & (count >= LEAST_COUNT) & (count <= MOST_COUNT)
+    if not (len(count) and valid.all() and len(np.unique(cells)) == len(cells)):
         raise ValueError(f"{rule}.")
     order = np.argsort(cells)
     return PairCounts(low[order], high[order], count[order], "declared")

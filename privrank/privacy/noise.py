@@ -144,7 +144,7 @@ def exact_geometric(scale: float, size: int, bits: Bits) -> Integers:
     low = max(0, math.frexp(scale)[1])
     number = np.zeros(size, dtype=np.int64)
     for place in range(low):
-        number |= _heads(rate * 2**place, 1, size, bits).astype(np.int64) << place
+        number |= np.left_shift(_heads(rate * 2**place, 1, size, bits), place, dtype=np.int64)
     above, todo = np.zeros(size, dtype=np.int64), np.arange(size)
     while todo.size:
         todo = todo[_heads(rate * 2**low, 0, todo.size, bits)]

@@ -35,6 +35,7 @@ from privrank.results.tables import Table
 from privrank.results.worthtable import TIE_ROW, fit_table
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_choice, check_count, check_number
+from privrank.util.solvers import applied
 
 # Points of the Elo scale in one unit of the logit: 400 of them are odds of 10.
 _ELO = 400.0 / log(10.0)
@@ -119,7 +120,7 @@ class BTLResult(Coefficients):
 
     def _values(self, at: At) -> FloatArray:
         """Return the worths alone, which need no covariance."""
-        return np.asarray(self._equations().projected(self._map(at)) @ self.estimate.coefficients)
+        return applied(self._equations().projected(self._map(at)), self.estimate.coefficients)
 
     def worths(self, at: At = None) -> pd.DataFrame:
         """Return the worths of each group.

@@ -24,7 +24,7 @@ from privrank.results.pairs import tie_series
 from privrank.util.arrays import FloatArray, own
 from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
-from privrank.util.solvers import carried
+from privrank.util.solvers import applied, carried
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -97,7 +97,7 @@ class Coefficients(Result):
         return self._named(np.sqrt(np.maximum(variances, 0.0)), name)
 
     def _estimated(self) -> FloatArray:
-        return np.asarray(self._display() @ self.estimate.coefficients)
+        return applied(self._display(), self.estimate.coefficients)
 
     @property
     def link(self) -> Link:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.blas import dtrmm, dtrsm
+from scipy.linalg.blas import dgemm, dtrmm, dtrsm
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import brentq
 
@@ -29,7 +29,7 @@ Value = TypeVar("Value", float, FloatArray)
 ROUNDING = 2.0**-52
 
 _MANY = 200
-"""Variables beyond which normal ones are drawn by Cholesky's root."""
+"""Variables beyond which normal ones are drawn by Cholesky's root, and matrices are large."""
 
 _SWEEPS = 60
 """Rounds of rotations at most; they converge quadratically, in about ten."""
@@ -231,10 +231,18 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
         return rows if times == 1.0 else np.asarray(times * rows)
     used, met = rows.any(axis=1), rows.any(axis=0)
     if used.all() and met.all():
-        return np.asarray(rows @ matrix)
+        if max(min(rows.shape), min(matrix.shape)) <= _MANY:
+            return np.asarray(rows @ matrix)
+        # by SciPy's library, as Cholesky roots: threads of NumPy's own wait busily beside it
+        return np.asarray(dgemm(1.0, matrix.T, rows.T).T)
     result = np.zeros((len(rows), matrix.shape[1]))
-    result[used] = rows[np.ix_(used, met)] @ matrix[met]
+    result[used] = product(rows[np.ix_(used, met)], matrix[met])
     return result
+
+
+def applied(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return matrix @ vector, as :func:`product` does."""
+    return product(matrix, vector[:, None])[:, 0]
 
 
 def carried(rows: FloatArray, covariance: FloatArray) -> FloatArray:

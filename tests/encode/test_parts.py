@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import duckdb
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -145,6 +146,35 @@ def test_rows_of_a_lazy_frame_come_in_batches(monkeypatch):
         counted, parts = count_all(view, rules)
     # 60 groups: 20 pairs in both orders, three answers
     assert sum(seen) >= 8 and parts is None and counted.nobs == len(survey())
+
+
+@pytest.mark.parametrize("odd", ["o'ne", 'o"ne', "", "o\0ne", "\udc80", "one;--", "o\ne"])
+def test_items_of_any_name_are_numbered_or_left_as_they_are(odd):
+    names = {item: odd if item == "a" else item for item in ITEMS}
+    frame = survey().drop(columns="who")
+    for column in ("item1", "item2"):
+        frame[column] = pd.Series([names[item] for item in frame[column]], dtype=object)
+    if odd == "\udc80":  # half a character, which DuckDB cannot hold
+        frame = frame[(frame[["item1", "item2"]] != odd).all(axis=1)]
+    frame = frame.rename(columns={"item1": 'the "1st"'})
+    options = {"items": list(names.values()), "respondent": None, "item1": 'the "1st"'}
+    plain, lazy = (
+        pr.PrivateBTL(data, **options).fit(1.0, rng=np.random.default_rng(1)).release.to_json()
+        for data in (frame, ENGINES["duckdb"](frame))
+    )
+    assert lazy == plain
+
+
+@pytest.mark.parametrize("most", [0, 4096])
+@pytest.mark.parametrize("cell", ["f", None])
+def test_an_item_that_is_not_declared_is_refused_numbered_or_not(most, cell, monkeypatch):
+    monkeypatch.setattr(frames, "_MOST_NUMBERED", most)
+    frame = survey().drop(columns="who").replace({"item2": {"a": cell}})
+    lazy = ENGINES["duckdb"](frame)
+    counted = frames.numbered(frames.open_frame(lazy, "frame"), ["item2"], ITEMS)
+    assert (counted.collect_schema()["item2"] == nw.String) is (most == 0)
+    with pytest.raises(ValueError, match="^column 'item2' must hold declared items only"):
+        pr.PrivateBTL(lazy, items=ITEMS, respondent=None)
 
 
 def parts_of(frame):
