@@ -209,7 +209,8 @@ def noise_by_place(equations: ScoreEquations, b: FloatArray, draws: int) -> Floa
         sides = won + lost
         if slopes.any():
             sides -= product(won - lost, slopes.T)
-        return np.asarray(equations.item_step * sides[:, place])
+        sides *= equations.item_step
+        return np.asarray(sides[:, place])
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     if equations.tied:
         noise = np.column_stack((noise, public_noise(equations.tie_distribution, 1, draws)))

@@ -332,7 +332,7 @@ class ScoreEquations:
     def components(self) -> list[IntArray]:
         """The positions of the items of each part."""
         member = np.zeros(self.items, dtype=np.int64) if self.member is None else self.member
-        return [np.flatnonzero(member == part) for part in range(int(member.max()) + 1)]
+        return np.split(np.argsort(member, kind="stable"), np.bincount(member).cumsum()[:-1])
 
     @property
     def together(self) -> NDArray[np.bool_]:

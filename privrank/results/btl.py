@@ -109,7 +109,8 @@ class BTLResult(Coefficients):
         >>> result.components
         (('crimRate', 'position', 'socBurd', 'culture'),)
         """
-        return tuple(tuple(self.items[k] for k in part) for part in self._equations().components)
+        items = self.items
+        return tuple(tuple(items[k] for k in part) for part in self._equations().components)
 
     def _map(self, at: At, *, every: bool = False) -> FloatArray:
         design = self.release.design

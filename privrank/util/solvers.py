@@ -216,7 +216,8 @@ def _multiple(matrix: FloatArray) -> float | None:
     """Return the number by which a matrix is a multiple of the identity, as of worths."""
     diagonal, m = np.diag(matrix), len(matrix)
     alike = matrix.shape == (m, m) and m > 0 and (diagonal == diagonal[0]).all()
-    return float(diagonal[0]) if alike and np.count_nonzero(matrix) == m else None
+    alone = alike and np.count_nonzero(matrix[0]) == 1 and np.count_nonzero(matrix) == m
+    return float(diagonal[0]) if alone else None
 
 
 def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
@@ -229,15 +230,16 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
         return matrix if times == 1.0 else np.asarray(times * matrix)
     if (times := _multiple(matrix)) is not None:
         return rows if times == 1.0 else np.asarray(times * rows)
-    used, met = rows.any(axis=1), rows.any(axis=0)
-    if used.all() and met.all():
-        if max(min(rows.shape), min(matrix.shape)) <= _MANY:
-            return np.asarray(rows @ matrix)
-        # by SciPy's library, as Cholesky roots: threads of NumPy's own wait busily beside it
-        return np.asarray(dgemm(1.0, matrix.T, rows.T).T)
-    result = np.zeros((len(rows), matrix.shape[1]))
-    result[used] = product(rows[np.ix_(used, met)], matrix[met])
-    return result
+    if not (rows[:1].all() and rows[:, :1].all()):  # else no row or column is zero
+        used, met = rows.any(axis=1), rows.any(axis=0)
+        if not (used.all() and met.all()):
+            result = np.zeros((len(rows), matrix.shape[1]))
+            result[used] = product(rows[np.ix_(used, met)], matrix[met])
+            return result
+    if max(min(rows.shape), min(matrix.shape)) <= _MANY:
+        return np.asarray(rows @ matrix)
+    # by SciPy's library, as Cholesky roots: threads of NumPy's own wait busily beside it
+    return np.asarray(dgemm(1.0, matrix.T, rows.T).T)
 
 
 def applied(matrix: FloatArray, vector: FloatArray) -> FloatArray:
