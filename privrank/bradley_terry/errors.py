@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.tails import mixture_tail
 from privrank.util.arrays import FloatArray, blocks
-from privrank.util.solvers import applied, bracket, carried, normal_draws, quadratic
+from privrank.util.solvers import bracket, carried, normal_draws, quadratic
 
 _GROUPS = 64
 """Groups of draws of alike size that stand for the noise of one number."""
@@ -216,9 +216,8 @@ class NoisyErrors:
         """
         generator = public_generator(label, len(self.normal), draws)
         normal = normal_draws(self.normal, draws, generator)
-        if along is not None:  # by the symmetric root, as all others
-            sides = np.sign(along) / math.sqrt(np.count_nonzero(along))
-            normal += applied(generator.standard_normal(normal.shape), sides)[:, None] * along
+        if along is not None:
+            normal += generator.standard_normal((draws, 1)) * along
         if math.isinf(self.df):
             return normal
         left = max(self.df + 1 - rank if self.spread else self.df, 1.0)

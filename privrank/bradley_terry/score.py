@@ -210,11 +210,11 @@ class ScoreEquations:
         alone = equivalent_variance(self.item_distribution, cells * self.items)
         return cells * self.item_step**2 * alone
 
-    @property
+    @cached_property
     def item_information(self) -> FloatArray:
         """Covariance of independent comparisons by item: diag a + n of the module's formula."""
         table = self.pairs.table(self.items)
-        return np.asarray(np.diag(table.sum(axis=1)) + table)
+        return kept(np.diag(table.sum(axis=1)) + table)
 
     @cached_property
     def _item_inverse(self) -> FloatArray:
