@@ -336,8 +336,8 @@ def numbered(view: Frame, columns: Iterable[str], labels: Sequence[Any]) -> Fram
     schema, kind = view.collect_schema(), f"enum({', '.join(written)})"
     names = [name.replace('"', '""') for name in columns if schema[name] == nw.String]
     cast = [f'try_cast("{name}" as {kind}) as "{name}"' for name in names]
-    native: Any = view.to_native()
-    return nw.from_native(native.project(f"* replace ({', '.join(cast)})")) if cast else view
+    native, replaced = view.to_native(), f"* replace ({', '.join(cast)})"
+    return nw.from_native(computed(lambda: native.project(replaced))) if cast else view
 
 
 def grouped(view: Frame, columns: Sequence[str]) -> Frame:
