@@ -204,13 +204,14 @@ def noise_by_place(equations: ScoreEquations, b: FloatArray, draws: int) -> Floa
     place[order] = np.arange(m)
     pairs = equations.pairs
     if equations.sides:
-        won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
-        slopes = equations.net_slopes(equations.linear.predict(worths))[np.ix_(order, order)]
+        both = public_noise(equations.item_distribution, 2 * m, draws)
+        won, lost = both[:, place], both[:, m + place]
         sides = won + lost
-        if slopes.any():
-            sides -= product(won - lost, slopes.T)
+        if worths.any():  # else nothing depends on who met whom
+            won -= lost
+            sides -= product(won, equations.net_slopes(equations.linear.predict(worths)).T)
         sides *= equations.item_step
-        return np.asarray(sides[:, place])
+        return np.asarray(sides)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     if equations.tied:
         noise = np.column_stack((noise, public_noise(equations.tie_distribution, 1, draws)))

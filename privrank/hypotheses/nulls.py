@@ -260,11 +260,13 @@ class Null:
         >>> null.pvalue(observed, noise) == result.pvalue
         True
         """
-        tail = min(float(self.weights @ distribution.tail(observed - self.values)), 1.0)
-        if self.draws is None:
-            beyond = float(self.weights @ distribution.tail(observed + 1 - self.values))
-            return tail - (0.5 + lot) * max(tail - beyond, 0.0)
-        return (1.0 + self.draws * tail) / (1.0 + self.draws)
+        tails = distribution.tail(observed - self.values)
+        if self.draws is not None:  # whole counts, so that without noise nothing is rounded
+            counts = np.rint(self.draws * self.weights)
+            return (1.0 + float(counts @ tails)) / (1.0 + self.draws)
+        tail = min(float(self.weights @ tails), 1.0)
+        beyond = float(self.weights @ distribution.tail(observed + 1 - self.values))
+        return tail - (0.5 + lot) * max(tail - beyond, 0.0)
 
     def bins(self, distribution: DiscreteLaplace, most: int = 60) -> tuple[IntArray, FloatArray]:
         """Return edges and probabilities of at most `most` bins of the noisy statistic.
