@@ -127,7 +127,8 @@ def _intervals(
             if low < high:
                 ranks += f"–{high:.0f}"
             ax.annotate(ranks, (1.02, row), va="center", color="0.35", **margin)
-        ax.annotate("rank", (1.02, len(frame) - 0.4), va="bottom", color="0.35", **margin)
+        above: dict[str, Any] = {"xytext": (0, 8), "textcoords": "offset points"}
+        ax.annotate("rank", (1.02, rows[0]), va="bottom", color="0.35", **above, **margin)
     return figure, ax, rows
 
 
