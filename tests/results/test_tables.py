@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.results import plots
 from privrank.results.tables import Table
 
 # names that break a format which does not escape them
@@ -289,6 +290,17 @@ def test_plot_worth_draws_every_item(worths):
     # a rank set per item and the word "rank"
     assert len(ax.texts) == 5
     assert "epsilon = 1 per row, seeded noise" in ax.get_title()
+
+
+@pytest.mark.parametrize("m", [2, 6, 300])
+def test_the_heading_of_ranks_stands_above_the_first_one(m):
+    best = np.linspace(1.0, -1.0, m)
+    columns = {"worth": best, "sampling": 0.1, "lower": best - 0.3, "upper": best + 0.3}
+    drawn = pd.DataFrame(columns | {"rank_lower": 1.0, "rank_upper": float(m)})
+    figure = plots.worth(drawn, 0.05, "Worths", "logit")
+    figure.canvas.draw()
+    first, heading = (figure.axes[0].texts[k].get_window_extent() for k in (0, -1))
+    assert first.y1 < heading.y0 < first.y1 + first.height
 
 
 def test_plot_win_rates_marks_the_selected(selection):
