@@ -1,6 +1,7 @@
 """Pair counts from item counts: estimates, their errors, the check, and what is refused."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,11 @@ from planting import planted
 import privrank as pr
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.inference import noise_by_place
+from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.opponents import matching_test
 from privrank.bradley_terry.paircounts import halves, item_weights
 from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.release.survey import PairCounts
 
 ITEMS = tuple("abcdefgh")
 FIRST, SECOND = np.triu_indices(len(ITEMS), 1)
@@ -104,6 +107,15 @@ def check_noise(equations):
 
 def test_noise_is_carried_into_the_scores(equations):
     check_noise(equations)
+
+
+def test_public_noise_does_not_depend_on_the_order_in_which_items_are_listed(equations):
+    order = np.random.default_rng(4).permutation(len(ITEMS))
+    counts = equations.pairs.table(len(ITEMS))[np.ix_(order, order)][FIRST, SECOND]
+    pairs = PairCounts(FIRST, SECOND, counts, equations.pairs.origin)
+    listed = replace(equations, pairs=pairs, linear=ItemContrasts(pairs, len(ITEMS)))
+    drawn = noise_by_place(equations, WORTHS, 50)[:, order]
+    np.testing.assert_allclose(noise_by_place(listed, WORTHS[order], 50), drawn, atol=1e-9)
 
 
 @pytest.mark.parametrize(
