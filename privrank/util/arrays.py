@@ -25,10 +25,15 @@ def own(values: Any, dtype: Any) -> NDArray[Any]:
 
 
 def kept(array: FloatArray) -> FloatArray:
-    """Return an array that was made to be kept, read-only; a copy if it is part of another."""
-    if array.base is not None or array.dtype != np.float64:
+    """Return an array that was made to be kept, read-only; a copy if it is part of another.
+
+    A transpose is all of another, which is made read-only with it.
+    """
+    whole = array if array.base is None else array.base
+    if not isinstance(whole, np.ndarray) or whole.size != array.size or array.dtype != np.float64:
         return own(array, np.float64)
-    array.setflags(write=False)
+    for part in (array, whole):
+        part.setflags(write=False)
     return array
 
 

@@ -31,6 +31,9 @@ ROUNDING = 2.0**-52
 _MANY = 200
 """Variables beyond which normal ones are drawn by Cholesky's root, and matrices are large."""
 
+_BLOCK = 64
+"""Variables whose part of a matrix fits a cache."""
+
 _SWEEPS = 60
 """Rounds of rotations at most; they converge quadratically, in about ten."""
 
@@ -101,9 +104,14 @@ def _scaled(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.asarray(matrix / np.outer(size, size)), size
 
 
+def _by_column(matrix: FloatArray) -> tuple[FloatArray, bool]:
+    """Return a matrix or its transpose, which lies by column, and whether it is the former."""
+    return (matrix.T, False) if matrix.flags.c_contiguous else (matrix, True)
+
+
 def _cholesky(matrix: FloatArray) -> FloatArray:
     """Return the upper Cholesky factor; raise if the matrix is singular to double precision."""
-    factor = cho_factor(matrix, check_finite=False)[0]
+    factor = cho_factor(_by_column(matrix)[0], check_finite=False)[0]
     # of a singular matrix the last pivot is what rounding leaves, above zero or below
     if not (np.diag(factor) ** 2 > len(matrix) * ROUNDING * np.diag(matrix)).all():
         raise LinAlgError
@@ -140,11 +148,14 @@ def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
 
 def inverse(matrix: FloatArray) -> FloatArray:
     """Return the inverse of a positive definite matrix, NaN if it is none to double precision."""
-    upper = attempt(lambda: dpotri(_cholesky(matrix))[0], lambda: None)
+    upper = attempt(lambda: dpotri(_cholesky(matrix), overwrite_c=1)[0], lambda: None)
     if upper is None or not np.isfinite(upper).all():
         return solve(matrix, np.eye(len(matrix)))
-    below = np.tri(len(matrix), k=-1, dtype=np.bool_)
-    return np.asarray(np.where(below, upper.T, upper))
+    for start in range(0, len(matrix), _BLOCK):  # by blocks, each of which fits a cache
+        stop = start + _BLOCK
+        corner, upper[stop:, start:stop] = upper[start:stop, start:stop], upper[start:stop, stop:].T
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+    return np.asarray(upper.T)
 
 
 def pseudo_inverse(matrix: FloatArray) -> tuple[FloatArray, int]:
@@ -216,7 +227,9 @@ def _multiple(matrix: FloatArray) -> float | None:
     """Return the number by which a matrix is a multiple of the identity, as of worths."""
     diagonal, m = np.diag(matrix), len(matrix)
     alike = matrix.shape == (m, m) and m > 0 and (diagonal == diagonal[0]).all()
-    alone = alike and np.count_nonzero(matrix[0]) == 1 and np.count_nonzero(matrix) == m
+    # as integers, which are counted in half the time
+    alone = alike and np.count_nonzero(matrix[0]) == 1
+    alone = alone and np.count_nonzero(np.asarray(matrix, np.float64).view(np.int64)) == m
     return float(diagonal[0]) if alone else None
 
 
@@ -236,10 +249,11 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
             result = np.zeros((len(rows), matrix.shape[1]))
             result[used] = product(rows[np.ix_(used, met)], matrix[met])
             return result
-    if max(min(rows.shape), min(matrix.shape)) <= _MANY:
+    if len(matrix) <= _MANY:
         return np.asarray(rows @ matrix)
     # by SciPy's library, as Cholesky roots: threads of NumPy's own wait busily beside it
-    return np.asarray(dgemm(1.0, matrix.T, rows.T).T)
+    (second, turned), (first, also) = _by_column(matrix), _by_column(rows)
+    return np.asarray(dgemm(1.0, second, first, trans_a=turned, trans_b=also).T)
 
 
 def applied(matrix: FloatArray, vector: FloatArray) -> FloatArray:
@@ -254,6 +268,8 @@ def carried(rows: FloatArray, covariance: FloatArray) -> FloatArray:
 
 def quadratic(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return the quadratic form of each row, shape (rows,)."""
+    if (times := _multiple(rows)) is not None:
+        return np.asarray(times * np.diag(matrix) * times)
     return np.asarray((product(rows, matrix) * rows).sum(axis=1))
 
 

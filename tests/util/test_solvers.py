@@ -70,6 +70,16 @@ def test_solutions_in_any_units(either, matrix):
     assert rank == len(matrix)
 
 
+@pytest.mark.parametrize("m", [63, 64, 65, 200])
+def test_an_inverse_is_whole_and_symmetric(either, m):
+    root = np.random.default_rng(m).normal(size=(m, m))
+    matrix = root @ root.T + np.eye(m)
+    for given in (matrix, np.asfortranarray(matrix)):
+        inverse = solvers.inverse(given)
+        np.testing.assert_allclose(inverse @ matrix, np.eye(m), atol=1e-9)
+        np.testing.assert_allclose(inverse, inverse.T, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("matrix", list(covariances())[:-2])
 def test_whitened_rows_are_as_long_as_their_quadratic_forms(either, matrix):
     rows = np.random.default_rng(3).normal(size=(5, len(matrix))) * np.sqrt(np.diag(matrix))
@@ -86,9 +96,19 @@ def test_products_with_multiples_of_the_identity_are_none():
     rows = np.random.default_rng(4).normal(size=(3, 3))
     assert solvers.product(np.eye(3), rows) is rows
     assert solvers.product(rows, np.eye(3)) is rows
+    np.testing.assert_array_equal(solvers.quadratic(3.0 * np.eye(3), rows), 9.0 * np.diag(rows))
     for scaled in (2.0 * np.eye(3), np.diag([2.0, 2.0, 1.0]), np.eye(3) + 1.0):
         np.testing.assert_allclose(solvers.product(rows, scaled), rows @ scaled, rtol=1e-12)
         np.testing.assert_allclose(solvers.product(scaled, rows), scaled @ rows, rtol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [1, 30, 250])
+def test_large_products_in_any_order_of_memory(columns):
+    rng = np.random.default_rng(7)
+    rows, matrix = rng.normal(size=(20, 250)), rng.normal(size=(250, columns))
+    for first in (rows, np.asfortranarray(rows), np.repeat(rows, 2, axis=1)[:, ::2]):
+        for second in (matrix, np.asfortranarray(matrix)):
+            np.testing.assert_allclose(solvers.product(first, second), rows @ matrix, rtol=1e-9)
 
 
 def test_zeros_are_not_multiplied():
