@@ -173,14 +173,15 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     # moments over respondents are about what the fit expects
     at = inference.fitted.coefficients if MOMENTS[0] in release.parts else zero
     scores = score_covariance(equations, release, at, equations.function)
-    pairs = linear.information(equations.edge_variance(zero))
+    of_pairs = equations.edge_variance(zero)
+    pairs = linear.information(of_pairs) if of_pairs.any() else np.zeros_like(scores)
     assert isinstance(linear, ItemContrasts)
-    total = linear.filled(scores + pairs)
+    both = scores + pairs
+    total = linear.filled(both)
     total[np.diag_indices(m)] += equations.item_variance
     noise = noise_by_place(equations, zero, draws)
-    # of many items the noise of pairs is taken as normal
-    normal = pairs if m > MOST_SIMULATED_ITEMS else np.zeros_like(pairs)
-    errors = inference.errors_of(scores + normal)
+    many = m > MOST_SIMULATED_ITEMS  # of so many items the noise of pairs is taken as normal
+    errors = inference.errors_of(both if many else scores)
     nulls = [errors.draws(draws, df, "homogeneity")]
     if LARGEST in release.found:
         # the scores of worths by which two halves of the items are apart, as long as D allows for a
@@ -189,6 +190,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         apart = applied(scores, halves)
         part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
         along = math.sqrt(part / (halves @ apart)) * apart
+        normal = pairs if many else np.zeros_like(pairs)
         nulls.append(replace(errors, normal=normal).draws(draws, df, "homogeneity", along))
     white = whitener(total)  # for the statistic of the release and those of the null
 
@@ -300,7 +302,9 @@ class Worths:
     @property
     def contrast_errors(self) -> FloatArray:
         """Standard errors of all differences of two worths, shape (m, m)."""
-        return np.asarray(np.sqrt(np.maximum(_between(self.covariance), 0.0)))
+        errors = _between(self.covariance)
+        np.maximum(errors, 0.0, out=errors)
+        return np.asarray(np.sqrt(errors, out=errors))
 
     @property
     def _places(self) -> tuple[IntArray, IntArray]:
@@ -346,8 +350,9 @@ class Worths:
             return rank_sets(values, together, lambda left: pvalues <= 2.0 * alpha / left)
         # of many items by the one quantile in the place of all p-values
         df = degrees_of_freedom(self.inference.release)
-        errors = np.maximum(self.contrast_errors, 1e-150)
-        sizes = np.abs(values[:, None] - values) / errors
+        sizes, errors = values[:, None] - values, self.contrast_errors
+        sizes /= np.maximum(errors, 1e-150, out=errors)
+        np.abs(sizes, out=sizes)
         return rank_sets(
             values, together, lambda left: sizes >= from_normal(-ndtri(np.array(alpha / left)), df)
         )

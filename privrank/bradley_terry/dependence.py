@@ -63,8 +63,9 @@ def independent_scores(
         else:
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))
-    matched = equations.sides and t.any()  # of equal worths nothing depends on who met whom
-    return answers + equations.matching_covariance(t) if matched else answers
+    if equations.sides and t.any():  # of equal worths nothing depends on who met whom
+        answers += equations.matching_covariance(t)
+    return answers
 
 
 def degrees_of_freedom(release: Release) -> float:

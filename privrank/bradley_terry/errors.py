@@ -217,11 +217,11 @@ class NoisyErrors:
         generator = public_generator(label, len(self.normal), draws)
         normal = normal_draws(self.normal, draws, generator)
         if along is not None:
-            normal += generator.standard_normal((draws, 1)) * along
-        if math.isinf(self.df):
-            return normal
-        left = max(self.df + 1 - rank if self.spread else self.df, 1.0)
-        return np.asarray(normal * np.sqrt(self.df / generator.chisquare(left, (draws, 1))))
+            normal = normal + generator.standard_normal((draws, 1)) * along
+        if not math.isinf(self.df):
+            left = max(self.df + 1 - rank if self.spread else self.df, 1.0)
+            normal *= np.sqrt(self.df / generator.chisquare(left, (draws, 1)))
+        return normal
 
     def wald_pvalue(
         self, weights: FloatArray, inverse: FloatArray, statistic: float, rank: int

@@ -127,7 +127,8 @@ class Covariance:
 
     def _whole(self, half: FloatArray, scatter: FloatArray | float = 0.0) -> FloatArray:
         # read-only, as a reader may be given it
-        return kept(product(half, self.response.T) + scatter)
+        whole = product(half, self.response.T)
+        return kept(whole + scatter if np.any(scatter) else whole)
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
         """Return the variances of combinations of coefficients, one by row, given a half."""
@@ -188,12 +189,11 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
     move the first by R_1 = G_1^-1 and, when corrected, the next by G_2^-1 (I + ridge R_1 + K R_1),
     and so on. K is the information of comparisons that are too many, if there are.
     """
-    linear, b, identity = equations.linear, fitted.coefficients, equations.linear.identity
-    ridge = times(fitted.ridge, identity)
-    moved = linear.inverse(equations.information(fitted.first) + ridge)
+    linear, b = equations.linear, fitted.coefficients
+    moved = linear.inverse(_ridge_hessian(equations, fitted.ridge, fitted.first))
     if fitted.corrected:
-        inverse = linear.inverse(equations.information(b) + ridge)
-        back = product(inverse, identity + times(fitted.ridge, moved))
+        inverse = linear.inverse(_ridge_hessian(equations, fitted.ridge, b))
+        back = inverse + product(inverse, times(fitted.ridge, moved))
         if not equations.surplus.any():
             return back
         again = product(inverse, equations.surplus_information(b))
@@ -202,19 +202,27 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
     return moved
 
 
+def _ridge_hessian(equations: ScoreEquations, ridge: Ridge, b: FloatArray) -> FloatArray:
+    hessian = equations.information(b)
+    if isinstance(ridge, np.ndarray):
+        return hessian + times(ridge, equations.linear.identity)
+    hessian[np.diag_indices_from(hessian)] += ridge  # what is constant has no part in an inverse
+    return hessian
+
+
 def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) -> Covariance:
     """Return the sandwich covariance of the coefficients.
 
     Noise put on the worths of objective perturbation acts like a score through the ridge Hessian at
     the ridge estimate.
     """
-    b, linear, moved = fitted.coefficients, equations.linear, response(equations, fitted)
+    b, moved = fitted.coefficients, response(equations, fitted)
     scores, noise = score_covariance(equations, release, b), equations.noise_covariance(b)
     added = equations.response_covariance
     if np.any(more := equations.group_noise(b) + added):
         noise = noise + more
     if equations.output_variance > 0:
-        hessian = equations.information(fitted.first) + times(fitted.ridge, linear.identity)
+        hessian = _ridge_hessian(equations, fitted.ridge, fitted.first)
         noise = noise + equations.output_variance * (hessian @ hessian)
     sampled = product(moved, scores - added if np.any(added) else scores)
     alone: FloatArray | float = 1.0

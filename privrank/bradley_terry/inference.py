@@ -204,12 +204,11 @@ def noise_by_place(equations: ScoreEquations, b: FloatArray, draws: int) -> Floa
     place[order] = np.arange(m)
     pairs = equations.pairs
     if equations.sides:
-        both = public_noise(equations.item_distribution, 2 * m, draws)
-        won, lost = both[:, place], both[:, m + place]
-        sides = won + lost
+        won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
+        sides = (won + lost)[:, place]
         if worths.any():  # else nothing depends on who met whom
-            won -= lost
-            sides -= product(won, equations.net_slopes(equations.linear.predict(worths)).T)
+            slopes = equations.net_slopes(equations.linear.predict(worths))
+            sides -= product((won - lost)[:, place], slopes.T)
         sides *= equations.item_step
         return np.asarray(sides)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)

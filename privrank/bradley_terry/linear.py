@@ -124,7 +124,9 @@ class ItemContrasts:
         """Return the pseudo-inverse of a matrix whose null space is what is constant."""
         full = inverse(self.filled(matrix))
         level = full.mean(axis=0)
-        return np.asarray(full - (level + (level - level.mean())[:, None]))
+        full -= level
+        full -= (level - level.mean())[:, None]
+        return full
 
     def filled(self, matrix: FloatArray) -> FloatArray:
         """Return a matrix with the mean of its diagonal put in where worths are constant."""

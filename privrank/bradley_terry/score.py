@@ -213,8 +213,7 @@ class ScoreEquations:
     @cached_property
     def item_information(self) -> FloatArray:
         """Covariance of independent comparisons by item: diag a + n of the module's formula."""
-        table = self.pairs.table(self.items)
-        return kept(np.diag(table.sum(axis=1)) + table)
+        return kept(np.abs(self.linear.information(self.count)))
 
     @cached_property
     def _item_inverse(self) -> FloatArray:
@@ -294,7 +293,7 @@ class ScoreEquations:
             noise = noise + self.pair_noise(b)
         if self.sides:
             slopes = self.net_slopes(self.linear.predict(b))
-            noise = noise + self.item_variance * product(slopes, slopes.T)
+            noise += self.item_variance * product(slopes, slopes.T)
         return noise
 
     def pair_noise(self, b: FloatArray) -> FloatArray:

@@ -232,9 +232,9 @@ class PairCounts:
 
     def table(self, items: int) -> FloatArray:
         """Comparisons of each two items, shape (items, items)."""
-        upper = np.zeros((items, items))
-        upper[self.first, self.second] = self.count
-        return np.asarray(upper + upper.T)
+        table = np.zeros((items, items))
+        table[self.first, self.second] = table[self.second, self.first] = self.count
+        return table
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -66,14 +66,14 @@ def printed(
 
     What is missing is left blank, unless a function says otherwise.
     """
-    cells = pd.DataFrame(index=frame.index)
+    cells = [list(map(str, frame.index))]
     for name, form in formats.items():
         if isinstance(form, str):
             known = zip(frame[name], frame[name].notna(), strict=True)
-            cells[name] = [form.format(value) if shown else "" for value, shown in known]
+            cells.append([form.format(value) if shown else "" for value, shown in known])
         else:
-            cells[name] = list(map(form, frame[name]))
-    return tuple((str(name), *row) for name, row in zip(frame.index, cells.to_numpy(), strict=True))
+            cells.append(list(map(form, frame[name])))
+    return tuple(zip(*cells, strict=True))
 
 
 def fit_rows(

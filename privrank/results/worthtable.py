@@ -95,7 +95,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     notes += guarantee.loss_notes(release, result.estimator)
     linear = ["linear"] if _by_items(release) else []
     notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
-    noisy = bool((2.0 * result.bse_privacy >= result.bse_sampling).mean() > 0.5)
+    noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
     notes += guarantee.privacy_notes(release, details)
     notes += [*guarantee.cost_notes(release, result.design_effect, noisy), *result.warnings]
     notes += _tie_notes(result)
