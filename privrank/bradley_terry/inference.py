@@ -205,10 +205,10 @@ def noise_by_place(equations: ScoreEquations, b: FloatArray, draws: int) -> Floa
     pairs = equations.pairs
     if equations.sides:
         won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
-        sides = (won + lost)[:, place]
+        sides = (won + lost).take(place, axis=1)
         if worths.any():  # else nothing depends on who met whom
             slopes = equations.net_slopes(equations.linear.predict(worths))
-            sides -= product((won - lost)[:, place], slopes.T)
+            sides -= product((won - lost).take(place, axis=1), slopes.T)
         sides *= equations.item_step
         return np.asarray(sides)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
@@ -230,7 +230,7 @@ def noise_by_place(equations: ScoreEquations, b: FloatArray, draws: int) -> Floa
         by_edge = normal * (math.sqrt(equations.count_variance) * mean)
         by_edge += equations.edge_step * halves
         noise = noise + (linear.matrix().T @ by_edge.T).T
-    return np.asarray(noise[:, np.append(place, np.arange(m, len(b)))])
+    return np.asarray(noise.take(np.append(place, np.arange(m, len(b))), axis=1))
 
 
 @lru_cache(maxsize=4)

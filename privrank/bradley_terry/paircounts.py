@@ -34,7 +34,7 @@ from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.solvers import spectrum
+from privrank.util.solvers import applied, inverse, product, spectrum
 
 LEAST_GROUP = 1.0
 """Answers that every group is taken to have at least."""
@@ -48,6 +48,9 @@ _LARGEST = 0.99
 """Largest number of an item's comparisons, over those of all others, that is fitted."""
 
 _STEPS, _CLOSE = 10_000, 1e-13
+
+_ALONE = 0.1
+"""Entry of a diagonal matrix over its item's count, from which that matrix is inverted."""
 
 FEW = 4.0
 """Standard deviations of their noise that released comparisons have to exceed to count as any."""
@@ -136,6 +139,24 @@ def item_weights(counts: FloatArray) -> FloatArray:
         if np.abs(x / before - 1.0).max() < _CLOSE:
             break
     return np.asarray(x)
+
+
+def by_item_count(rows: FloatArray, information: FloatArray) -> FloatArray:
+    """Return rows times the inverse of diag a + n, for counts a of items and n_ij = x_i x_j.
+
+    Given this matrix, of at least three items: a diagonal one and x x', inverted by the formula of
+    Sherman and Morrison unless an item is in so many comparisons that its diagonal entry is near 0.
+    """
+    counts, first = np.diag(information), information[0]
+    x = first / np.sqrt(first[1] * first[2] / information[1, 2])
+    x[0] = first[1] / x[1]
+    alone = counts - x**2
+    if (alone < _ALONE * counts).any():
+        return product(rows, inverse(information))
+    scaled: FloatArray = rows / alone
+    share = x / alone
+    scaled -= applied(scaled, x)[:, None] * (share / (1.0 + x @ share))
+    return scaled
 
 
 def _sides(release: Release) -> tuple[FloatArray, FloatArray]:

@@ -43,7 +43,7 @@ from privrank.bradley_terry.linear import (
     linear_predictor,
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
-from privrank.bradley_terry.paircounts import counts_by_cell, released_counts
+from privrank.bradley_terry.paircounts import by_item_count, counts_by_cell, released_counts
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -52,7 +52,7 @@ from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, kept, own
-from privrank.util.solvers import inverse, product
+from privrank.util.solvers import product
 
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
@@ -215,14 +215,10 @@ class ScoreEquations:
         """Covariance of independent comparisons by item: diag a + n of the module's formula."""
         return kept(np.abs(self.linear.information(self.count)))
 
-    @cached_property
-    def _item_inverse(self) -> FloatArray:
-        return kept(inverse(self.item_information))
-
     def by_item_counts(self, edges: Any) -> FloatArray:
         """Return the slopes by item counts of sums over comparisons of numbers of their edges."""
         summed = (edges * self.pairs.count) @ abs(self.linear.matrix())
-        return product(np.atleast_2d(summed), self._item_inverse).reshape(summed.shape)
+        return by_item_count(np.atleast_2d(summed), self.item_information).reshape(summed.shape)
 
     def _nets(self, t: FloatArray) -> FloatArray:
         nets = 2.0 * self.pairs.count * self.function.mean(t)
@@ -230,13 +226,13 @@ class ScoreEquations:
 
     def net_slopes(self, t: FloatArray) -> FloatArray:
         """Return the slopes of expected net wins by item counts, J of the module's formula."""
-        return product(self._nets(t), self._item_inverse)  # of equal worths all zero
+        return by_item_count(self._nets(t), self.item_information)  # of equal worths all zero
 
     def matching_covariance(self, t: FloatArray) -> FloatArray:
         """Return what random opponents add to the covariance of scores, given item counts."""
-        square, nets = self.function.square(t), self._nets(t)
-        met = self.linear.information(self.pairs.count * square)
-        return met - 0.25 * product(product(nets, self._item_inverse), nets.T)
+        nets, met = self._nets(t), self.pairs.count * self.function.square(t)
+        explained = product(by_item_count(nets, self.item_information), nets.T)
+        return self.linear.information(met) - 0.25 * explained
 
     @property
     def order_variance(self) -> float:
@@ -249,6 +245,8 @@ class ScoreEquations:
         An error in a pair count moves the expected wins by its product with F - 1/2.
         """
         cells = 0.5 * self.edge_step**2 * self.edge_distribution.variance
+        if self.count_variance == 0.0:
+            return np.full(len(self.pairs.count), cells)
         mean = self.function.mean(self.linear.predict(b))
         return np.asarray(cells + self.count_variance * mean**2)
 

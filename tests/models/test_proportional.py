@@ -13,7 +13,7 @@ from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.inference import noise_by_place
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.opponents import matching_test
-from privrank.bradley_terry.paircounts import halves, item_weights
+from privrank.bradley_terry.paircounts import by_item_count, halves, item_weights
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.release.survey import PairCounts
 
@@ -55,6 +55,19 @@ def test_weights_reproduce_the_counts_of_items():
     uneven = np.array([98.0, 40.0, 30.0, 30.0])  # one item is in nearly all comparisons
     found = item_weights(uneven)
     assert np.allclose(found * (found.sum() - found), uneven, rtol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.45, 0.4999, 0.5, 0.6])
+@pytest.mark.parametrize("m", [3, 4, 250])
+def test_sums_by_item_counts_are_those_of_the_inverse(m, share):
+    # one item with this share of all weights; with half of them its diagonal entry is 0
+    x = np.linspace(1.0, 2.0, m)
+    x[m // 2] = share / (1.0 - share) * (x.sum() - x[m // 2])
+    information = np.outer(x, x)
+    np.fill_diagonal(information, x * (x.sum() - x))
+    rows = np.random.default_rng(1).normal(size=(5, m))
+    found = by_item_count(rows, information)
+    np.testing.assert_allclose(found @ information, rows, atol=1e-10)
 
 
 def test_the_release_holds_the_counts_of_items(fit, equations):
