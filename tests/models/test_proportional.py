@@ -9,6 +9,7 @@ import pytest
 from planting import planted
 
 import privrank as pr
+from privrank.bradley_terry import paircounts
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.inference import noise_by_place
 from privrank.bradley_terry.linear import ItemContrasts
@@ -59,13 +60,15 @@ def test_weights_reproduce_the_counts_of_items():
 
 @pytest.mark.parametrize("share", [0.1, 0.45, 0.4999, 0.5, 0.6])
 @pytest.mark.parametrize("m", [3, 4, 250])
-def test_sums_by_item_counts_are_those_of_the_inverse(m, share):
+def test_sums_by_item_counts_are_those_of_the_inverse(monkeypatch, m, share):
     # one item with this share of all weights; with half of them its diagonal entry is 0
     x = np.linspace(1.0, 2.0, m)
     x[m // 2] = share / (1.0 - share) * (x.sum() - x[m // 2])
     information = np.outer(x, x)
     np.fill_diagonal(information, x * (x.sum() - x))
     rows = np.random.default_rng(1).normal(size=(5, m))
+    if x.max() < 0.46 * x.sum():  # there is no need of it
+        monkeypatch.setattr(paircounts, "inverse", None)
     found = by_item_count(rows, information)
     np.testing.assert_allclose(found @ information, rows, atol=1e-10)
 
