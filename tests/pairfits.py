@@ -5,6 +5,10 @@ import numpy as np
 from privrank.bradley_terry import fit
 from privrank.bradley_terry.linear import Columns, ItemContrasts
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
+from privrank.distributions.links import LOGIT
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.plans.calibration import plan_comparisons
+from privrank.plans.choice import Choice
 
 
 def logistic(pairs):
@@ -33,3 +37,17 @@ def mean_scores(theta, pairs, function=LOGISTIC_SCORE):
 def fit_linear(target, matrix, loss, ridge):
     pattern = np.zeros(len(matrix), dtype=np.int64)
     return fit.fit_ridge(target, Columns(matrix, pattern, 1), ridge, loss)
+
+
+def win_matrix(model, epsilon, rng=None):
+    """Return a release of the win matrix, which plans take for few items only."""
+    plan = plan_comparisons(model._encoded.design, Choice("win matrix"), epsilon, 0.0, "a test")
+    return release_comparisons(
+        model._encoded,
+        plan,
+        link=LOGIT,
+        solver="newton",
+        reader="from_release",
+        budget=None,
+        rng=rng,
+    )

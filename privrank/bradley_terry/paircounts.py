@@ -141,19 +141,20 @@ def item_weights(counts: FloatArray) -> FloatArray:
     return np.asarray(x)
 
 
-def by_item_count(rows: FloatArray, information: FloatArray) -> FloatArray:
-    """Return rows times the inverse of diag a + n, for counts a of items and n_ij = x_i x_j.
+def count_slopes(summed: FloatArray, information: FloatArray) -> FloatArray:
+    """Return the slopes by item counts a of sums over comparisons, given these by item, by row.
 
-    Given this matrix, of at least three items: a diagonal one and x x', inverted by the formula of
-    Sherman and Morrison unless an item is in so many comparisons that its diagonal entry is near 0.
+    That is rows times the inverse of diag a + n, which is given. With n_ij = x_i x_j it is diagonal
+    but for x x', and inverted by the formula of Sherman and Morrison. Not so where one item is in
+    about half of all comparisons, as its entry of the diagonal matrix is then near 0.
     """
     counts, first = np.diag(information), information[0]
     x = first / np.sqrt(first[1] * first[2] / information[1, 2])
     x[0] = first[1] / x[1]
     alone = counts - x**2
     if (alone < _ALONE * counts).any():
-        return product(rows, inverse(information))
-    scaled: FloatArray = rows / alone
+        return product(summed, inverse(information))
+    scaled: FloatArray = summed / alone
     share = x / alone
     scaled -= applied(scaled, x)[:, None] * (share / (1.0 + x @ share))
     return scaled

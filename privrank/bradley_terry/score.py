@@ -43,7 +43,7 @@ from privrank.bradley_terry.linear import (
     linear_predictor,
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
-from privrank.bradley_terry.paircounts import by_item_count, counts_by_cell, released_counts
+from privrank.bradley_terry.paircounts import count_slopes, counts_by_cell, released_counts
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -218,7 +218,7 @@ class ScoreEquations:
     def by_item_counts(self, edges: Any) -> FloatArray:
         """Return the slopes by item counts of sums over comparisons of numbers of their edges."""
         summed = (edges * self.pairs.count) @ abs(self.linear.matrix())
-        return by_item_count(np.atleast_2d(summed), self.item_information).reshape(summed.shape)
+        return count_slopes(np.atleast_2d(summed), self.item_information).reshape(summed.shape)
 
     def _nets(self, t: FloatArray) -> FloatArray:
         nets = 2.0 * self.pairs.count * self.function.mean(t)
@@ -226,12 +226,12 @@ class ScoreEquations:
 
     def net_slopes(self, t: FloatArray) -> FloatArray:
         """Return the slopes of expected net wins by item counts, J of the module's formula."""
-        return by_item_count(self._nets(t), self.item_information)  # of equal worths all zero
+        return count_slopes(self._nets(t), self.item_information)  # of equal worths all zero
 
     def matching_covariance(self, t: FloatArray) -> FloatArray:
         """Return what random opponents add to the covariance of scores, given item counts."""
         nets, met = self._nets(t), self.pairs.count * self.function.square(t)
-        explained = product(by_item_count(nets, self.item_information), nets.T)
+        explained = product(count_slopes(nets, self.item_information), nets.T)
         return self.linear.information(met) - 0.25 * explained
 
     @property

@@ -9,17 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from pairfits import fit_ridge, rounding_bound
+from pairfits import fit_ridge, rounding_bound, win_matrix
 from scipy.stats import chi2, norm
 
 import privrank as pr
 from privrank.bradley_terry import linear
 from privrank.bradley_terry.estimate import nominal_information
 from privrank.bradley_terry.score import score_equations
-from privrank.distributions.links import LOGIT
-from privrank.mechanisms.comparisons import release_comparisons
-from privrank.plans.calibration import plan_comparisons
-from privrank.plans.choice import Choice
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import PairCounts
@@ -553,7 +549,6 @@ def test_homogeneity_without_noise_is_nearly_the_chi_square_test():
 
 
 def test_the_noise_of_a_win_matrix_of_many_items_is_part_of_the_test_of_equal_worths():
-    # plans take this mechanism for few items only, but a release may have it
     m, rng = 60, np.random.default_rng(3)
     first, second = np.triu_indices(m, 1)
     names = np.array([f"i{k}" for k in range(m)])
@@ -561,16 +556,7 @@ def test_the_noise_of_a_win_matrix_of_many_items_is_part_of_the_test_of_equal_wo
     frame = long_frame(list(zip(names[first], names[second], answers[0], strict=True)))
     frame = pd.concat([frame.assign(outcome=row) for row in answers])
     model = pr.PrivateBTL(frame, items=list(names), respondent=None)
-    release = release_comparisons(
-        model._encoded,
-        plan_comparisons(model._encoded.design, Choice("win matrix"), 0.3, 0.0, "a test"),
-        link=LOGIT,
-        solver="newton",
-        reader="from_release",
-        budget=None,
-        rng=rng,
-    )
-    result = pr.PrivateBTL.from_release(release)
+    result = pr.PrivateBTL.from_release(win_matrix(model, 0.3, rng))
     assert result._equations().known is None
     test = result.test_homogeneity()
     assert 0.05 < test.pvalue < 0.95 and test.statistic == pytest.approx(test.df, rel=0.5)

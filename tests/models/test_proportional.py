@@ -14,7 +14,7 @@ from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.inference import noise_by_place
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.opponents import matching_test
-from privrank.bradley_terry.paircounts import by_item_count, halves, item_weights
+from privrank.bradley_terry.paircounts import count_slopes, halves, item_weights
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.release.survey import PairCounts
 
@@ -69,7 +69,7 @@ def test_sums_by_item_counts_are_those_of_the_inverse(monkeypatch, m, share):
     rows = np.random.default_rng(1).normal(size=(5, m))
     if x.max() < 0.46 * x.sum():  # there is no need of it
         monkeypatch.setattr(paircounts, "inverse", None)
-    found = by_item_count(rows, information)
+    found = count_slopes(rows, information)
     np.testing.assert_allclose(found @ information, rows, atol=1e-10)
 
 

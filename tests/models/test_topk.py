@@ -7,14 +7,11 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from pairfits import win_matrix
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 import privrank as pr
-from privrank.distributions.links import LOGIT
-from privrank.mechanisms.comparisons import release_comparisons
-from privrank.plans.calibration import plan_comparisons
-from privrank.plans.choice import Choice
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release
@@ -325,16 +322,7 @@ def test_from_a_win_matrix():
     model = pr.PrivateBTL(
         CEMS.comparisons, items=CEMS.items, respondent=None, ties=True, pair_counts="release"
     )
-    release = release_comparisons(
-        model._encoded,
-        plan_comparisons(model._encoded.design, Choice("win matrix"), 1e6, 0.0, "a test"),
-        link=LOGIT,
-        solver="newton",
-        reader="from_release",
-        budget=None,
-        rng=None,
-    )
-    result = pr.PrivateTopK.from_release(release, 2)
+    result = pr.PrivateTopK.from_release(win_matrix(model, 1e6), 2)
     plain = university(respondent=None).fit(np.inf)
     assert result.selected == plain.selected
     np.testing.assert_allclose(result.params, plain.params, atol=1e-6)
