@@ -173,8 +173,9 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     # moments over respondents are about what the fit expects
     at = inference.fitted.coefficients if MOMENTS[0] in release.parts else zero
     scores = score_covariance(equations, release, at, equations.function)
-    of_pairs = equations.edge_variance(zero)
-    pairs = linear.information(of_pairs) if of_pairs.any() else np.zeros_like(scores)
+    # of equal worths errors of pair counts move no score
+    of_cells = equations.edge_distribution.scale > 0
+    pairs = equations.pair_noise(zero) if of_cells else np.zeros_like(scores)
     assert isinstance(linear, ItemContrasts)
     both = scores + pairs
     total = linear.filled(both)

@@ -63,9 +63,8 @@ def independent_scores(
         else:
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))
-    if equations.sides and t.any():  # of equal worths nothing depends on who met whom
-        answers += equations.matching_covariance(t)
-    return answers
+    matched = equations.sides and t.any()  # of equal worths nothing depends on who met whom
+    return answers + equations.matching_covariance(t) if matched else answers
 
 
 def degrees_of_freedom(release: Release) -> float:
@@ -278,9 +277,8 @@ def contrast_directions(
     differences, which :class:`privrank.PrivateTopK` compares. Of many items, or combinations of
     covariate values, differences are left out.
     """
-    design = release.design
-    m, facts = len(design.items), equations.covariates
-    few = design.few_differences
+    design, facts = release.design, equations.covariates
+    m, few = len(design.items), design.few_differences
     first, second = np.triu_indices(m if few else 0, 1)
     pairs = np.eye(m)[first] - np.eye(m)[second]
     if facts is None:
@@ -290,9 +288,8 @@ def contrast_directions(
         centred, known = equations.within(np.pad(every, more)), equations.together
         met = np.maximum(equations.degrees, 1.0)
         rates = np.vstack((np.eye(m)[known.any(axis=1)], pairs[known[first, second]])) / met
-        scores = np.vstack(
-            (product(centred, response), equations.linear.centred(np.pad(rates, more)))
-        )
+        rates = equations.linear.centred(np.pad(rates, more))
+        scores = np.vstack((product(centred, response), rates))
     else:
         rows = [display(design)]
         groups = worth_map(design, groups_at(facts, None, every=True))
@@ -307,8 +304,7 @@ def contrast_directions(
     weights = _by_kind(design, equations, scores)
     # nets are the scores of the matching loss, whichever the fit has
     function = ScoreFunction(release.link, ties=equations.tied)
-    information = independent_scores(equations, release, b, function)
-    independent = 4.0 * quadratic(scores, information)
+    independent = 4.0 * quadratic(scores, independent_scores(equations, release, b, function))
     explained = _explained(equations, release, b, scores, weights)
     units = _most_units(equations, design, errors=0.0)
     return Directions(weights, independent, explained, units, 1.0 if few else 2.0)
@@ -358,14 +354,11 @@ def _explained(
     if all respondents had one mean, which explains less than their own.
     """
     facts, n = equations.covariates, release.design.nobs
-    if release.design.varied:
-        # the fit left nothing but noise of what it expects
-        noise = equations.noise_covariance(b)
-        return np.asarray(4.0 * quadratic(scores, noise) / n)
-    if facts is None or facts.bounds or equations.ordered or NET not in release.parts:
-        noise = equations.noise_covariance(b)
-        variance = quadratic(scores, noise)
-        return np.asarray(4.0 * np.maximum((scores @ equations.score) ** 2 - variance, 0.0) / n)
+    left = release.design.varied  # then the fit left nothing but noise of what it expects
+    if left or facts is None or facts.bounds or equations.ordered or NET not in release.parts:
+        noise = quadratic(scores, equations.noise_covariance(b))
+        more = noise if left else np.maximum((scores @ equations.score) ** 2 - noise, 0.0)
+        return np.asarray(4.0 * more / n)
     part, m = release.parts[NET], equations.items
     cells = facts.cell[np.unique(facts.kinds, return_index=True)[1]]
     net = (part.step * part.values.reshape(-1, m))[cells]

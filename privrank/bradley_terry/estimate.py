@@ -203,11 +203,8 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
 
 
 def _ridge_hessian(equations: ScoreEquations, ridge: Ridge, b: FloatArray) -> FloatArray:
-    hessian = equations.information(b)
-    if isinstance(ridge, np.ndarray):
-        return hessian + times(ridge, equations.linear.identity)
-    hessian[np.diag_indices_from(hessian)] += ridge  # what is constant has no part in an inverse
-    return hessian
+    # of worths also that of what is constant, which has no part in an inverse
+    return equations.information(b) + times(ridge, np.eye(len(b)))
 
 
 def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) -> Covariance:

@@ -124,8 +124,7 @@ class ItemContrasts:
         """Return the pseudo-inverse of a matrix whose null space is what is constant."""
         full = inverse(self.filled(matrix))
         level = full.mean(axis=0)
-        full -= level
-        full -= (level - level.mean())[:, None]
+        full -= level + (level - level.mean())[:, None]
         return full
 
     def filled(self, matrix: FloatArray) -> FloatArray:
@@ -185,13 +184,11 @@ class ItemContrasts:
         # pairs are sorted by their first item, so the upper triangle needs no sorting
         starts = np.searchsorted(self.pairs.first, np.arange(m + 1))
         upper = csr_array((weights, self.pairs.second, starts), (m, m))
-        lower = upper.T
-        sums = np.asarray(upper.sum(axis=0)).ravel() + np.asarray(upper.sum(axis=1)).ravel()
-        diagonal = sums + gamma
+        diagonal = np.add(*self._by_end(weights)) + gamma
         scale = 1.0 / np.maximum(diagonal, np.finfo(float).tiny)
         # the matrix is the Laplacian and the ridge, and is never formed
         system = LinearOperator(
-            (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
+            (m, m), matvec=lambda x: diagonal * x - upper @ x - upper.T @ x, dtype=np.float64
         )
         preconditioner = LinearOperator((m, m), matvec=lambda x: scale * x, dtype=np.float64)
         step, failed = attempt(

@@ -34,7 +34,7 @@ from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.solvers import applied, inverse, product, spectrum
+from privrank.util.solvers import inverse, product, spectrum
 
 LEAST_GROUP = 1.0
 """Answers that every group is taken to have at least."""
@@ -154,10 +154,8 @@ def count_slopes(summed: FloatArray, information: FloatArray) -> FloatArray:
     alone = counts - x**2
     if (alone < _ALONE * counts).any():
         return product(summed, inverse(information))
-    scaled: FloatArray = summed / alone
-    share = x / alone
-    scaled -= applied(scaled, x)[:, None] * (share / (1.0 + x @ share))
-    return scaled
+    scaled, share = summed / alone, x / alone
+    return np.asarray(scaled - product(scaled, x[:, None]) * (share / (1.0 + x @ share)))
 
 
 def _sides(release: Release) -> tuple[FloatArray, FloatArray]:

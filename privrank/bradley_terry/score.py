@@ -245,8 +245,6 @@ class ScoreEquations:
         An error in a pair count moves the expected wins by its product with F - 1/2.
         """
         cells = 0.5 * self.edge_step**2 * self.edge_distribution.variance
-        if self.count_variance == 0.0:
-            return np.full(len(self.pairs.count), cells)
         mean = self.function.mean(self.linear.predict(b))
         return np.asarray(cells + self.count_variance * mean**2)
 
@@ -286,8 +284,7 @@ class ScoreEquations:
             noise = bordered(noise, self.order_variance)
         if self.tied:
             noise = bordered(noise, self.tie_distribution.variance)
-        of_pairs = self.edge_distribution.scale > 0 or self.count_variance > 0
-        if of_pairs and self.covariates is None:
+        if self.covariates is None and self.edge_distribution.scale + self.count_variance > 0:
             noise = noise + self.pair_noise(b)
         if self.sides:
             slopes = self.net_slopes(self.linear.predict(b))

@@ -21,7 +21,7 @@ from scipy.linalg.blas import dgemm, dtrmm, dtrsm
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import brentq
 
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, blocks
 
 T = TypeVar("T")
 Value = TypeVar("Value", float, FloatArray)
@@ -133,9 +133,7 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     values, vectors = spectrum(scaled)
     if not values[0] > len(values) * ROUNDING * values[-1]:
         return np.full_like(right, np.nan, dtype=np.float64)
-    size = size if right.ndim == 1 else size[:, None]
-    values = values if right.ndim == 1 else values[:, None]
-    return np.asarray(vectors @ (vectors.T @ (right / size) / values) / size)
+    return np.asarray(((right.T / size) @ vectors / values @ vectors.T / size).T)
 
 
 def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
@@ -151,10 +149,9 @@ def inverse(matrix: FloatArray) -> FloatArray:
     upper = attempt(lambda: dpotri(_cholesky(matrix), overwrite_c=1)[0], lambda: None)
     if upper is None or not np.isfinite(upper).all():
         return solve(matrix, np.eye(len(matrix)))
-    for start in range(0, len(matrix), _BLOCK):  # by blocks, each of which fits a cache
-        stop = start + _BLOCK
-        corner, upper[stop:, start:stop] = upper[start:stop, start:stop], upper[start:stop, stop:].T
-        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+    below = np.tri(len(matrix), k=-1, dtype=np.bool_)
+    for part in blocks(len(matrix), 1, _BLOCK):  # each fits a cache
+        np.copyto(upper[:, part], upper[part].T, where=below[:, part])
     return np.asarray(upper.T)
 
 
@@ -225,11 +222,10 @@ def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
 
 def _multiple(matrix: FloatArray) -> float | None:
     """Return the number by which a matrix is a multiple of the identity, as of worths."""
-    diagonal, m = np.diag(matrix), len(matrix)
+    # as integers numbers are counted in half the time
+    diagonal, m, bits = np.diag(matrix), len(matrix), np.asarray(matrix, np.float64).view(np.int64)
     alike = matrix.shape == (m, m) and m > 0 and (diagonal == diagonal[0]).all()
-    # as integers, which are counted in half the time
-    alone = alike and np.count_nonzero(matrix[0]) == 1
-    alone = alone and np.count_nonzero(np.asarray(matrix, np.float64).view(np.int64)) == m
+    alone = alike and np.count_nonzero(bits[0]) == 1 and np.count_nonzero(bits) == m
     return float(diagonal[0]) if alone else None
 
 
@@ -239,10 +235,9 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     That is all where one is the identity or a multiple of it, and zeros, of which a map of worths
     has whole rows and columns where few items are identified.
     """
-    if (times := _multiple(rows)) is not None:
-        return matrix if times == 1.0 else np.asarray(times * matrix)
-    if (times := _multiple(matrix)) is not None:
-        return rows if times == 1.0 else np.asarray(times * rows)
+    for one, other in ((rows, matrix), (matrix, rows)):
+        if (times := _multiple(one)) is not None:
+            return other if times == 1.0 else np.asarray(times * other)
     if not (rows[:1].all() and rows[:, :1].all()):  # else no row or column is zero
         used, met = rows.any(axis=1), rows.any(axis=0)
         if not (used.all() and met.all()):
@@ -268,9 +263,7 @@ def carried(rows: FloatArray, covariance: FloatArray) -> FloatArray:
 
 def quadratic(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return the quadratic form of each row, shape (rows,)."""
-    if (times := _multiple(rows)) is not None:
-        return np.asarray(times * np.diag(matrix) * times)
-    return np.asarray((product(rows, matrix) * rows).sum(axis=1))
+    return np.asarray(np.einsum("ij,ij->i", product(rows, matrix), rows))
 
 
 def largest_ratio(above: FloatArray, below: FloatArray) -> float:

@@ -96,7 +96,7 @@ def test_products_with_multiples_of_the_identity_are_none():
     rows = np.random.default_rng(4).normal(size=(3, 3))
     assert solvers.product(np.eye(3), rows) is rows
     assert solvers.product(rows, np.eye(3)) is rows
-    np.testing.assert_array_equal(solvers.quadratic(3.0 * np.eye(3), rows), 9.0 * np.diag(rows))
+    np.testing.assert_array_equal(solvers.quadratic(2.0 * np.eye(3), rows), 4.0 * np.diag(rows))
     for scaled in (2.0 * np.eye(3), np.diag([2.0, 2.0, 1.0]), np.eye(3) + 1.0):
         np.testing.assert_allclose(solvers.product(rows, scaled), rows @ scaled, rtol=1e-12)
         np.testing.assert_allclose(solvers.product(scaled, rows), scaled @ rows, rtol=1e-12)
