@@ -341,6 +341,24 @@ def test_contrasts_depend_on_the_survey_through_the_release_alone():
     assert contrasts.most == release.found["largest design effect"]
 
 
+@pytest.mark.parametrize("design", ["public", "private"])
+def test_what_mean_nets_add_to_sums_of_squares(design):
+    result = university(design=design).fit(1.0, dependence="worst", rng=np.random.default_rng(2))
+    release, equations = result.release, score_equations(result.release)
+    fitted = estimate(equations, release)
+    b, m = fitted.coefficients, equations.items
+    found = contrast_directions(equations, release, b, response(equations, fitted))
+    scores = found.weights[:, 0, :m]
+    noise = np.einsum("ci,ij,cj->c", scores, equations.noise_covariance(b), scores)
+    # less expected nets nothing but noise is left where pairs vary, else all but noise explains
+    assert release.design.varied == (design == "private")
+    more = (
+        noise if release.design.varied else np.maximum((scores @ equations.score) ** 2 - noise, 0)
+    )
+    np.testing.assert_allclose(found.explained, 4.0 * more / release.design.nobs)
+    assert (found.explained > 0).any()
+
+
 def test_worths_that_noise_has_driven_far_apart_keep_a_finite_scale():
     frame = pr.datasets.load_university().comparisons
     few = frame[frame["respondent"].isin(frame["respondent"].unique()[:20])]
