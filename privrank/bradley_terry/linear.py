@@ -184,11 +184,12 @@ class ItemContrasts:
         # pairs are sorted by their first item, so the upper triangle needs no sorting
         starts = np.searchsorted(self.pairs.first, np.arange(m + 1))
         upper = csr_array((weights, self.pairs.second, starts), (m, m))
+        lower = upper.T
         diagonal = np.add(*self._by_end(weights)) + gamma
         scale = 1.0 / np.maximum(diagonal, np.finfo(float).tiny)
         # the matrix is the Laplacian and the ridge, and is never formed
         system = LinearOperator(
-            (m, m), matvec=lambda x: diagonal * x - upper @ x - upper.T @ x, dtype=np.float64
+            (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
         )
         preconditioner = LinearOperator((m, m), matvec=lambda x: scale * x, dtype=np.float64)
         step, failed = attempt(
