@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from privrank.identity import IdentityTest as IdentityTest
     from privrank.pooling import pool as pool
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
-    from privrank.release.kept import FitError as FitError
+    from privrank.release.release import FitError as FitError
     from privrank.release.release import Release as Release
     from privrank.reporting.document import report as report
     from privrank.results.aggregation import AggregationResult as AggregationResult
@@ -52,7 +52,7 @@ _HOME = {
     "BudgetExceeded": "privrank.privacy.budget",
     "ClosenessResult": "privrank.results.closeness",
     "ClosenessTest": "privrank.closeness",
-    "FitError": "privrank.release.kept",
+    "FitError": "privrank.release.release",
     "IdentityTest": "privrank.identity",
     "Link": "privrank.distributions.links",
     "Mallows": "privrank.distributions.mallows",

@@ -23,10 +23,9 @@ from privrank.plans.aggregation import (
 )
 from privrank.plans.nullmodel import Missing
 from privrank.published import agkm22
-from privrank.release.kept import kept
 from privrank.release.names import ORDER
 from privrank.release.plan import Setting
-from privrank.release.release import Release, check_release
+from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import size_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
@@ -265,9 +264,13 @@ class PrivateRankAggregation:
         published = method in PUBLISHED and math.isfinite(epsilon)
         find = agkm22.order_in if published else None
         release = release_aggregation(self._encoded, plan, budget=budget, rng=rng, find=find)
-        with kept(release, "PrivateRankAggregation.from_release(error.release)"):
+
+        def read() -> AggregationResult:
             checks.warn(*cautions(release))
             return self.from_release(release, alpha=alpha, target=target)
+
+        reader = "PrivateRankAggregation.from_release(error.release)"
+        return fit_error_guard(read, release, reader)
 
     @staticmethod
     def from_release(

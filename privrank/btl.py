@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,9 +21,8 @@ from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
 from privrank.plans.comparisons import Method, Noise, Request, plan_fit
-from privrank.release.kept import kept
 from privrank.release.names import SIDES, WORTHS
-from privrank.release.release import Release, check_release
+from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Design, DesignKind, Excess, size_of
 from privrank.results.btl import BTLResult
 from privrank.results.ledger import Budget
@@ -359,8 +359,9 @@ class PrivateBTL:
             budget=budget,
             rng=rng,
         )
-        with kept(release, reader):
-            return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
+        options: dict[str, Any] = {"penalty": penalty, "solver": solver, "alpha": alpha}
+        read = partial(infer, release, **options, warn=True)
+        return fit_error_guard(read, release, reader)
 
     @staticmethod
     def from_reports(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,8 +17,7 @@ from privrank.mechanisms.closeness import public_quantiles, release_comparison
 from privrank.plans.closeness import FEWEST, MOST, check_scale, comparison_of, plan_comparison
 from privrank.plans.nullmodel import Gaps, Ties
 from privrank.published import asz18
-from privrank.release.kept import kept
-from privrank.release.release import Release, check_release
+from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Sample
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
@@ -325,8 +325,8 @@ class ClosenessTest:
         release = release_comparison(
             self._encoded, comparison, plan, public=public, budget=budget, rng=rng
         )
-        with kept(release, "ClosenessTest.from_release(error.release)"):
-            return self.from_release(release, alpha=alpha)
+        read = partial(self.from_release, release, alpha=alpha)
+        return fit_error_guard(read, release, "ClosenessTest.from_release(error.release)")
 
     @staticmethod
     def from_release(release: Release, *, alpha: float = 0.05) -> ClosenessResult:

@@ -24,9 +24,8 @@ from privrank.mechanisms.samples import release_sample
 from privrank.plans.nullmodel import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import TEST, effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import asz18
-from privrank.release.kept import kept
 from privrank.release.names import EFFECT
-from privrank.release.release import Release, check_release
+from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Sample, size_of
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
@@ -360,9 +359,15 @@ class IdentityTest:
         release = release_sample(
             self._encoded, query, plan, null=completing, effect=effect, budget=budget, rng=rng
         )
-        with kept(release, "IdentityTest.from_release(error.release, null)"):
-            record = null.to_record()
-            return infer(release, null=record, alpha=alpha, draws=draws, distribution=distribution)
+        read = partial(
+            infer,
+            release,
+            null=null.to_record(),
+            alpha=alpha,
+            draws=draws,
+            distribution=distribution,
+        )
+        return fit_error_guard(read, release, "IdentityTest.from_release(error.release, null)")
 
     @staticmethod
     def from_release(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,9 +21,8 @@ from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
 from privrank.plans.comparisons import Noise, Request, plan_selection
-from privrank.release.kept import kept
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, SIDES, WORTHS
-from privrank.release.release import Release, check_release
+from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import DesignKind, Excess, size_of
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
@@ -226,8 +226,8 @@ class PrivateTopK:
             budget=budget,
             rng=rng,
         )
-        with kept(release, reader):
-            return infer(release, k=self._k, alpha=alpha, warn=True)
+        read = partial(infer, release, k=self._k, alpha=alpha, warn=True)
+        return fit_error_guard(read, release, reader)
 
     @staticmethod
     def from_reports(tally: Tally, k: int, *, alpha: float = 0.05) -> TopKResult:

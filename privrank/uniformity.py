@@ -23,10 +23,9 @@ from privrank.plans import samples
 from privrank.plans.nullmodel import Gaps, Ties
 from privrank.plans.samples import TEST, effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import bfz21
-from privrank.release.kept import kept
 from privrank.release.names import EFFECT
 from privrank.release.plan import Setting
-from privrank.release.release import Release, check_release
+from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Sample, size_of
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
@@ -299,8 +298,8 @@ class UniformityTest:
         plan = plan_sample(query, epsilon, delta, effect, "UniformityTest", method, constants)
         given: dict[str, Any] = {"null": null, "effect": effect}
         release = release_sample(self._encoded, query, plan, **given, budget=budget, rng=rng)
-        with kept(release, "UniformityTest.from_release(error.release)"):
-            return infer(release, alpha=alpha, draws=draws, distribution=distribution)
+        read = partial(infer, release, alpha=alpha, draws=draws, distribution=distribution)
+        return fit_error_guard(read, release, "UniformityTest.from_release(error.release)")
 
     @staticmethod
     def from_reports(

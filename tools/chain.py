@@ -3,18 +3,16 @@
 A reviewer of the privacy claim reads the functions that are entered until a model is built, and
 from the call that spends until its release exists; the plan in between sees public numbers alone.
 The tracer is the tests' (`tests/taint.py`), which also knows who is given un-noised data. Counted
-are lines of code in the bodies of these functions, without docstrings, comments and empty lines;
-the papers' own algorithms are counted apart: `make chain`.
+are the statements of these functions, without docstrings; the papers' own algorithms are counted
+apart: `make chain`.
 """
 
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
 import tempfile
-import tokenize
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,6 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import pytest  # noqa: E402
 from catalogue import CATALOGUE  # noqa: E402
+from measuring import statements  # noqa: E402
 from taint import PACKAGE, TRUSTED, Watch, followed  # noqa: E402
 
 APART = "published"
@@ -41,29 +40,21 @@ def watches_of_all_fits() -> list[Watch]:
     return watches
 
 
-def lines_of_code(path: str) -> dict[int, int]:
-    """Return the lines of code of each function of a file, by its first line."""
-    source = Path(path).read_text(encoding="utf-8")
-    tree, real = ast.parse(source), set()
-    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type not in skipped | {tokenize.ENDMARKER}:
-            real |= set(range(token.start[0], token.end[0] + 1))
-    counts = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            body = node.body[ast.get_docstring(node) is not None :]
-            own = {line for part in body for line in range(part.lineno, part.end_lineno + 1)}
-            first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
-            counts[first] = len(own & real)
-    return counts
+def statements_of(path: str) -> dict[int, int]:
+    """Return the statements of each function of a file, by its first line."""
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    return {
+        min([node.lineno, *(part.lineno for part in node.decorator_list)]): statements(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 _FILES: dict[str, dict[int, int]] = {}
 
 
-def lines_by_module(codes: Iterable[CodeType]) -> dict[str, int]:
-    """Return the lines of these functions by module.
+def size_by_module(codes: Iterable[CodeType]) -> dict[str, int]:
+    """Return the statements of these functions by module.
 
     Comprehensions, lambdas and bodies of classes, which are no functions of their own, belong to
     what holds them.
@@ -71,7 +62,7 @@ def lines_by_module(codes: Iterable[CodeType]) -> dict[str, int]:
     sizes: dict[str, int] = defaultdict(int)
     for path, line in {(code.co_filename, code.co_firstlineno) for code in codes}:
         if path not in _FILES:
-            _FILES[path] = lines_of_code(path)
+            _FILES[path] = statements_of(path)
         if size := _FILES[path].get(line, 0):
             sizes[".".join(Path(path).relative_to(PACKAGE).with_suffix("").parts)] += size
     return dict(sizes)
@@ -87,40 +78,40 @@ def without(sizes: dict[str, int], rooms: Iterable[str]) -> dict[str, int]:
     return {module: sizes[module] for module in sizes.keys() - of_rooms(sizes, rooms).keys()}
 
 
-def lines_of_rooms() -> int:
-    """Return the lines of all files of the trusted rooms, docstrings and comments included."""
+def size_of_rooms() -> int:
+    """Return the statements of all files of the trusted rooms."""
     paths = (path for name in TRUSTED for path in (PACKAGE / name).rglob("*.py"))
-    return sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
+    return sum(statements(ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
 
 
 def counted(watches: Iterable[Watch]) -> dict[str, dict[str, int]]:
-    """Return the lines of code by module of what the page for reviewers counts."""
+    """Return the statements by module of what the page for reviewers counts."""
     watches = list(watches)
     encoding = {code for watch in watches for code in watch.encoding}
     releasing = {code for watch in watches for code in watch.releasing}
     given = {code for watch in watches for code in watch.received}
     # compiled loops are entered by numba, which the tracer sees as receivers of arrays alone
-    chain = without(lines_by_module(encoding | releasing | given), {APART})
+    chain = without(size_by_module(encoding | releasing | given), {APART})
     return {
         "from a data frame to its release": chain,
-        "of them until a model is built": without(lines_by_module(encoding), {APART}),
+        "of them until a model is built": without(size_by_module(encoding), {APART}),
         **{f"in `privrank/{name}/`": of_rooms(chain, {name}) for name in ROOMS},
         "elsewhere, given public numbers and releases": without(
-            lines_by_module((encoding | releasing) - given), TRUSTED
+            size_by_module((encoding | releasing) - given), TRUSTED
         ),
-        "elsewhere, given arrays of un-noised data": without(lines_by_module(given), TRUSTED),
-        "of the papers' own algorithms, beside": of_rooms(lines_by_module(releasing), {APART}),
+        "elsewhere, given arrays of un-noised data": without(size_by_module(given), TRUSTED),
+        "of the papers' own algorithms, beside": of_rooms(size_by_module(releasing), {APART}),
     }
 
 
 def table(parts: dict[str, dict[str, int]]) -> str:
     """Return the counts as docs/privacy.md shows them."""
     rows = [f"| {what} | {sum(sizes.values()):,} | {len(sizes)} |" for what, sizes in parts.items()]
-    return "\n".join(["| code | lines | modules |", "| --- | --- | --- |", *rows])
+    return "\n".join(["| code | statements | modules |", "| --- | --- | --- |", *rows])
 
 
 def stated(page: str) -> dict[str, tuple[int, int]]:
-    """Return lines and modules by row of the table in a page."""
+    """Return statements and modules by row of the table in a page."""
     rows = [re.fullmatch(r"\| (.+) \| ([\d,]+) \| (\d+) \|", line) for line in page.splitlines()]
     return {row[1]: (int(row[2].replace(",", "")), int(row[3])) for row in rows if row}
 
@@ -131,7 +122,7 @@ def main() -> None:
     for module, size in sorted(chain.items(), key=lambda pair: -pair[1]):
         print(f"{size:6d}  {module}")
     print(f"\n{table(parts)}\n")
-    print(f"{lines_of_rooms():,} lines in all files of the four rooms, with docstrings")
+    print(f"{size_of_rooms():,} statements in all files of the four rooms")
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ ROOMS = {
         "mechanisms/permutation mechanisms/ranknorms"
     ),
     "encoders": (
-        "encode/comparisonforms encode/comparisons encode/encoded encode/frames encode/groups "
-        "encode/pairforms encode/preflib encode/rankingforms encode/ranks encode/roles "
+        "encode/coding encode/comparisonforms encode/comparisons encode/encoded encode/frames "
+        "encode/groups encode/pairforms encode/preflib encode/rankingforms encode/roles "
         "encode/samples"
     ),
 }

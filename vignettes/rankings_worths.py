@@ -52,7 +52,9 @@ def fitted(ranks, epsilon, dependence="auto", listed=6):
     missing, design = ("refuse", "public") if listed == 6 else ("bottom", "private")
     rows = pr.as_comparisons(ranks, "rankings", missing=missing)
     told = listed * (2 * 6 - listed - 1) // 2  # pairs whose order a list tells
-    worths = pr.PrivateBTL(rows, respondent="respondent", max_rows=told, design=design)
+    outcome = "outcome" if listed == 6 else "list_outcome"
+    unit = {"respondent": "respondent", "max_rows": told}
+    worths = pr.PrivateBTL(rows, outcome=outcome, design=design, **unit)
     return worths.fit(epsilon, dependence=dependence, rng=rng)
 
 
@@ -88,7 +90,7 @@ for form in ("auto", "none"):
 # %% [markdown]
 # ## The leading three only
 #
-# If a list ends after three items, the others come after them in an order that nobody knows. `missing="bottom"` makes rows of the pairs whose order a list tells: two items listed, or one listed and one not. The argument above holds for these as well, as the first of two items was chosen at a stage of the list. Which pairs a list tells is part of the answer, so it has to be protected with it: the design is private, and how often each pair was compared is released with noise. With `design="public"` such a frame is refused, since its pair counts would tell, without noise, how often each item was listed.
+# If a list ends after three items, the others come after them in an order that nobody knows. `missing="bottom"` makes rows of the pairs whose order a list tells: two items listed, or one listed and one not. The argument above holds for these as well, as the first of two items was chosen at a stage of the list. Which pairs a list tells is part of the answer, so it has to be protected with it: the design is private, and how often each pair was compared is released with noise. The outcome column of such a frame is called `list_outcome`, and with `design="public"` it is refused, since its pair counts would tell, without noise, how often each item was listed.
 
 # %%
 top = ranks.where(ranks <= 3)

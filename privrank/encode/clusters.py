@@ -12,8 +12,11 @@ from functools import partial, reduce
 from itertools import islice
 from typing import Any
 
-from privrank.encode import frames
+import numpy as np
+
+from privrank.encode import coding, frames
 from privrank.encode.encoded import Parts
+from privrank.release.release import FrameChanged
 from privrank.util.workers import in_threads
 
 Total = Callable[[Callable[[Any], Any], Callable[[Any, Any], Any]], Any]
@@ -42,11 +45,18 @@ def count_parts(
     """
     clustered = None if whole else frames.computed(lambda: on_workers(view, columns, owner))
     if clustered is not None:
-        total = clustered(lambda piece: count(piece)[0], add)
-        return total, Parts(made=lambda f, plus: clustered(lambda piece: f(count(piece)[1]), plus))
+
+        def counted(piece: Any) -> tuple[int, Any]:
+            total, held = count(piece)
+            return _fingerprint(held), total
+
+        met = clustered(counted, partial(_both, add))
+        first, total = (0, None) if met is None else met
+        return total, Parts(made=partial(_again, clustered, count, first))
     pieces = frames.whole_respondents(view, columns, owner, whole=whole)
     counts = in_threads(count, filter(len, pieces))
-    total, held = None, list[Any]()
+    total = None
+    held = list[Any]()
     while some := list(islice(counts, 16)):  # a table for every part would cost more
         sums, parts = zip(*some, strict=True)
         total = add(*sums) if total is None else add(total, *sums)
@@ -54,21 +64,84 @@ def count_parts(
     return total, Parts(tuple(held))
 
 
+def _both(add: Callable[[Any, Any], Any], one: Any, other: Any) -> tuple[int, Any]:
+    """Add two pairs of a fingerprint and a sum, which may be None where a part adds nothing."""
+    sums = [part for part in (one[1], other[1]) if part is not None]
+    return (one[0] + other[0]) % 2**64, reduce(add, sums) if sums else None
+
+
+def _fingerprint(held: Any) -> int:
+    """Return the fingerprint of a part; of rows by group, that of all groups."""
+    if isinstance(held, tuple):
+        return sum((k + 1) * int(rows.fingerprint) for k, rows in enumerate(held)) % 2**64
+    return 0 if held is None else int(held.fingerprint)
+
+
+def _again(
+    clustered: Total,
+    count: Callable[[Any], tuple[Any, Any]],
+    first: int,
+    function: Callable[[Any], Any],
+    add: Callable[[Any, Any], Any],
+) -> Any:
+    """Add up what a function returns of the parts, which are read again; refuse other rows.
+
+    **Privacy.** The bounds of all respondents, and what is public of the frame, were established by
+    the first pass, whose fingerprint this one has to have. Nothing of a pass that differs is used.
+    """
+
+    def computed(piece: Any) -> tuple[int, Any]:
+        held = count(piece)[1]
+        return _fingerprint(held), function(held)
+
+    try:
+        met = clustered(computed, partial(_both, add))
+    except Exception:  # such as rows beyond the bound, or a pair that nobody had compared
+        met = None
+    if met is None or met[0] != first:
+        raise FrameChanged(
+            "a later pass over the frame did not give the rows of the first, so keep the frame "
+            "with frame.persist() in Dask, or with frame.cache() in Spark, and make the model again"
+        )
+    return met[1]
+
+
 def on_workers(view: frames.Frame, columns: Sequence[str], owner: str | None) -> Total | None:
     """Return what adds up a function over the parts of a frame where these are; None if here.
 
     Parts hold all rows of their respondents, if a column names any. Each call reads the frame
     again, unless whoever owns it has told the engine to keep it.
+
+    **Privacy.** All rows whose respondents have the same name, as the package compares names, come
+    to one part. Dask shuffles by the number that the package gives to a name, Spark by the column
+    itself: its values are equal just if their names are, once zeros have no sign.
     """
     native: Any = view.to_native()
     engine = type(native).__module__.partition(".")[0]
     if engine.startswith("dask"):
         rows = native[list(columns)]
-        return partial(_on_dask, rows if owner is None else rows.shuffle(on=owner))
+        return partial(_on_dask, rows if owner is None else _shuffled(rows, owner))
     if engine == "pyspark":
+        if owner is not None and view.collect_schema()[owner].is_float():
+            native = native.withColumn(owner, native[owner] + 0.0)
         rows = native.select(*columns)
         return partial(_on_spark, rows if owner is None else rows.repartition(owner))
     return None
+
+
+_NUMBER = "privrank_number"
+"""The column of respondents' numbers that a frame of Dask is shuffled by."""
+
+
+def _shuffled(rows: Any, owner: str) -> Any:
+    """Return a frame of Dask with all rows of a respondent in one partition."""
+
+    def with_numbers(part: Any) -> Any:
+        names: Any = frames.open_frame(part, "data")[owner]
+        return part.assign(**{_NUMBER: coding.numbers_by_row(names)})
+
+    meta = rows._meta.assign(**{_NUMBER: np.zeros(0, dtype=np.uint64)})
+    return rows.map_partitions(with_numbers, meta=meta).shuffle(on=_NUMBER)
 
 
 def _of_part(function: Callable[[Any], Any], rows: Any) -> Any:

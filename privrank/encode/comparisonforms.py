@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import frames, pairforms
-from privrank.encode.rankingforms import read_columns, read_orders, remedies
-from privrank.encode.ranks import check_ranks
+from privrank.encode.rankingforms import check_ranks, read_columns, read_orders, remedies
 from privrank.encode.roles import Columns, only_for
 from privrank.util.checks import check_choice, check_flag, check_name
 
@@ -121,11 +120,12 @@ def as_comparisons(
         One row per comparison with ``item1`` and ``item2`` (categoricals of the items),
         ``outcome`` (1: item1 preferred, 0: tie, -1: item2 preferred, missing: not answered),
         ``respondent`` where there are respondents, and ``count`` where a row stands for several
-        comparisons; rows are never repeated. Two columns say what no questionnaire has fixed.
-        ``order_from``: items come in the order of `items`, as the form does not say which was
-        named first, and models refuse an order effect. ``pairs_from``: lists tell which pairs
-        there are, with `missing` other than ``"refuse"``; models ask for ``design="private"`` and
-        for respondents. Models take the items from its ``attrs``, which pandas keeps where rows are
+        comparisons; rows are never repeated. With `missing` other than ``"refuse"`` the outcome is
+        called ``list_outcome``, and models take it as ``outcome="list_outcome"``: which pairs a
+        list compares is part of the answer, so models ask for ``design="private"`` and for
+        respondents. A column ``order_from`` says that items come in the order of `items`, because
+        the form does not say which was named first; models then refuse an order effect. Models take
+        the items from its ``attrs``, which pandas keeps where rows are
         selected; after a merge give them ``items=``. In the forms with one row per respondent
         questions not answered have no row. But who has nothing to compare keeps one with a missing
         outcome, so that the number of respondents stays what it was. The ``max_rows=`` of a model
@@ -177,13 +177,13 @@ def as_comparisons(
     >>> lists = pd.DataFrame({"best": ["tea", "juice"], "next": ["milk", "tea"]})
     >>> drinks = ["tea", "milk", "juice"]
     >>> pr.as_comparisons(lists, "orders", items=drinks, missing="bottom")
-       respondent item1  item2  outcome pairs_from
-    0           0   tea   milk      1.0      lists
-    1           0   tea  juice      1.0      lists
-    2           0  milk  juice      1.0      lists
-    3           1   tea   milk      1.0      lists
-    4           1   tea  juice     -1.0      lists
-    5           1  milk  juice     -1.0      lists
+       respondent item1  item2  list_outcome
+    0           0   tea   milk           1.0
+    1           0   tea  juice           1.0
+    2           0  milk  juice           1.0
+    3           1   tea   milk           1.0
+    4           1   tea  juice          -1.0
+    5           1  milk  juice          -1.0
     """
     form = check_choice("form", form, Form)
     form = "rankings" if form == "ranks" else form  # as as_rankings calls it
@@ -211,10 +211,11 @@ def as_comparisons(
     if form == "matrix":
         if respondent is not None:
             raise ValueError("form='matrix' has no respondents: leave respondent= out.")
-        read, before = pairforms.read_matrix(frame, items, ties), frames.marks_of(frame, ())
+        read = pairforms.read_matrix(frame, items, ties)
+        before = frames.is_unordered(frame, ())
     else:
         columns = Columns(frame, items, respondent=respondent)
-        before = frames.marks_of(columns.frame, columns.names)
+        before = frames.is_unordered(columns.frame, columns.names)
         if form in _RANKED:
             read = _ranked(columns, form, places, ties, missing)
         elif form == "wide":
@@ -228,23 +229,13 @@ def as_comparisons(
         else:
             named = {"item1": item1, "item2": item2}
             read = pairforms.read_long(columns, named, outcome, counts, codes)
-    # columns that say which public facts the form cannot know, see check_fixed
-    unordered = form in _UNORDERED or (form == "counts" and distinct)
-    for name, source in _not_fixed(before, unordered, missing).items():
-        read[name] = pd.Categorical([source]).repeat(len(read))
-        read.attrs[name] = source
+    # what no questionnaire has fixed (check_fixed) is decided by arguments and names alone
+    if missing != "refuse" or (form == "long" and outcome == frames.LIST_OUTCOME):
+        return read.rename(columns={"outcome": frames.LIST_OUTCOME})
+    if before or form in _UNORDERED or (form == "counts" and distinct):
+        read[frames.ORDER_FROM] = pd.Categorical(["items"]).repeat(len(read))
+        read.attrs[frames.ORDER_FROM] = "items"
     return read
-
-
-def _not_fixed(before: set[str], unordered: bool, missing: Missing) -> dict[str, str]:
-    """Return what no questionnaire has fixed of a frame's comparisons, by column that says so.
-
-    By arguments and names of columns alone, and by what was said of the frame `before`: what a list
-    happens to leave out is part of an answer.
-    """
-    if missing != "refuse" or frames.PAIRS_FROM in before:
-        return {frames.PAIRS_FROM: "lists"}
-    return {frames.ORDER_FROM: "items"} if unordered or frames.ORDER_FROM in before else {}
 
 
 def _ranked(

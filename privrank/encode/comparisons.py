@@ -18,14 +18,14 @@ import numpy as np
 from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
 from privrank.bradley_terry.paircounts import check_connected
-from privrank.encode import frames
+from privrank.encode import coding, frames
 from privrank.encode.clusters import count_parts
+from privrank.encode.coding import Signs, outcome_signs
 from privrank.encode.encoded import (
     NONE,
     Encoded,
     Part,
     Parts,
-    Signs,
     check_apart,
     declared_codes,
     in_order,
@@ -102,8 +102,12 @@ def open_comparisons(
         remedy = f"name the right one with {role}=, or convert data of another form with "
         if role == "respondent" and role in present:
             remedy = "use respondent='respondent', the name of that column after "
+        if role == "outcome" and frames.LIST_OUTCOME in present:
+            remedy = f"use outcome={frames.LIST_OUTCOME!r}, its name for lists after "
         check_present([name], present, "comparisons", remedy + frames.AS_COMPARISONS)
     frames.check_stated(columns.respondent)
+    if respondent is not None:
+        frames.check_names(view, respondent)
     refuse_unused(present, (*given.values(), *covariates), "comparisons")
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")
@@ -114,27 +118,27 @@ def check_fixed(
     frame: object,
     view: frames.Frame,
     kind: DesignKind,
-    respondent: str | None,
+    columns: ComparisonColumns,
     predictor: Predictor | None,
 ) -> None:
     """Refuse to take as public what the form of the data has not fixed before the answers.
 
-    Given the kind of design, the column of respondents, and the covariates if there are any.
+    Given the kind of design, the columns, and the covariates if there are any.
 
-    **Privacy.** Which pairs a list tells is decided by what it lists, and so is their number, which
-    is public where each comparison is a unit of its own. An order of naming is public with its pair
-    counts. Both are read off names of columns and of ``attrs``, which the form alone decides
-    (:func:`privrank.as_comparisons`): a refusal says nothing of the answers.
+    **Privacy.** Which pairs a list compares is decided by what it lists, and so is their number,
+    which is public where each comparison is a unit of its own. The outcome column of such frames
+    has a name of its own, which the call has to state: a frame that has lost it is refused, and a
+    refusal says nothing of the answers (:func:`privrank.as_comparisons`).
     """
-    present = frames.marks_of(frame, frames.column_names(view))
-    if frames.PAIRS_FROM in present and (kind == "public" or respondent is None):
+    listed = columns.outcome == frames.LIST_OUTCOME
+    if listed and (kind == "public" or columns.respondent is None):
         raise ValueError(
-            f"comparisons that lists of some items tell (mark {frames.PAIRS_FROM!r}) need "
-            f"design='private' and respondent=, because which pairs these are, and how many, is "
-            f"part of the answer: leave design= out, and name the column that says whose list it "
-            f"is."
+            f"Comparisons read from lists of some items (outcome={frames.LIST_OUTCOME!r}) need "
+            f"design='private' and respondent=, because which pairs a list compares is part of the "
+            f"answer. Leave design= out, and name the column that says whose list it is."
         )
-    if frames.ORDER_FROM in present and predictor is not None and predictor.covariates.ordered:
+    unordered = frames.is_unordered(frame, frames.column_names(view))
+    if unordered and predictor is not None and predictor.covariates.ordered:
         raise ValueError(
             f"formula must not have 'first' for comparisons whose form does not say which item was "
             f"named first (mark {frames.ORDER_FROM!r}): give a frame with item1 and item2 in the "
@@ -170,7 +174,7 @@ def encode_comparisons(
     # what names and types of columns decide comes first: no cell is read for it
     covariates = () if predictor is None else predictor.columns
     frame, view = open_comparisons(frame, columns, covariates)
-    check_fixed(frame, view, kind, columns.respondent, predictor)
+    check_fixed(frame, view, kind, columns, predictor)
     _check_numeric(view, columns.outcome)
     labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
@@ -263,7 +267,7 @@ def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
 def _added(*pieces: Counted) -> Counted:
     """Return what some parts count in all; no respondent is in two of them."""
     met = np.concatenate([piece.codes for piece in pieces])
-    codes, place = frames.distinct_codes(met, int(met.max(initial=0)) + 1)
+    codes, place = coding.distinct_codes(met, int(met.max(initial=0)) + 1)
     comparisons, net = np.zeros((2, len(codes)), dtype=np.int64)
     for piece in pieces:  # whose codes differ
         here, place = np.split(place, [len(piece.codes)])
@@ -279,6 +283,7 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
     """Validate and count comparisons: of whole respondents, who are returned, or of rows."""
     columns, predictor, items = rules.columns, rules.predictor, len(rules.labels)
     covariates = () if predictor is None else predictor.columns
+    _check_numeric(view, columns.outcome)
     # from here on rows that are alike are one entry, with their number
     read = _read(view, columns, rules.labels, covariates, ties=rules.ties)
     owner = None if columns.respondent is None else read.keys[columns.respondent]
@@ -293,7 +298,7 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
         counted = units_by_pattern(pattern, read.size, person, described)
         described = replace(described, units=counted) if rules.kind == "public" else described
         patterns, number = int(pattern.max()) + 1, pattern * items**2 + number
-    codes, place = frames.distinct_codes(number, patterns * items**2)
+    codes, place = coding.distinct_codes(number, patterns * items**2)
     held = None
     if owner is not None:
         if rules.distinct_pairs and bounded:
@@ -308,7 +313,7 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
 class _Rows:
     """Rows that are alike, counted: their keys, number, pair of items, and answers."""
 
-    keys: Mapping[str, frames.Key]
+    keys: Mapping[str, coding.Key]
     size: IntArray
     low: IntArray
     high: IntArray
@@ -328,11 +333,11 @@ def _read(
     """Count the rows that are alike, items in the order of `labels` within each pair."""
     named = (columns.respondent, columns.item1, columns.item2, columns.outcome, *covariates)
     by = list(dict.fromkeys(name for name in named if name is not None))
-    counting = frames.tally if columns.respondent is None else frames.keys_of
+    counting = coding.tally if columns.respondent is None else coding.keys_of
     keys, size = counting(view, by, columns.outcome, columns.counts)
     if columns.respondent is None and not size.all():
         # what counts 0 is no unit, whereas a respondent without comparisons is one
-        keys = {name: frames.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
+        keys = {name: coding.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
         size = size[size > 0]
     frames.check_rows(len(size), "comparisons", ", and one that counts")
     remedy = "items=, as the column's own distinct values compared with items= will show"
@@ -341,7 +346,7 @@ def _read(
         for name in (columns.item1, columns.item2)
     )
     check_apart(first, second, (columns.item1, columns.item2))
-    answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
+    answered, sign = outcome_signs(keys, columns.outcome, len(size), ties)
     low, high, order = in_order(first, second)
     return _Rows(keys, size, low, high, order, size * answered, size * (sign * order))
 
@@ -355,7 +360,7 @@ def _check_room(nobs: int, rows: int) -> None:
         )
 
 
-def _part(owner: frames.Key, codes: IntArray, place: IntArray, read: _Rows) -> Part:
+def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> Part:
     """Return the answers of respondents, given the numbers of pairs and each row's place there."""
     answered = np.flatnonzero(read.comparisons)
     # one number for respondent, pair and answer: sorted, they forget the order of the rows
@@ -365,7 +370,7 @@ def _part(owner: frames.Key, codes: IntArray, place: IntArray, read: _Rows) -> P
     size = sum_by(entry, read.comparisons[answered], len(cells))
     person, pair = np.divmod(cells // 3, len(codes))
     columns = person, codes[pair], cells % 3 - 1, size
-    return Part(frames.numbers_of_names(owner.values), *map(narrow, columns))
+    return Part(coding.numbers_of_names(owner.values), *map(narrow, columns))
 
 
 def _known(design: object, columns: ComparisonColumns) -> bool:
@@ -377,39 +382,13 @@ def _known(design: object, columns: ComparisonColumns) -> bool:
 
 
 def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
-    if outcome is not None and not frames.numeric_columns(view, [outcome]):
+    if outcome is not None and frames.check_numeric(view, [outcome]):
         raise TypeError(
             f"column {outcome!r} must be numeric, 1 = first item preferred, 0 = tie, -1 = second, "
             f"missing = not answered: recode True and False with privrank.as_comparisons(frame, "
             f"'long', codes={{'first': True, 'second': False}}), texts with codes={{'first': 'A', "
             f"...}}, names of the preferred items with codes={{}}, objects with pandas.to_numeric."
         )
-
-
-def _outcomes(
-    keys: Mapping[str, frames.Key], outcome: str | None, size: int, ties: Ties
-) -> tuple[Signs, Signs]:
-    """Return, per group of rows, whether it was answered and the sign of the answer."""
-    if outcome is None:
-        return np.ones(size, dtype=np.int8), np.ones(size, dtype=np.int8)
-    # a missing answer, code -1, reads the NaN put last
-    codes, values = keys[outcome].codes, np.append(keys[outcome].values.astype(np.float64), np.nan)
-    met = np.zeros(len(values), dtype=np.bool_)
-    met[codes] = True
-    answers = values[met]
-    if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
-        raise ValueError(
-            f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "
-            f"preferred) or missing: recode the other values."
-        )
-    if not ties and (answers == 0).any():
-        raise ValueError(
-            f"column {outcome!r} must hold no 0, because ties=False declares that there are no "
-            f"ties: use ties=True if the questionnaire allows them, or recode a 0/1 column x as "
-            f"2 * x - 1 if 0 means that the second item was preferred."
-        )
-    signs = np.where(np.isin(values, (-1.0, 1.0)), values, 0.0).astype(np.int8)
-    return (~np.isnan(values)).astype(np.int8)[codes], signs[codes]
 
 
 def _check_distinct(person: IntArray, pair: IntArray, size: IntArray, remedy: str) -> None:
@@ -513,7 +492,7 @@ def schema_of(frame: object, right: str, *, public: bool) -> Schema:
 
 def read_patterns(
     predictor: Predictor,
-    keys: Mapping[str, frames.Key],
+    keys: Mapping[str, coding.Key],
     first_named: Signs,
     person: IntArray | None,
     kind: DesignKind,
@@ -555,7 +534,7 @@ def read_patterns(
     return pattern.ravel(), met
 
 
-def _position(key: frames.Key, column: str, low: float, high: float) -> IntArray:
+def _position(key: coding.Key, column: str, low: float, high: float) -> IntArray:
     """Return numbers within their bounds, scaled, in lattice steps."""
     values = np.append(key.values.astype(np.float64), np.nan)[key.codes]
     if not ((values >= low) & (values <= high)).all():

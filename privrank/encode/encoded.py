@@ -26,7 +26,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode import frames
+from privrank.encode import coding, frames
+from privrank.encode.coding import Signs
 from privrank.encode.frames import COUNT
 from privrank.plans.nullmodel import Missing
 from privrank.release.survey import Design, Sample
@@ -37,8 +38,6 @@ from privrank.util.workers import in_threads
 T = TypeVar("T")
 
 NONE = np.zeros(0, dtype=np.int64)
-
-Signs = NDArray[np.int8]
 
 
 def refuse_copy(*_: object) -> NoReturn:
@@ -89,6 +88,11 @@ class Part:
         """Wins minus losses of the item that comes first, of each entry."""
         return self.count * self.sign
 
+    @property
+    def fingerprint(self) -> int:
+        """A number of respondents, pairs and answers, whatever the order and the parts."""
+        return fingerprint(self.name, self.person, self.pair, self.sign, self.size)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Rows:
@@ -109,6 +113,24 @@ class Rows:
     person: IntArray
     cells: IntArray
 
+    @property
+    def fingerprint(self) -> int:
+        """A number of respondents and rows, whatever the order and the parts."""
+        return fingerprint(self.name, self.person, *self.cells.T)
+
+
+def fingerprint(name: NDArray[np.uint64], person: IntArray, *columns: IntArray) -> int:
+    """Return a number of the respondents and of all rows; those of separate parts add up.
+
+    Data that differ have different numbers but for an accident of probability 2^-64. It stays with
+    the data, which it is a function of.
+    """
+    word = name[person]
+    for column in columns:
+        word = (word ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        word ^= word >> np.uint64(29)
+    return (int(word.sum()) + int(name.sum()) + len(name)) % 2**64
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Parts:
@@ -116,7 +138,7 @@ class Parts:
 
     Parameters
     ----------
-    held : tuple of Part or Rows
+    held : tuple of Part, or of Rows by group
         Those in memory.
     made : callable, optional
         Adds up what a function returns of parts that are not: they are made again for it, by a
@@ -136,6 +158,17 @@ class Parts:
         if self.made is None:
             return Parts(tuple(in_threads(change, self.held)))
         return Parts(made=lambda function, add: self.total(lambda p: function(change(p)), add))
+
+    def group(self, number: int) -> Parts:
+        """Return the rows of one group, of parts that hold those of several."""
+        if self.made is None:
+            return Parts(tuple(part[number] for part in self.held if len(part[number].name)))
+
+        def total(function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
+            # a part that has nobody of the group adds nothing
+            return self.total(lambda p: function(p[number]) if len(p[number].name) else None, add)
+
+        return Parts(made=total)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -268,11 +301,12 @@ def open_rows(frame: object, respondent: object, name: str) -> tuple[object, fra
     if respondent is not None:
         names = frames.column_names(view)
         check_present([respondent], names, name, "name the right one with respondent=")
+        frames.check_names(view, str(respondent))
     return frame, view
 
 
 def declared_codes(
-    key: frames.Key, labels: tuple[object, ...], column: str, what: str, remedy: str
+    key: coding.Key, labels: tuple[object, ...], column: str, what: str, remedy: str
 ) -> IntArray:
     """Return the place of each entry among the declared labels; refuse any that has none.
 
@@ -288,7 +322,7 @@ def declared_codes(
 
 
 def units_of(
-    respondent: frames.Key | None,
+    respondent: coding.Key | None,
     column: str | None,
     size: IntArray,
     max_rows: float,
@@ -311,7 +345,7 @@ def units_of(
     return len(respondent.values)
 
 
-def check_owned(owner: frames.Key, column: str | None, what: str = "respondent") -> None:
+def check_owned(owner: coding.Key, column: str | None, what: str = "respondent") -> None:
     """Refuse rows whose respondent, or other owner, is missing."""
     if (owner.codes < 0).any():
         raise ValueError(

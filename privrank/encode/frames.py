@@ -7,7 +7,6 @@ never a cell's value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from typing import Any
 
@@ -16,22 +15,18 @@ import numpy as np
 import pandas as pd
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
-from pandas.api.types import is_hashable
+from pandas.api.types import infer_dtype
 
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.encode import coding
 from privrank.util.checks import UNSTATED, check_items, check_present, check_text, undeclared
 from privrank.util.workers import in_threads
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
-_ROWS = "privrank_rows"
-"""The column of group sizes that an engine makes."""
 
 _MOST_NUMBERED = 4096
 """More labels take longer to declare in a query than they save."""
 
-LARGEST_CODE = 2**62
-"""Combinations of columns are numbered by one whole number of 64 bits, below this."""
 
 COUNT = "count"
 """The column that says how many comparisons a row stands for."""
@@ -40,11 +35,17 @@ AS_COMPARISONS = "privrank.as_comparisons(frame, form=...)"
 AS_RANKINGS = "privrank.as_rankings(frame, form=...)"
 """The calls that convert data of another form."""
 
-ORDER_FROM, PAIRS_FROM = "order_from", "pairs_from"
-"""Columns of a comparisons frame that say what of it no questionnaire has fixed.
+LIST_OUTCOME = "list_outcome"
+"""The outcome column of comparisons that were read from lists of some items.
 
-They are columns because these survive merges, exports and other engines, as ``attrs`` do not; and
-``attrs`` of the same names, as these survive a choice of columns.
+Which pairs a list compares is part of the answer. The name says so wherever the frame goes: the
+mark is the column that a model cannot do without, so it cannot be lost on the way.
+"""
+
+ORDER_FROM = "order_from"
+"""The column, or one of ``attrs``, of a frame whose form does not say which item was named first.
+
+Nothing private depends on it: items come in the order of the list then.
 """
 
 DECLARED = "privrank_items"
@@ -72,6 +73,45 @@ def open_frame(frame: object, name: str) -> Frame:
     )
 
 
+_EXACT = (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Date, nw.Datetime)
+"""Types whose equal entries are equal by every engine, as those of numbers of 64 bits are."""
+
+_WIDE = (nw.Int128, nw.UInt128, nw.Decimal)
+
+
+def check_names(view: Frame, column: str) -> None:
+    """Refuse respondents whose type leaves open which of their names are equal.
+
+    **Privacy.** A respondent whose name is there in two spellings, as 1 and 1.0, would have the
+    rows of two. So names are texts, whole numbers, truth values or dates, all of one kind.
+    """
+    kind = view.collect_schema()[column]
+    native = view.to_native()
+    exact = kind in _EXACT or kind.is_numeric() and kind not in _WIDE
+    if view.implementation.is_pandas():
+        exact = (exact or kind == nw.Object) and _of_one_type(native[column])
+    elif view.implementation.is_dask():
+        # Dask makes texts of the objects of a pandas frame: of 1 and 1.0, one name, it makes two
+        sources = [node.frame for node in native.expr.walk() if type(node).__name__ == "FromPandas"]
+        named = [source.get(column) for source in sources if column in source.columns]
+        dtype = native.dtypes[column]
+        typed = dtype != np.dtype(object) and not isinstance(dtype, pd.CategoricalDtype)
+        exact = exact and typed and all(map(_of_one_type, named))
+    if not exact:
+        raise TypeError(
+            f"Column {column!r} must name the respondents by texts, whole numbers or dates, all of "
+            f"one type. Its type leaves open which names are equal. Cast the column to text first, "
+            f"for example with frame.astype({{{column!r}: str}})."
+        )
+
+
+def _of_one_type(names: pd.Series[Any]) -> bool:
+    """Return whether entries, or the categories of these, are of one type, whatever holds them."""
+    values = names.cat.categories if isinstance(names.dtype, pd.CategoricalDtype) else names
+    kind = infer_dtype(values, skipna=True) if values.dtype == np.dtype(object) else "string"
+    return kind in ("string", "integer", "boolean", "empty")
+
+
 def column_names(view: Frame) -> list[str]:
     """Return the column names."""
     return list(computed(view.collect_schema).names())
@@ -95,24 +135,48 @@ def computed(compute: Callable[[], Any]) -> Any:
     )
 
 
-def _computed(view: Frame) -> nw.DataFrame[Any]:
-    """Return an eager frame, a lazy one collected once."""
-    return computed(view.collect) if isinstance(view, nw.LazyFrame) else view
+def evaluate(
+    view: Frame, columns: Sequence[str], *, whole: bool = False
+) -> Iterator[nw.DataFrame[Any]]:
+    """Yield columns of a frame in pieces, or in one piece, from a single evaluation.
+
+    This is the only function that evaluates a user's frame. Everything that is known of a row is
+    read here at once, because a lazy query may give other rows each time it is evaluated.
+    """
+    view = computed(lambda: view.select(*columns))
+    if isinstance(view, nw.DataFrame):
+        yield view
+    elif whole:
+        yield computed(view.collect)
+    else:
+        pieces = _pieces(view)
+        while (piece := computed(lambda: next(pieces, None))) is not None:
+            yield piece
 
 
 def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
-    """Return those of the columns that hold numbers by their declared type, or no value at all.
+    """Return the columns that hold numbers by their declared type, or have no type of their own.
 
-    The type of a column without values is made up by its engine, and a single answer changes it.
+    A column of an eager frame without any value counts as numeric: its engine has guessed the type,
+    and a single answer would change it. A lazy frame is not evaluated for that.
     """
     schema = computed(view.collect_schema)
     others = [name for name in columns if not schema[name].is_numeric()]
-    if not others:
-        return set(columns)
-    row = computed(lambda: _computed(view.select(nw.col(*others).is_null().all()))).row(0)
-    # a row of a pyarrow table holds scalars of its own, which once were all true
-    void = map(nw.to_py_scalar, row)
-    return set(columns) - {name for name, none in zip(others, void, strict=True) if not none}
+    if isinstance(view, nw.LazyFrame):
+        return set(columns) - {name for name in others if schema[name] != nw.Unknown}
+    return set(columns) - {name for name in others if not view[name].is_null().all()}
+
+
+def check_numeric(view: Frame, columns: Sequence[str]) -> str | None:
+    """Return the first column of an eager frame that holds no numbers, None if there is none.
+
+    Whether a lazy frame's column holds any value is only known when its rows are read. So encoders
+    ask again for each part of it.
+    """
+    if isinstance(view, nw.LazyFrame):
+        return None
+    numeric = numeric_columns(view, columns)
+    return next((name for name in columns if name not in numeric), None)
 
 
 def declared_values(frame: object, column: str, *, public: bool = False) -> tuple[Any, ...] | None:
@@ -161,7 +225,7 @@ def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
     if isinstance(view, nw.DataFrame) and isinstance(native := view.to_native(), pd.DataFrame):
         places: Any = list(map(native.columns.get_loc, columns))
         return native.take(places, axis=1)
-    frame = _computed(view.select(*columns))
+    frame = next(evaluate(view, columns, whole=True))
     return pd.DataFrame({name: frame.get_column(name).to_numpy() for name in columns})
 
 
@@ -178,11 +242,8 @@ def series_of(
         return {name: native[name].reset_index(drop=True) for name in columns}
     schema = view.collect_schema()
     compared = [name for name in texts if schema[name] == nw.String]
-    chosen = [
-        (nw.col(name) == texts[name]).fill_null(False).alias(name) if name in compared else name
-        for name in columns
-    ]
-    frame = _computed(view.select(*chosen))
+    equal = [(nw.col(n) == texts[n]).fill_null(False).alias(n) for n in compared]
+    frame = next(evaluate(view.with_columns(*equal), columns, whole=True))
     arrays = {name: frame.get_column(name).to_numpy() for name in columns}
     for name in compared:
         arrays[name] = np.where(arrays[name], np.array(texts[name], dtype=object), "")
@@ -194,30 +255,6 @@ def _series(array: NDArray[Any]) -> pd.Series[Any]:
     if array.ndim > 1 or array.dtype.kind in "mM":
         return pd.Series(list(array), dtype=object)
     return pd.Series(array, dtype=array.dtype, copy=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One column, or one of the groups of :func:`tally`: distinct values, and each entry's code.
-
-    A code is the position in `values`, -1 where the value is missing.
-    """
-
-    codes: NDArray[np.int64]
-    values: NDArray[Any]
-
-    def among(self, labels: Sequence[Any]) -> NDArray[np.int64]:
-        """Return the place of each entry among labels, -1 where it is missing or none of them."""
-        # objects are looked up as they are, without guessing a type for them
-        kind = object if self.values.dtype == object else None
-        place = pd.Index(labels, dtype=kind).get_indexer(pd.Index(self.values, dtype=kind))
-        # a missing entry, code -1, reads the sentinel put last
-        return np.append(place, -1)[self.codes].astype(np.int64, copy=False)
-
-
-def rows_where(view: Frame, column: str, value: object) -> object:
-    """Return the rows whose entry in a column is a value, as a frame of their engine."""
-    return view.filter(nw.col(column) == value).to_native()
 
 
 PARTS, BATCH = 48, 2**19
@@ -232,8 +269,7 @@ def whole_respondents(
     Rows come in batches, from a lazy frame as its engine makes them. A hash of a respondent's name
     says in which part a row is; without respondents a batch is one, or the `whole` frame is.
     """
-    view = computed(lambda: view.select(*columns))
-    batches = iter([_computed(view)]) if whole else _batches(view)
+    batches = evaluate(view, columns, whole=whole)
     ahead = list(islice(batches, 2))
     if whole or owner is None or (len(ahead) < 2 and sum(map(len, ahead)) <= BATCH):
         yield from chain(ahead, batches)
@@ -243,7 +279,7 @@ def whole_respondents(
     texts = [nw.col(n) for n in columns if lazy and n != owner and schema[n] == nw.String]
 
     def cut(batch: nw.DataFrame[Any]) -> list[nw.DataFrame[Any]]:
-        part = (_numbers_by_row(batch.get_column(owner)) % PARTS).astype(np.int16)
+        part = (coding.numbers_by_row(batch.get_column(owner)) % PARTS).astype(np.int16)
         small = batch.with_columns(text.cast(nw.Categorical) for text in texts)
         rows = small[np.argsort(part, kind="stable")]
         ends = np.cumsum([0, *np.bincount(part, minlength=PARTS)])
@@ -258,20 +294,12 @@ def whole_respondents(
         del parts[-together:]
 
 
-def _batches(view: Frame) -> Iterator[nw.DataFrame[Any]]:
-    """Yield a frame in pieces: an eager one is a piece, a lazy one comes as its engine makes it."""
-    pieces = _pieces(view)
-    while (piece := computed(lambda: next(pieces, None))) is not None:
-        yield piece
-
-
-def _pieces(view: Frame) -> Iterator[nw.DataFrame[Any]]:
+def _pieces(view: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
+    """Yield a lazy frame in pieces, as its engine makes them."""
     native = view.to_native()
     # DuckDB has renamed the reader of its batches
     reader = getattr(native, "to_arrow_reader", getattr(native, "fetch_record_batch", None))
-    if isinstance(view, nw.DataFrame):
-        yield view
-    elif hasattr(native, "collect_batches"):
+    if hasattr(native, "collect_batches"):
         yield from map(nw.from_native, native.collect_batches(chunk_size=BATCH))
     elif reader is not None:
         import pyarrow as pa
@@ -280,47 +308,6 @@ def _pieces(view: Frame) -> Iterator[nw.DataFrame[Any]]:
             yield nw.from_native(pa.Table.from_batches([batch]))
     else:
         yield view.collect()
-
-
-def numbers_of_names(values: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return a number for each name; the same for numbers, or for texts, of every engine.
-
-    It is public, and two names may have the same: it says in which part a respondent is, and what a
-    secret key draws of their rows, but never who a respondent is.
-    """
-    texts = values.dtype == object and any(isinstance(name, str) for name in values)
-    names = values if texts else pd.Series(values).infer_objects().to_numpy()
-    if names.dtype.kind not in "iubf":
-        written = [str(name).encode(errors="surrogatepass") for name in names]
-        text = np.frombuffer(b"".join(written), dtype=np.uint8)
-        return _hashed(text, np.cumsum([0, *map(len, written)]))
-    if names.dtype.kind == "f":
-        names = names.astype(np.float64)
-        whole = (np.abs(names) < 2**53) & (np.floor(names) == names)
-        names = np.where(whole, np.where(whole, names, 0).astype(np.int64), names.view(np.int64))
-    return _hashed(names.astype(np.int64).view(np.uint8), np.arange(len(names) + 1) * 8)
-
-
-def _hashed(text: NDArray[np.uint8], ends: IntArray) -> NDArray[np.uint64]:
-    from privrank.kernels.hashing import siphash
-
-    return siphash(text, ends, np.zeros(2, dtype=np.uint64))
-
-
-def _numbers_by_row(names: nw.Series[Any]) -> NDArray[np.uint64]:
-    """Return the number of the name in each row."""
-    if names.dtype == nw.String and (texts := _texts(names)):
-        return np.concatenate([_hashed(*_bytes_of(chunk)) for chunk in texts.chunks])
-    key = _key(names, numeric=False)
-    return np.append(numbers_of_names(key.values), np.uint64(0))[key.codes]
-
-
-def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
-    """Return the bytes of an array of Arrow, one text after the other, and where each ends."""
-    _, ends, text = texts.cast("large_string").buffers()
-    last = texts.offset + len(texts) + 1
-    places = np.frombuffer(ends, dtype=np.int64)[texts.offset : last]
-    return np.frombuffer(text or b"", dtype=np.uint8), places
 
 
 def numbered(view: Frame, columns: Iterable[str], labels: Sequence[Any]) -> Frame:
@@ -333,195 +320,45 @@ def numbered(view: Frame, columns: Iterable[str], labels: Sequence[Any]) -> Fram
     few = len(written) <= _MOST_NUMBERED and "".join(written).isprintable()
     if not (view.implementation.is_duckdb() and few):
         return view
-    schema, kind = view.collect_schema(), f"enum({', '.join(written)})"
-    names = [name.replace('"', '""') for name in columns if schema[name] == nw.String]
-    cast = [f'try_cast("{name}" as {kind}) as "{name}"' for name in names]
-    native, replaced = view.to_native(), f"* replace ({', '.join(cast)})"
-    return nw.from_native(computed(lambda: native.project(replaced))) if cast else view
+    kind = f"enum({', '.join(written)})"
+    return _replaced(view, columns, lambda name: f"try_cast({name} as {kind})")
+
+
+def _replaced(view: Frame, columns: Iterable[str], expression: Callable[[str], str]) -> Frame:
+    """Return a frame of DuckDB whose texts in some columns are replaced by an expression."""
+    schema, native = view.collect_schema(), view.to_native()
+    quoted = ['"' + n.replace('"', '""') + '"' for n in columns if schema[n] == nw.String]
+    if not quoted:
+        return view
+    replaced = ", ".join(f"{expression(name)} as {name}" for name in quoted)
+    frame: Frame = nw.from_native(computed(lambda: native.project(f"* replace ({replaced})")))
+    return frame
 
 
 def grouped(view: Frame, columns: Sequence[str]) -> Frame:
     """Return columns of a frame; rows of a lazy one that are alike leave its engine as a group.
 
     A combination may be there twice, with null here and NaN there, or with two counts.
+
+    **Privacy.** Texts are equal if all their characters are, whatever the collation of the column.
+    An engine that took "a" and "A" for equal would put one of them in place of the other, and a
+    single row could decide which.
     """
     rows: Frame = computed(lambda: view.select(*columns))
-    lazy = isinstance(rows, nw.LazyFrame)
-    return rows.group_by(*columns).agg(nw.len().alias(_ROWS)) if lazy else rows
+    if not isinstance(rows, nw.LazyFrame):
+        return rows
+    if rows.implementation.is_duckdb():
+        rows = _replaced(rows, columns, lambda name: f"{name} collate c")
+    elif rows.implementation.is_pyspark():
+        texts = [nw.col(n) for n, kind in rows.collect_schema().items() if kind == nw.String]
+        rows = rows.with_columns(text.cast(nw.Binary).cast(nw.String) for text in texts)
+    alike: Frame = rows.group_by(*columns).agg(nw.len().alias(coding.ROWS))
+    return alike
 
 
-def tally(
-    view: Frame, by: Sequence[str], numeric: str | None, counts: str | None = None
-) -> tuple[dict[str, Key], IntArray]:
-    """Return the combinations of the columns `by` and how often each occurs.
-
-    Given columns that are :func:`grouped`. Null and NaN are both missing. A row counts once, or as
-    often as its column `counts` says. The column `numeric` is compared as float64, whatever the
-    engine calls it.
-    """
-    view = _computed(view)
-    if _ROWS in set(view.columns) - {*by, counts}:
-        size = view.get_column(_ROWS).to_numpy().astype(np.int64)
-        return keys_of(view, by, numeric, counts, size)
-    keys, size = keys_of(view, by, numeric, counts)
-    # a combination is one number, whose digits are the codes of its columns
-    combined, span = np.zeros(len(view), dtype=np.int64), 1
-    for key in keys.values():
-        # one more than the distinct values: missing is a value of its own
-        width = len(key.values) + 1
-        if span * width > LARGEST_CODE:
-            # number the combinations met: both factors are at most rows + 1 < 2^31 then
-            places, met = pd.factorize(combined)
-            combined, span = places.astype(np.int64), len(met)
-        combined = combined * width + (key.codes + 1)
-        span *= width
-    distinct, place = distinct_codes(combined, span)
-    totals = np.bincount(place, size).astype(np.int64)
-    # any row of a group has the group's values
-    row = np.empty(len(distinct), dtype=np.int64)
-    row[place] = np.arange(len(place))
-    return {name: Key(key.codes[row], key.values) for name, key in keys.items()}, totals
-
-
-def keys_of(
-    frame: nw.DataFrame[Any],
-    by: Sequence[str],
-    numeric: str | None,
-    counts: str | None = None,
-    size: IntArray | None = None,
-) -> tuple[dict[str, Key], IntArray]:
-    """Return the columns `by` of an eager frame, and how many rows each of its rows stands for.
-
-    As for :func:`tally`; `size` are the rows that the engine has put together already.
-    """
-    if counts is not None:
-        size = whole_counts(frame.get_column(counts).to_numpy(), counts, size)
-    elif size is None:
-        size = np.ones(len(frame), dtype=np.int64)
-    return {n: _key(frame.get_column(n), numeric=n == numeric) for n in by}, size
-
-
-def key_of(column: pd.Series[Any]) -> Key:
-    """Return a column as codes of its distinct values; refuse entries that have no hash."""
-    try:
-        codes, values = pd.factorize(column)
-    except (TypeError, NotImplementedError):
-        if column.map(is_hashable).all():
-            raise  # not for what the column holds
-        raise TypeError(
-            f"column {column.name!r} must hold names or numbers, not lists: make columns of them."
-        ) from None
-    # before version 3 pandas counts null among the values of a column of type null
-    return Key(codes.astype(np.int64, copy=False), np.asarray(values)[: codes.max(initial=-1) + 1])
-
-
-def whole_counts(
-    values: object, column: str, rows: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
-    """Return how many comparisons rows stand for, each so many times as there are such `rows`.
-
-    Given the entries of a column. Refuses what is no count, and totals that floats cannot hold.
-    """
-    counts = real_numbers(pd.Series(values))
-    totals = counts if rows is None else counts * rows
-    if not (is_whole(counts) and is_whole(totals)):
-        raise ValueError(
-            f"column {column!r} must hold whole numbers of at least 0, below 2^53 in total, that "
-            f"say how many comparisons a row stands for: write 0 where there are none."
-        )
-    return totals.astype(np.int64)
-
-
-def real_numbers(values: pd.Series[Any]) -> FloatArray:
-    """Return numbers of any type as floats, NaN where an entry is none.
-
-    Where one is a whole number of Python's beyond all floats, all are infinite: no counts are.
-    """
-    try:
-        entries = pd.to_numeric(values, errors="coerce")
-    except OverflowError:
-        return np.full(len(values), np.inf)
-    return np.full(len(entries), np.nan) if entries.dtype.kind == "c" else numbers(entries)
-
-
-def is_whole(counts: NDArray[np.float64]) -> bool:
-    """Return whether all numbers are whole and not negative, with a total below 2^53.
-
-    Floats add whole numbers exactly up to there, and never fall back below once beyond.
-    """
-    # NaN fails the first comparison
-    bounded = bool(((counts >= 0) & (counts < 2**53)).all())
-    return bounded and bool((counts % 1 == 0).all()) and bool(counts.sum() < 2**53)
-
-
-def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
-    """Return the codes and distinct values of a column, missing as code -1."""
-    if texts := _texts(series):
-        return _key_of_texts(texts)
-    values = series.to_native()
-    if not isinstance(values, pd.Series):
-        entries = series.to_numpy()
-        values = pd.Series(entries if entries.ndim == 1 else list(entries), name=series.name)
-    if numeric and values.dtype != np.int64:
-        values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan), name=series.name)
-    return key_of(values)
-
-
-def _key_of_texts(texts: Any) -> Key:
-    """Return the codes and distinct values of Arrow's texts, or of numbers that stand for them."""
-    import pyarrow as pa
-
-    if not pa.types.is_dictionary(texts.type):
-        plain = texts if pa.types.is_string(texts.type) else texts.cast("large_string")
-        pieces = plain.dictionary_encode().chunks  # one table of values serves all of them
-        indices = [piece.indices.fill_null(-1).to_numpy() for piece in pieces]
-        codes = np.concatenate(indices, dtype=np.int64)
-        return Key(codes, pieces[-1].dictionary.to_numpy(zero_copy_only=False))
-    # in one piece, as the dictionaries of many would have to be brought together
-    whole = texts.unify_dictionaries().combine_chunks()
-    names = np.array([*whole.dictionary.to_pylist(), None], dtype=object)
-    codes = whole.indices.cast("int64").fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
-    # a dictionary may hold values that no entry has, some of them twice, and null
-    met, place = np.bincount(codes, minlength=len(names)) > 0, np.full(len(names), -1)
-    place[met], values = pd.factorize(names[met])
-    return Key(place[codes], values)
-
-
-def _texts(series: nw.Series[Any]) -> Any:
-    """Return a column of texts as Arrow's, so that they never become Python's; None for others.
-
-    Those of pandas are its own, and nothing is Arrow's where that is not installed.
-    """
-    native = series.to_native()
-    texts = series.dtype in (nw.String, nw.Categorical, nw.Enum)
-    if not texts or isinstance(native, pd.Series) or not len(series):
-        return None
-    try:
-        import pyarrow as pa
-    except ImportError:
-        return None
-    return native if isinstance(native, pa.ChunkedArray) else pa.chunked_array([series.to_arrow()])
-
-
-def distinct_codes(
-    numbers: NDArray[np.int64], span: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct numbers of an array, ascending, and the place of each entry among them.
-
-    Given whole numbers from 0 to below `span`; a table of the span spares sorting where it is not
-    large.
-    """
-    if span > max(1_000_000, 4 * len(numbers)):
-        return np.unique(numbers, return_inverse=True)
-    met = np.zeros(span, dtype=np.bool_)
-    met[numbers] = True
-    return np.flatnonzero(met), np.cumsum(met)[numbers] - 1
-
-
-def marks_of(frame: object, columns: Sequence[str]) -> set[str]:
-    """Return which of `ORDER_FROM` and `PAIRS_FROM` a frame with these columns has, either way."""
-    attrs = frame.attrs if isinstance(frame, pd.DataFrame) else {}
-    return {name for name in (ORDER_FROM, PAIRS_FROM) if name in columns or name in attrs}
+def is_unordered(frame: object, columns: Sequence[str]) -> bool:
+    """Return whether a frame with these columns has the mark `ORDER_FROM`, either way."""
+    return ORDER_FROM in columns or isinstance(frame, pd.DataFrame) and ORDER_FROM in frame.attrs
 
 
 def with_respondent_column(frame: object, respondent: object) -> object:
@@ -543,13 +380,6 @@ def check_stated(respondent: object) -> None:
             "respondent= must be stated, because it says whom epsilon protects: the column that "
             "says who answered, or None if each comparison is a unit of its own."
         )
-
-
-def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
-    """Return numeric columns as floats, null and NaN both as NaN."""
-    if isinstance(values, pd.DataFrame):
-        return np.column_stack([numbers(values.iloc[:, k]) for k in range(values.shape[1])])
-    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def check_named(data: object, columns: Sequence[Any]) -> list[str]:

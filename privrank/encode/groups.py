@@ -9,25 +9,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privrank.encode import frames
-from privrank.encode.clusters import count_parts
-from privrank.encode.encoded import (
-    EncodedGroups,
-    EncodedSample,
-    check_owned,
-    declared_codes,
-    open_rows,
-    sum_by,
-)
+from privrank.encode import coding, frames
+from privrank.encode.encoded import EncodedGroups, EncodedSample, open_rows
 from privrank.encode.samples import (
-    encode_choices,
-    encode_columns,
+    Groups,
+    SampleRules,
+    check_matched,
+    check_separate,
     encode_counts,
-    encode_rankings,
     enough,
+    read_samples,
+    rules_of_choices,
+    rules_of_columns,
+    rules_of_rankings,
 )
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.plans.nullmodel import (
+    Missing,
     answers_behind,
     as_declared,
     check_paired,
@@ -68,21 +66,45 @@ def encode_samples(
         raise ValueError(
             "respondent= needs a frame: use from_formula('choice ~ group', data, respondent=...)."
         )
-    place = _matched(series if chosen else samples, respondent, max_rows, secret, paired)
+    check_paired(paired, secret, respondent, len(samples), max_rows)
     if chosen:
         refuse_partial(shared, gaps)
         word, declared = ("categories", categories) if items is None else ("items", items)
-        options: dict[str, Any] = {"categories": declared, "word": word, "respondent": respondent}
-        parts = [encode_choices(column, "choice", least=0, **options) for column in series]
-        return _joined(parts, names, secret, place)
-    refuse_categories(categories)
-    options = {"respondent": respondent, "max_rows": max_rows, "least": 0, "purpose": "closeness"}
-    options |= {"ties": shared, "missing": gaps}
-    # the items of the first sample are those of the others
-    first = encode_rankings(samples[0], items=items, **options)
-    columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
-    rest = [encode_rankings(sample, items=columns, **options) for sample in samples[1:]]
-    return _joined([first, *rest], names, secret, place)
+        opened = [
+            rules_of_choices(
+                column, "choice", categories=declared, word=word, respondent=respondent
+            )
+            for column in series
+        ]
+    else:
+        refuse_categories(categories)
+        opened = _rankings_of(samples, items, respondent, max_rows, shared, gaps)
+    every = Groups(paired=paired)
+    named = respondent is not None
+    reading = [read_samples(view, rules, every, named=named) for view, rules in opened]
+    place = None
+    if respondent is not None:
+        place = _matched([one.names for one in reading], respondent, paired)
+    return _joined([one.sample(least=0) for one in reading], names, secret, place)
+
+
+def _rankings_of(
+    samples: Sequence[object],
+    items: object,
+    respondent: str | None,
+    max_rows: object,
+    ties: bool,
+    missing: Missing | None,
+) -> list[tuple[Any, SampleRules]]:
+    """Return the views of frames of rankings and the rules of their rows.
+
+    The items of the first sample are those of the others.
+    """
+    options: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "ties": ties}
+    options |= {"missing": missing, "purpose": "closeness"}
+    first = rules_of_rankings(samples[0], items=items, **options)
+    shared = items if isinstance(samples[0], np.ndarray) and items is None else first[1].items
+    return [first, *(rules_of_rankings(one, items=shared, **options) for one in samples[1:])]
 
 
 def against_answers(
@@ -152,100 +174,44 @@ def groups_of_formula(
         levels = frames.declared_values(frame, group, public=not secret)
     if levels is None:
         raise undeclared("the groups", "levels=[...]")
-    blocks = _blocks(view, group, levels, respondent, secret, paired)
-    check_paired(paired, secret, respondent, len(blocks), options.get("max_rows", 1))
-    place = partners(list(blocks.values()), respondent) if paired else None
-    parts = [encode_columns(block, parsed.left, least=0, **options) for block in blocks.values()]
-    return _joined(parts, list(blocks), secret, place, group)
-
-
-def _blocks(
-    view: frames.Frame, group: str, levels: object, respondent: Any, secret: bool, paired: bool
-) -> dict[str, object]:
-    """Return the rows of each declared group; refuse rows of none, and respondents in two.
-
-    Of public groups those without rows are left out, and two must be left. The same respondents are
-    in both of those that are `paired`.
-    """
     labels = check_items(levels, "levels")
-    remedy = "levels=: list there all groups that the questionnaire offers, with one for people "
-    names = [group, *({respondent} - {None, group})]
-
-    def count(part: Any) -> tuple[IntArray, None]:
-        keys, size = frames.tally(part, names, None)
-        place = declared_codes(keys[group], labels, group, "groups", remedy + "who did not say")
-        if not paired and len(names) > 1:
-            owner = keys[respondent]
-            _check_separate((owner.codes >= 0).sum() > len(owner.values), respondent)
-        return sum_by(place, size, len(labels)), None
-
-    counts, _ = count_parts(view, names, respondent, count, lambda *parts: np.sum(parts, axis=0))
-    met = zip(labels, np.zeros(len(labels)) if counts is None else counts, strict=True)
-    blocks = {str(x): frames.rows_where(view, group, x) for x, size in met if size or secret}
-    if len(blocks) < 2 and not secret:
+    view, rules = rules_of_columns(frame, parsed.left, options)
+    reading = read_samples(view, rules, Groups(group, labels, paired))
+    # of public groups those without rows are left out
+    met = [k for k in range(len(labels)) if reading.nobs[k] or secret]
+    if len(met) < 2:
         raise ValueError(
-            f"at least two groups of column {group!r} must have units, and {len(blocks)} of those "
+            f"at least two groups of column {group!r} must have units, and {len(met)} of those "
             f"declared has any: declare the groups that are in the data with levels=."
         )
-    return blocks
+    check_paired(paired, secret, respondent, len(met), options.get("max_rows", 1))
+    # the rows of both groups are in the order of the same respondents
+    place = np.arange(reading.nobs[0]) if paired else None
+    parts = [reading.sample(k, least=0) for k in met]
+    return _joined(parts, [labels[k] for k in met], secret, place, group)
 
 
-def _check_separate(shared: bool, respondent: object) -> None:
-    """Refuse respondents in two groups, whom a permutation would tear apart."""
-    if shared:
-        raise ValueError(
-            f"a respondent must be in one group only, and at least one of column {respondent!r} is "
-            f"in two: compare separate respondents, or the same ones twice with paired=True, or "
-            f"make ids of different people differ."
-        )
+def _matched(names: Sequence[Any], respondent: str, paired: bool) -> IntArray | None:
+    """Return the partners of paired respondents; of separate ones, refuse any that are shared.
 
-
-def _respondents(sample: object, respondent: str) -> frames.Key:
-    """Return the respondents of a sample."""
-    _, view = open_rows(sample, respondent, "data")
-    return frames.key_of(frames.collect(view, [respondent])[respondent])
-
-
-def _matched(
-    samples: Sequence[object], respondent: Any, max_rows: object, secret: bool, paired: bool
-) -> IntArray | None:
-    """Return the partners of paired respondents; of separate ones, refuse any that are shared."""
-    check_paired(paired, secret, respondent, len(samples), max_rows)
-    if paired:
-        return partners(samples, respondent)
-    if respondent is not None:
-        names = [set(_respondents(sample, respondent).values) for sample in samples]
-        _check_separate(len(set().union(*names)) < sum(map(len, names)), respondent)
-    return None
-
-
-def partners(samples: Sequence[object], respondent: str) -> IntArray:
-    """Return the place in the second sample of each respondent of the first, as they are encoded.
+    Given the names of two frames' respondents. A partner is the place in the second sample of each
+    respondent of the first, as a fit takes them: in the order of the numbers of their names.
 
     Notes
     -----
     **Privacy.** Errors say nothing of who answered where, nor of how many did once only.
     """
-    names = []
-    for sample in samples:
-        key = _respondents(sample, respondent)
-        check_owned(key, respondent)
-        if len(key.codes) > len(key.values):
-            raise ValueError(
-                f"paired=True takes one row per respondent in each sample, and column "
-                f"{respondent!r} names at least one twice: keep the row that shall count."
-            )
-        # a fit takes them in the order of these numbers
-        order = np.argsort(frames.numbers_of_names(key.values), kind="stable")
-        names.append(pd.Index(key.values[order]))
+    if not paired:
+        shared = set(names[0].tolist()) & set(names[1].tolist())
+        check_separate(bool(shared), respondent)
+        return None
+    numbered = [np.argsort(coding.numbers_of_names(one), kind="stable") for one in names]
+    first, second = (
+        pd.Index(one[order], dtype=one.dtype) for one, order in zip(names, numbered, strict=True)
+    )
+    place = second.get_indexer(first)
     # as many in both and everyone found: the same respondents
-    place = names[1].get_indexer(names[0])
-    if len(names[0]) != len(names[1]) or (place < 0).any():
-        raise ValueError(
-            f"paired=True needs every respondent in both samples, and column {respondent!r} has at "
-            f"least one in one of them only: leave out who did not answer twice, or compare the "
-            f"samples without paired=."
-        )
+    check_matched(len(first) == len(second) and bool((place >= 0).all()), respondent)
     return np.asarray(place, dtype=np.int64)
 
 

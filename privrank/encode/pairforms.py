@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privrank.encode import frames
+from privrank.encode import coding, frames
 from privrank.encode.encoded import check_apart, in_order, refuse_unused
 from privrank.encode.roles import Columns, Names
 from privrank.util.arrays import FloatArray, IntArray
@@ -113,7 +113,7 @@ def read_decided(
     table, labels, codes = _read_pairs(columns, named, others)
     low, high, outcome = in_order(*codes)
     if tied is not None:
-        key = frames.key_of(table[tied])
+        key = coding.key_of(table[tied])
         # True and 1 are the same key, and so are False and 0
         flags = [{0: 1.0, 1: 0.0}.get(value, np.nan) for value in key.values.tolist()]
         decided = np.array([*flags, np.nan])[key.codes]
@@ -143,7 +143,7 @@ def read_counts(
                 "same or in both orders: add up what is there twice, or use distinct_pairs=False "
                 "if all rows count, as home and guest games do."
             )
-    numbers = [frames.whole_counts(table[n], n) for n in others.values() if n is not None]
+    numbers = [coding.whole_counts(table[n], n) for n in others.values() if n is not None]
     kinds = [sign, -sign, np.zeros(len(first))][: len(numbers)]
     row = np.repeat(np.arange(len(first)), len(kinds))
     outcome, number = np.column_stack(kinds).ravel(), np.column_stack(numbers).ravel()
@@ -171,7 +171,7 @@ def read_matrix(frame: object, items: object, ties: object) -> pd.DataFrame:
 
 
 def _whole(table: pd.DataFrame, column: str | None) -> IntArray | None:
-    return None if column is None else frames.whole_counts(table[column], column)
+    return None if column is None else coding.whole_counts(table[column], column)
 
 
 def _column_of_ties(ties: object) -> Any:
@@ -212,7 +212,7 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
     view = frames.open_frame(matrix, name)
     names = frames.column_names(view)
     table = frames.collect(view, names)
-    numeric = frames.numeric_columns(view, names)
+    numeric = frames.numeric_columns(frames.open_frame(table, name), names)
     text = [column for column in names if column not in numeric]
     # rows are named by a column of text, by the index, or, without either, as the columns are
     if len(text) == 1 and len(names) == len(table) + 1:
@@ -232,13 +232,13 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
             f"in the index of a pandas frame or in a column of text."
         )
     cells = table.loc[wanted, wanted]
-    counts = np.column_stack([frames.real_numbers(cells[label]) for label in wanted])
+    counts = np.column_stack([coding.real_numbers(cells[label]) for label in wanted])
     if np.nan_to_num(np.diagonal(counts)).any():
         raise ValueError(
             f"{name} must hold 0 on the diagonal, where an item would meet itself: write 0 there."
         )
     np.fill_diagonal(counts, 0.0)
-    if not frames.is_whole(counts):
+    if not coding.is_whole(counts):
         raise ValueError(
             f"{name} must hold whole numbers of at least 0, and 0 where two items never met: for "
             f"ties that count half a win to each, give the wins alone and the numbers of ties as "
@@ -284,7 +284,7 @@ def _outcomes(
     Where no code says which item was preferred, an answer may be the item's name.
     """
     # each distinct answer is looked up once; a missing one, code -1, reads the NaN put last
-    key = frames.key_of(values)
+    key = coding.key_of(values)
     outcomes = [meaning.get(answer, np.inf) for answer in key.values.tolist()]
     outcome = np.array([*outcomes, np.nan])[key.codes]
     by_name = 1.0 not in meaning.values()  # codes say both or neither

@@ -9,15 +9,15 @@ columns and rules, never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from privrank.encode import frames
-from privrank.encode.ranks import check_ranks
-from privrank.encode.roles import Columns, Names, check_numeric, item_codes, only_for
+from privrank.encode import coding, frames
+from privrank.encode.roles import Columns, Names, check_ranks_are_numbers, item_codes, only_for
 from privrank.privacy.draws import draw_orders
 from privrank.util.arrays import FloatArray, IntArray, blocks
 from privrank.util.checks import as_list, check_choice, check_items, check_rng
@@ -28,6 +28,23 @@ Missing = Literal["refuse", "bottom", "random"]
 
 Ranked = tuple[FloatArray, Names, pd.Index]
 """Ranks by ranking and item, NaN where one is missing, the items, and whose rankings these are."""
+
+_INCOMPLETE = (
+    "every row of rankings must hold the ranks 1 to {}, and at least one is incomplete: {}."
+)
+_TIED = (
+    "every row of rankings must hold each of the ranks 1 to {} at most once, and at least one has "
+    "a tie: {}."
+)
+_NO_RANKS = (
+    "rankings must hold ranks from 1 (best) to {}, the number of items (2.5 for two that share the "
+    "places 2 and 3), and at least one cell does not: recode it, or name the item columns with "
+    "items=[...]."
+)
+_EMPTY = (
+    "missing='bottom' means that items without a rank come after the others, and at least one "
+    "ranking leaves a rank above them empty: {}, or number the ranked ones from 1."
+)
 
 
 def as_rankings(
@@ -202,6 +219,50 @@ def as_rankings(
     return pd.DataFrame(complete, index=index, columns=list(labels))
 
 
+def check_ranks(
+    cells: NDArray[Any],
+    remedies: Mapping[str, str],
+    *,
+    ties: bool,
+    gaps: bool,
+    bottom: bool = False,
+) -> None:
+    """Refuse cells that are no ranks, and what is not declared of them.
+
+    Parameters
+    ----------
+    cells : ndarray, shape (n, m)
+        Numbers by ranking and item, NaN where one is missing.
+    remedies : mapping of str to str
+        What can be done about ``"ties"``, and about ``"gaps"``, if there are any.
+    ties, gaps : bool
+        Whether items may share a rank, whole or half, and whether they may have none.
+    bottom : bool
+        Whether those without one are said to come last, so that no place above them is empty.
+    """
+    n, m = cells.shape
+    frames.check_rows(n, "rankings")
+    absent = np.isnan(cells) if cells.dtype.kind == "f" else np.zeros((1, 1), dtype=bool)
+    if not gaps and absent.any():
+        raise ValueError(_INCOMPLETE.format(m, remedies["gaps"]))
+    ranks = np.where(absent, 1, cells) if absent.any() else cells
+    halves = cells.dtype.kind == "f" and ranks != np.rint(ranks)
+    if ranks.min() < 1 or ranks.max() > m or (2 * ranks[halves] % 1).any():
+        raise ValueError(_NO_RANKS.format(m))
+    if not ties:
+        # mark rank r of row i as seen at i m + r - 1: fewer are seen than given where two share one
+        place = ranks.astype(np.int64, copy=False) + np.arange(-1, n * m - 1, m)[:, None]
+        seen = np.zeros(n * m + 1, dtype=bool)
+        place = np.where(absent, n * m, place) if absent.any() else place
+        seen[place.ravel("K")] = True
+        given = n * m - np.count_nonzero(absent)
+        if np.any(halves) or np.count_nonzero(seen[:-1]) < given:
+            raise ValueError(_TIED.format(m, remedies["ties"]))
+    # in every usual coding of ties, the last of k ranked items has a rank of at most k
+    if bottom and (np.where(absent, 0, cells).max(axis=1) > m - absent.sum(axis=1)).any():
+        raise ValueError(_EMPTY.format(remedies["gaps"]))
+
+
 def remedies(tied: str, unknown: str) -> dict[str, str]:
     """Return what to do about ties and gaps, given the arguments that declare them."""
     return {
@@ -239,8 +300,8 @@ def read_columns(columns: Columns) -> Ranked:
     declared = columns.items is not None
     labels = check_items(columns.items if declared else columns.others)
     table, index = columns.collect_wide("items", labels, declared=declared)
-    check_numeric(columns.view, labels, "the ranks", "items=, and who answered with respondent=")
-    return frames.numbers(table[list(labels)]), labels, index
+    check_ranks_are_numbers(table, labels, "items=, and who answered with respondent=")
+    return coding.numbers(table[list(labels)]), labels, index
 
 
 def read_long(columns: Columns, item: str, rank: str) -> Ranked:
@@ -251,8 +312,8 @@ def read_long(columns: Columns, item: str, rank: str) -> Ranked:
             "identifies it with ranking=, or with respondent= if each respondent has one."
         )
     table, labels, (code,) = columns.collect_rows({"item": item}, {"rank": rank})
-    check_numeric(columns.view, [rank], "the ranks", "rank=")
-    values = frames.numbers(table[rank])
+    check_ranks_are_numbers(table, [rank], "rank=")
+    values = coding.numbers(table[rank])
     identity = list(columns.owners.values())
     # rankings are numbered by first appearance
     groups = table.groupby(identity, sort=False, observed=True)

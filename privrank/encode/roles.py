@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from privrank.encode import frames
+from privrank.encode import coding, frames
 from privrank.encode.encoded import check_owned, refuse_unused
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_name, check_present
@@ -42,6 +42,9 @@ class Columns:
             frame = frames.with_respondent_column(frame, name)
         self.frame, self.view = frame, frames.open_frame(frame, "frame")
         self.names = frames.column_names(self.view)
+        for name in self.owners.values():
+            if name in self.names:
+                frames.check_names(self.view, name)
 
     @property
     def others(self) -> list[Any]:
@@ -72,7 +75,7 @@ class Columns:
         table = frames.collect(self.view, [name for names in roles.values() for name in names])
         frames.check_rows(len(table))
         for role, name in self.owners.items():
-            check_owned(frames.key_of(table[name]), name, role)
+            check_owned(coding.key_of(table[name]), name, role)
         return table
 
     def collect_wide(
@@ -120,7 +123,7 @@ class Columns:
 
 def item_codes(names: pd.Series[Any], labels: Names) -> IntArray:
     """Return the position of each name in `labels`, -1 where it is missing."""
-    key = frames.key_of(names)
+    key = coding.key_of(names)
     places = key.among(labels)
     if (places[key.codes >= 0] < 0).any():
         raise ValueError(
@@ -130,15 +133,14 @@ def item_codes(names: pd.Series[Any], labels: Names) -> IntArray:
     return places
 
 
-def check_numeric(view: frames.Frame, columns: Sequence[Any], what: str, remedy: str) -> None:
-    """Refuse columns that do not hold numbers by their declared type."""
-    numeric = frames.numeric_columns(view, columns)
-    for name in columns:
-        if name not in numeric:
-            raise TypeError(
-                f"column {name!r} must hold numbers, {what}: name the columns meant with "
-                f"{remedy}, or convert numbers held as objects with pandas.to_numeric."
-            )
+def check_ranks_are_numbers(table: pd.DataFrame, columns: Sequence[Any], named: str) -> None:
+    """Refuse columns of ranks that do not hold numbers; given the arguments that name columns."""
+    text = frames.check_numeric(frames.open_frame(table[list(columns)], "frame"), columns)
+    if text is not None:
+        raise TypeError(
+            f"column {text!r} must hold numbers, the ranks: name the columns meant with {named}, "
+            f"or convert numbers held as objects with pandas.to_numeric."
+        )
 
 
 def only_for(form: str, arguments: Mapping[str, tuple[object, Sequence[str]]]) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode import frames
+from privrank.encode import coding, frames
 from privrank.encode.clusters import count_parts
 from privrank.encode.encoded import (
     EncodedSample,
@@ -27,7 +27,7 @@ from privrank.encode.encoded import (
     sum_by,
     units_of,
 )
-from privrank.encode.ranks import check_ranks
+from privrank.encode.rankingforms import check_ranks
 from privrank.plans.nullmodel import (
     RANK_REMEDIES,
     Missing,
@@ -63,7 +63,63 @@ LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
 
 
-def encode_rankings(
+def encode_rankings(frame: object, **options: Any) -> EncodedSample:
+    """Validate rankings; the options are those of :func:`rules_of_rankings`."""
+    view, rules = rules_of_rankings(frame, **options)
+    reading = read_samples(view, rules)
+    frames.check_rows(reading.nobs[0], "rankings")
+    return reading.sample()
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRules:
+    """What is declared of a sample: what each part of a frame is validated and coded by.
+
+    Parameters
+    ----------
+    kind : {"rankings", "choices"}
+        What the rows are.
+    items : tuple of str
+        Items, or categories.
+    columns : tuple of str
+        The columns that hold the answers.
+    respondent : str or None
+        The column that names the respondents.
+    max_rows : int
+        Bound of their rows.
+    codes : callable
+        Returns the answers of a part of a frame, or refuses them: ranks, shape (rows, m), or the
+        codes of categories, shape (rows, 1).
+    ties, missing
+        Those of :class:`privrank.encode.encoded.EncodedSample`.
+    completed : bool
+        Whether a fit completes the rankings at random.
+    """
+
+    kind: SampleKind
+    items: tuple[str, ...]
+    columns: tuple[str, ...]
+    respondent: str | None
+    max_rows: int
+    codes: Callable[[Any], IntArray]
+    ties: bool = False
+    missing: Missing | None = None
+    completed: bool = False
+
+    @property
+    def counted(self) -> bool:
+        """Whether the counts by category say all there is."""
+        return self.kind == "choices" and self.respondent is None
+
+    def encoded(self, nobs: int, rows: IntArray, people: Parts | None = None) -> EncodedSample:
+        """Return a sample of so many units with these rows, or people who have them."""
+        unit: Unit = "row" if self.respondent is None else "respondent"
+        sample = Sample(self.kind, self.items, nobs, unit, self.max_rows)
+        sample = replace(sample, completed=self.completed)
+        return EncodedSample(sample, rows, people, self.ties, self.missing)
+
+
+def rules_of_rankings(
     frame: object,
     *,
     items: object = None,
@@ -72,44 +128,37 @@ def encode_rankings(
     ties: bool = False,
     missing: Missing | None = None,
     purpose: Purpose = "test",
-    least: int = FEWEST_UNITS,
-) -> EncodedSample:
-    """Validate a rankings frame, or an array of plain ranks, shape (n, m), as simulations make it.
+) -> tuple[Any, SampleRules]:
+    """Return the view of a rankings frame, or an array of numbers, and the rules of its rows.
 
-    Given the arguments of :class:`privrank.PrivateRankAggregation`, and what the rankings are for,
-    which decides what a message says about ties and missing items. `least` are the fewest units: 0
-    for a group of several, where that is looked at later, if it is public. Every way a frame can
-    break the rules raises one sentence, of a ValueError or a TypeError.
+    The array has shape (n, m) and plain ranks, as simulations make them. Given the arguments of
+    :class:`privrank.PrivateRankAggregation`, and what the rankings are for, which decides what a
+    message says about ties and missing items. Every way a frame can break the rules raises a
+    ValueError or a TypeError with a short message.
     """
     bound = check_count("max_rows", max_rows)
     ties = check_flag("ties", ties)
     if missing is not None:
         check_choice("missing", missing, Missing)
     declared = None if items is None else tuple(str(label) for label in check_items(items))
-    gaps, people = missing is not None, None
-    halves = ties or gaps
+    if isinstance(frame, np.ndarray) and frame.ndim == 2:
+        labels = _labels_of_array(frame, declared, purpose)
+        plain = frame.dtype.kind in "iuf" and respondent is None
+        frame = frame if plain else pd.DataFrame(frame, columns=list(labels))
+    if not isinstance(frame, np.ndarray) or frame.ndim != 2:
+        frame, labels = _rank_columns(frame, declared, respondent, purpose)
+    halves = ties or missing is not None
 
     def codes(part: Any) -> IntArray:
         cells = part if isinstance(part, np.ndarray) else _rank_cells(part, labels)
-        if least or len(cells):
-            check_ranks(cells, RANK_REMEDIES[purpose], ties=ties, gaps=gaps)
+        check_ranks(cells, RANK_REMEDIES[purpose], ties=ties, gaps=missing is not None)
         return half_codes(cells, missing) if halves else np.array(cells, dtype=np.int64, order="C")
 
-    array = frame if isinstance(frame, np.ndarray) and frame.ndim == 2 else None
-    if array is not None and array.dtype.kind in "iuf" and respondent is None:
-        # plain numbers need no table
-        labels = _labels_of_array(array, declared, purpose)
-        nobs, ranks = len(array), codes(array)
-    else:
-        if array is not None:
-            frame = pd.DataFrame(array, columns=list(_labels_of_array(array, declared, purpose)))
-        view, labels = _rank_columns(frame, declared, respondent, purpose)
-        nobs, people = _in_parts(view, labels, respondent, bound, codes)
-        none = np.empty((0, len(labels)), dtype=np.int64)
-        ranks = none if nobs else codes(none)
-    sample = _facts("rankings", labels, enough(nobs, least), respondent, bound)
-    sample = replace(sample, completed=halves and purpose != "consensus")
-    return EncodedSample(sample, ranks, people, ties, missing)
+    completed = halves and purpose != "consensus"
+    rules = SampleRules(
+        "rankings", labels, labels, respondent, bound, codes, ties, missing, completed
+    )
+    return frame, rules
 
 
 def enough(nobs: int, least: int = FEWEST_UNITS) -> int:
@@ -119,41 +168,148 @@ def enough(nobs: int, least: int = FEWEST_UNITS) -> int:
     return nobs
 
 
-def _facts(
-    kind: SampleKind, labels: Sequence[Any], nobs: int, respondent: str | None, max_rows: int
-) -> Sample:
-    """Return the public facts of a sample."""
-    unit: Unit = "row" if respondent is None else "respondent"
-    return Sample(kind, tuple(map(str, labels)), nobs, unit, max_rows)
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """A column of groups, all that are declared, and whether all respondents are in each.
 
-
-def _in_parts(
-    view: frames.Frame,
-    columns: Sequence[str],
-    respondent: str | None,
-    max_rows: int,
-    codes: Callable[[Any], IntArray],
-) -> tuple[int, Parts | None]:
-    """Return how many units there are, and if any, their rows in parts.
-
-    `codes` returns those of the rows of a part, which has these columns.
+    Without a column there is one group, of all rows.
     """
 
-    def count(part: Any) -> tuple[int, Rows]:
-        cells = narrow(codes(part))
-        if respondent is None:
-            name = np.zeros(len(cells), dtype=np.uint64)
-            return len(cells), Rows(name, np.arange(len(cells)), cells)
-        owner = frames.keys_of(part, [respondent], None)[0][respondent]
-        nobs = units_of(owner, respondent, np.ones(len(cells), dtype=np.int64), max_rows)
-        # the rows of each in one order, whatever that of the frame
-        person = narrow(owner.codes)
-        order = np.lexsort((*cells.T, person))
-        return nobs, Rows(frames.numbers_of_names(owner.values), person[order], cells[order])
+    column: str | None = None
+    labels: tuple[Any, ...] = ("",)
+    paired: bool = False
 
-    names = list(dict.fromkeys([*columns] if respondent is None else [*columns, respondent]))
-    nobs, people = count_parts(view, names, respondent, count, lambda *counts: sum(counts))
-    return nobs or 0, people if nobs else None
+    def places(self, keys: Mapping[str, coding.Key], rows: int) -> IntArray:
+        """Return the place of each row's group; refuse rows that are in none."""
+        if self.column is None:
+            return np.zeros(rows, dtype=np.int64)
+        remedy = "levels=: list there all groups that the questionnaire offers, with one for "
+        named = keys[self.column]
+        return declared_codes(
+            named, self.labels, self.column, "groups", remedy + "people who did not say"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSamples:
+    """What a single reading of a frame has found: units, rows and respondents of each group."""
+
+    rules: SampleRules
+    nobs: tuple[int, ...]
+    rows: IntArray
+    people: Parts | None = None
+    names: NDArray[Any] = field(default_factory=lambda: np.array([]))
+
+    def sample(self, group: int = 0, least: int = FEWEST_UNITS) -> EncodedSample:
+        """Return the sample of a group; refuse fewer than `least` units."""
+        rules, nobs = self.rules, enough(self.nobs[group], least)
+        if rules.counted:
+            return rules.encoded(nobs, self.rows[group])
+        people = self.people.group(group) if nobs and self.people is not None else None
+        return rules.encoded(nobs, self.rows, people)
+
+
+def read_samples(
+    view: Any, rules: SampleRules, groups: Groups = Groups(), *, named: bool = False
+) -> ReadSamples:
+    """Read a frame once, part by part: each row's respondent, group and answer together.
+
+    The view may be an array of plain ranks. With `named` the names of all respondents are kept,
+    which the caller compares with those of another frame.
+
+    **Privacy.** Whether a respondent is in one group alone is judged by the rows that are counted,
+    and a respondent's rows are in one part. So nobody is in two groups, whatever the frame would
+    hold if it were evaluated again.
+    """
+    owner = rules.respondent
+    if isinstance(view, np.ndarray):  # numbers need no table
+        return ReadSamples(rules, (len(view),), rules.codes(view))
+    given = [*rules.columns, groups.column, owner]
+    names = list(dict.fromkeys(name for name in given if name is not None))
+    if rules.counted:
+        view = frames.grouped(view, names)
+        names = frames.column_names(view)
+
+    def count(part: Any) -> tuple[Any, Any]:
+        read = _counted if rules.counted else _rows_by_group
+        return read(part, rules, groups)
+
+    def total(*sums: Any) -> Any:
+        units, texts = zip(*sums, strict=True)
+        return np.sum(units, axis=0), np.concatenate(texts) if named else texts[0][:0]
+
+    reading, people = count_parts(view, names, owner, count, total)
+    if reading is None:  # no rows
+        reading = np.zeros((len(groups.labels), len(rules.items)), dtype=np.int64), np.array([])
+    units = tuple(reading[0].sum(axis=1).tolist())
+    rows = reading[0] if rules.counted else np.empty((0, len(rules.columns)), dtype=np.int64)
+    return ReadSamples(rules, units, rows, people, reading[1])
+
+
+def _counted(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, None]:
+    """Return the choices of a part by group and category."""
+    by = [name for name in (*rules.columns, groups.column) if name is not None]
+    keys, size = coding.tally(part, by, None)
+    many = len(rules.items)
+    place = groups.places(keys, len(size)) * many + rules.codes(keys)[:, 0]
+    table = sum_by(place, size, len(groups.labels) * many)
+    return (table.reshape(-1, many), np.array([])), None
+
+
+def _rows_by_group(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, tuple[Rows, ...]]:
+    """Return how many units a part has in each group with their names, and the rows of each."""
+    named = [name for name in (rules.respondent, groups.column) if name is not None]
+    keys = coding.keys_of(part, named, None)[0]
+    cells = narrow(rules.codes(part))
+    place = groups.places(keys, len(cells))
+    owner = None if rules.respondent is None else keys[rules.respondent]
+    held = []
+    for group in range(len(groups.labels)):
+        mine = np.flatnonzero(place == group)
+        size = np.ones(len(mine), dtype=np.int64)
+        if owner is None:
+            nobody = np.zeros(len(mine), dtype=np.uint64)
+            held.append(Rows(nobody, np.arange(len(mine)), cells[mine]))
+            continue
+        own = owner.take(mine)
+        if groups.paired and len(own.codes) > len(own.values):
+            raise ValueError(
+                f"paired=True takes one row per respondent in each sample, and column "
+                f"{rules.respondent!r} names at least one twice: keep the row that shall count."
+            )
+        units_of(own, rules.respondent, size, rules.max_rows)
+        # the rows of each in one order, whatever that of the frame
+        person = narrow(own.codes)
+        order = mine[np.lexsort((*cells[mine].T, person))]
+        held.append(Rows(coding.numbers_of_names(own.values), np.sort(person), cells[order]))
+    units = np.array([[len(rows.name)] for rows in held])
+    if owner is None:
+        return (units, np.array([])), tuple(held)
+    if groups.column is not None and not groups.paired:
+        check_separate(units.sum() > len(owner.values), rules.respondent)
+    if groups.column is not None and groups.paired:
+        check_matched(bool((np.bincount(owner.codes) == 2).all()), rules.respondent)
+    return (units, owner.values), tuple(held)
+
+
+def check_separate(shared: bool, respondent: object) -> None:
+    """Refuse respondents in two groups, whom a permutation would tear apart."""
+    if shared:
+        raise ValueError(
+            f"a respondent must be in one group only, and at least one of column {respondent!r} is "
+            f"in two: compare separate respondents, or the same ones twice with paired=True, or "
+            f"make ids of different people differ."
+        )
+
+
+def check_matched(same: bool, respondent: object) -> None:
+    """Refuse pairs of samples that have different respondents."""
+    if not same:
+        raise ValueError(
+            f"paired=True needs every respondent in both samples, and column {respondent!r} has at "
+            f"least one in one of them only: leave out who did not answer twice, or compare the "
+            f"samples without paired=."
+        )
 
 
 def _labels_of_array(
@@ -185,10 +341,15 @@ def _rank_columns(
     if respondent in labels:
         raise ValueError("items= and respondent= must name different columns.")
     check_several(labels, purpose)
-    numeric = frames.numeric_columns(view, labels)
-    if texts := [label for label in labels if label not in numeric]:
-        raise TypeError(_NO_RANKS.format(texts[0], len(labels), _remedy(names, _NUMBERS)))
+    _check_numbers(view, labels, names)
     return view, labels
+
+
+def _check_numbers(view: frames.Frame, labels: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse columns of ranks that hold no numbers; given all columns of the frame."""
+    text = frames.check_numeric(view, labels)
+    if text is not None:
+        raise TypeError(_NO_RANKS.format(text, len(labels), _remedy(names, _NUMBERS)))
 
 
 def _remedy(names: Sequence[str], first: str) -> str:
@@ -202,7 +363,15 @@ def _remedy(names: Sequence[str], first: str) -> str:
     return f"{first}; {other}"
 
 
-def encode_choices(
+def encode_choices(frame: object, column: str, **options: Any) -> EncodedSample:
+    """Validate a column of choices; the options are those of :func:`rules_of_choices`."""
+    view, rules = rules_of_choices(frame, column, **options)
+    reading = read_samples(view, rules)
+    frames.check_rows(reading.nobs[0], "data")
+    return reading.sample()
+
+
+def rules_of_choices(
     frame: object,
     column: str,
     *,
@@ -210,10 +379,9 @@ def encode_choices(
     known: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
-    least: int = FEWEST_UNITS,
     word: str = "categories",
-) -> EncodedSample:
-    """Validate a column of choices.
+) -> tuple[frames.Frame, SampleRules]:
+    """Return the view of a frame with a column of choices, and the rules of its rows.
 
     The categories are those of the call, by its argument `word`; else those of a polars Enum, or
     False and True; else those `known` from a null hypothesis. All else as for
@@ -229,23 +397,12 @@ def encode_choices(
     place = f"{word}=" if declared is not known else "the names of null"
     remedy = f"{place}; declare one for no answer, or impute; counts are for from_counts"
 
-    def places(keys: Mapping[str, frames.Key]) -> IntArray:
-        return declared_codes(keys[column], labels, column, word, remedy)
-
     def codes(part: Any) -> IntArray:
-        return places(frames.keys_of(part, [column], None)[0])[:, None]
+        keys = part if isinstance(part, dict) else coding.keys_of(part, [column], None)[0]
+        return declared_codes(keys[column], labels, column, word, remedy)[:, None]
 
-    if respondent is None:
-        # the counts by category say all there is
-        keys, size = frames.tally(frames.grouped(view, [column]), [column], None)
-        nobs, people, counts = int(size.sum()), None, sum_by(places(keys), size, len(labels))
-    else:
-        counts = np.zeros(len(labels), dtype=np.int64)
-        nobs, people = _in_parts(view, [column], respondent, bound, codes)
-    if least:
-        frames.check_rows(nobs, "data")
-    sample = _facts("choices", labels, enough(nobs, least), respondent, bound)
-    return EncodedSample(sample, counts, people)
+    items = tuple(map(str, labels))
+    return view, SampleRules("choices", items, (column,), respondent, bound, codes)
 
 
 def encode_data(
@@ -331,8 +488,9 @@ def encode_counts(
             f"counts must add up to at most {LARGEST_TOTAL:,}, which is what whole-number "
             f"statistics hold: count in larger units."
         )
-    sample = _facts("choices", labels, enough(int(table.sum()), least), None, 1)
-    return EncodedSample(sample, table.astype(np.int64))
+    nobs = enough(int(table.sum()), least)
+    facts = Sample("choices", tuple(map(str, labels)), nobs, "row", 1)
+    return EncodedSample(facts, table.astype(np.int64))
 
 
 def sample_of_formula(
@@ -357,21 +515,26 @@ def sample_of_formula(
         options["known"] = known
     if not isinstance(data, np.ndarray):
         frames.check_named(data, parsed.left)
-    return encode_columns(data, parsed.left, **options)
+    if len(parsed.left) > 1:
+        return encode_rankings(data, items=parsed.left, **options)
+    return encode_choices(data, parsed.left[0], **options)
 
 
-def encode_columns(frame: object, left: Sequence[str], **options: Any) -> EncodedSample:
-    """Validate what the left side of a formula names: rankings, or one column of choices."""
-    if len(left) > 1:
-        return encode_rankings(frame, items=left, **options)
-    return encode_choices(frame, left[0], **options)
+def rules_of_columns(
+    frame: object, left: Sequence[str], options: Mapping[str, Any]
+) -> tuple[Any, SampleRules]:
+    """Return the view and the rules of what the left side of a formula names, in each group."""
+    if len(left) == 1:
+        return rules_of_choices(frame, left[0], **options)
+    return rules_of_rankings(frame, items=left, **options)
 
 
 def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> NDArray[Any]:
     """Return numeric columns as whole numbers if all are, else as floats with NaN where missing."""
+    _check_numbers(view, labels, frames.column_names(view))
     table = frames.collect(view, labels)
     whole = all(isinstance(kind, np.dtype) and kind.kind in "iu" for kind in table.dtypes)
-    return table.to_numpy() if whole else frames.numbers(table)
+    return table.to_numpy() if whole else coding.numbers(table)
 
 
 def ranks_by_name(frame: object, items: Sequence[str]) -> NDArray[Any]:
@@ -379,7 +542,7 @@ def ranks_by_name(frame: object, items: Sequence[str]) -> NDArray[Any]:
     _, view = open_rows(frame, None, "ranks")
     remedy = "give its columns the names of the items, or use an array with columns in their order"
     check_present(items, frames.column_names(view), "ranks", remedy)
-    if len(frames.numeric_columns(view, items)) < len(items):
+    if frames.check_numeric(view, items):
         raise TypeError("ranks must hold numbers in the column of every item: convert them before.")
     cells = _rank_cells(view, items)
     return cells.astype(np.int64) if (cells % 1 == 0).all() else cells

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -36,9 +37,8 @@ from privrank.mechanisms.tallies import (
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
 from privrank.release import names
-from privrank.release.kept import kept
 from privrank.release.plan import Perturbation, Plan
-from privrank.release.release import Release
+from privrank.release.release import Release, fit_error_guard
 from privrank.release.survey import Design
 from privrank.util.arrays import IntArray
 from privrank.util.checks import Rng
@@ -126,11 +126,13 @@ def _drawn(
     if names.MOMENTS[0] in plan.parts:
         values |= second_moments(encoded)
 
+    def second_stage(first: Release) -> Release:
+        if names.OPPONENTS in later:
+            first = _with_opponents(encoded, first, rng)
+        return _with_dependence(encoded, first, rng) if names.DEPENDENCE in later else first
+
     def then(first: Release) -> Release:
-        with kept(first_stage(first), reader):
-            if names.OPPONENTS in later:
-                first = _with_opponents(encoded, first, rng)
-            return _with_dependence(encoded, first, rng) if names.DEPENDENCE in later else first
+        return fit_error_guard(partial(second_stage, first), first_stage(first), reader)
 
     return Drawn(values, draw_permutation(items, rng), then=then if later else None)
 

@@ -13,7 +13,7 @@ from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.budget import Ledger, check_budget
 from privrank.privacy.noise import source_of
 from privrank.release.plan import PartPlan, Plan
-from privrank.release.release import Release
+from privrank.release.release import Release, fit_error_guard
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import Rng, warn
@@ -61,7 +61,7 @@ def released(
         Public facts of the data.
     drawn : callable
         Reads the data and adds the noise of the plan to them. It is called once, after the budget
-        was reserved; what it raises is passed on, and what was spent stays spent.
+        was reserved.
     budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
@@ -73,6 +73,8 @@ def released(
     ------
     BudgetExceeded, ValueError, TypeError, OSError
         Before anything is read or drawn (:func:`spend`).
+    FitError
+        If reading or drawing fails. What was spent stays spent.
 
     Notes
     -----
@@ -82,7 +84,7 @@ def released(
     facts and what is computed from the values.
     """
     spend(budget, plan, survey, rng)
-    outcome = drawn()
+    outcome = fit_error_guard(drawn, None, "")
     release = Release(
         plan=plan,
         survey=survey,

@@ -28,8 +28,8 @@ import numpy as np
 
 from privrank.bradley_terry.dependence import Directions
 from privrank.bradley_terry.linear import blocks
+from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
-from privrank.encode.frames import distinct_codes
 from privrank.plans.choice import FINE, STEPS
 from privrank.privacy.draws import Words, draw_key, draw_rows
 from privrank.release.names import (

@@ -1,14 +1,15 @@
 """What leaves the data: public facts and noisy integers, and their archival form.
 
-A :class:`Release` is all that inference ever sees. Its JSON form rebuilds it exactly.
+A :class:`Release` is all that inference ever sees. Its JSON form rebuilds it exactly. What fails
+after the budget was spent is raised with it, as a :class:`FitError`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from privrank.release.survey import Design, Sample, record_of, survey_of
 from privrank.util.arrays import IntArray, own
 
 Mechanism = Literal["net wins", "wins and losses", "win matrix", "objective perturbation"]
+
+T = TypeVar("T")
 
 SCHEMA = "privrank-release/2"
 
@@ -463,3 +466,83 @@ def _number(value: Any) -> Any:
 
 def _read(value: Any) -> Any:
     return math.inf if value == "inf" else value
+
+
+class FrameChanged(ValueError):
+    """A later pass over a frame on a cluster has not given the rows of the first pass.
+
+    Its message holds no data, so a `FitError` may quote it.
+    """
+
+
+class FitError(Exception):
+    """A fit failed after its budget was spent; what had been released is kept here.
+
+    The message names the type of the error alone, because the text of an error that concerns data
+    may quote an answer. To see an error of inference in full, read the release again: the call
+    that the message names then raises the error itself.
+
+    Parameters
+    ----------
+    release : Release or None
+        What was released. It may be stored (``release.to_json()``) and read again at any time:
+        nothing more is spent. None if the fit failed before anything was released.
+    reader : str
+        The call that reads it again.
+    cause : str
+        The type of the error, or a message without any data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> try:
+    ...     result = model.fit(epsilon=1.0, rng=np.random.default_rng(1))
+    ... except pr.FitError as error:  # epsilon is spent, and the release is not lost
+    ...     result = pr.PrivateBTL.from_release(error.release, solver="lbfgs")
+    >>> result.epsilon
+    1.0
+    """
+
+    def __init__(self, release: Release | None, reader: str, cause: str = "") -> None:
+        super().__init__(release, reader, cause)
+        self.release, self.reader, self.cause = release, reader, cause
+
+    def __str__(self) -> str:
+        """Say what failed and how to go on."""
+        if self.release is None:
+            return f"Epsilon is spent, but nothing was released: {self.cause}."
+        return (
+            f"Epsilon is spent and the release was made, but a later step failed: {self.cause}. "
+            f"The release is the attribute `release` of this error, and privrank.{self.reader} "
+            f"reads it again, which spends nothing."
+        )
+
+
+def fit_error_guard(compute: Callable[[], T], release: Release | None, reader: str) -> T:
+    """Return what a function computes, or raise its failure as a `FitError` with the release.
+
+    Every public fit draws, measures a second stage and computes its result in such a call: once
+    epsilon is spent anything may fail, but the user can always read what was released. The error
+    is raised after the first one was dealt with, so that neither its text nor its traceback, which
+    may hold answers, is left in a context. Interruptions pass as they are.
+
+    Parameters
+    ----------
+    compute : callable
+        Takes nothing.
+    release, reader
+        Those of the :class:`FitError`.
+    """
+    try:
+        return compute()
+    except FitError:
+        raise
+    except FrameChanged as error:
+        cause = str(error)
+    except Exception as error:
+        cause = type(error).__name__
+    raise FitError(release, reader, cause)

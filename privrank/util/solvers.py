@@ -6,7 +6,7 @@ perturbation, the contrasts of a second stage, the capped norm, the order of a c
 there would cost the budget and return nothing, and in the first it would tell of the data. So these
 functions fall back on plain arithmetic that always ends: Jacobi's rotations and halving. What has
 no answer in double precision is NaN. What is computed from a release needs no such care: a failure
-is raised with the release (:mod:`privrank.release.kept`).
+is raised with the release (:mod:`privrank.release.release`).
 """
 
 from __future__ import annotations

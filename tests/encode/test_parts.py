@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import privrank as pr
-from privrank.encode import clusters, comparisons, frames
+from privrank.encode import clusters, coding, comparisons, frames
 from privrank.encode.comparisons import ComparisonColumns, Rules, count_all
 from privrank.encode.samples import encode_choices, encode_rankings
 from privrank.kernels.hashing import siphash
@@ -190,7 +190,7 @@ def test_nobody_is_in_two_parts_or_lost(engine, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         counted, parts = parts_of(ENGINES[engine](frame))
-    expected = frames.numbers_of_names(frame["who"].unique())
+    expected = coding.numbers_of_names(frame["who"].unique())
     if engine != "dask":  # which makes them again each time
         names = np.concatenate([part.name for part in parts.held])
         assert len(parts.held) == 7 and sorted(names.tolist()) == sorted(expected.tolist())
@@ -357,7 +357,7 @@ def test_the_row_that_is_drawn_of_one_does_not_depend_on_any_other(key, parts, m
     frame = rankings(60)
     one = frame["who"] == "n°00031"
     rows, rest = frame[one], frame[~one]
-    (name,) = frames.numbers_of_names(np.array(["n°00031"], dtype=object)).tolist()
+    (name,) = coding.numbers_of_names(np.array(["n°00031"], dtype=object)).tolist()
     before = rows_drawn(frame, key, monkeypatch)
     del before[name]
     # replaced by one who is called otherwise, and so in another part; who has one row, or many
@@ -369,7 +369,7 @@ def test_the_row_that_is_drawn_of_one_does_not_depend_on_any_other(key, parts, m
         frame[5:25].assign(who=""),
     ]
     for other in others:
-        (new,) = frames.numbers_of_names(other["who"].unique()).tolist()
+        (new,) = coding.numbers_of_names(other["who"].unique()).tolist()
         drawn = set()
         for whole in (
             pd.concat([other, rest]),
@@ -410,7 +410,7 @@ def test_what_is_kept_of_one_does_not_depend_on_any_other(key, parts, monkeypatc
     frame = survey(60)
     one = frame["who"] == "n°00031"
     rows, rest = frame[one], frame[~one]
-    (name,) = frames.numbers_of_names(np.array(["n°00031"], dtype=object)).tolist()
+    (name,) = coding.numbers_of_names(np.array(["n°00031"], dtype=object)).tolist()
     before = kept(frame, key, monkeypatch)
     del before[name]
     # replaced by one who is called otherwise, and so in another part; who has one row, or many
@@ -422,7 +422,7 @@ def test_what_is_kept_of_one_does_not_depend_on_any_other(key, parts, monkeypatc
         frame[5:25].assign(who=""),
     ]
     for other in others:
-        (new,) = frames.numbers_of_names(other["who"].unique()).tolist()
+        (new,) = coding.numbers_of_names(other["who"].unique()).tolist()
         for whole in (
             pd.concat([other, rest]),
             pd.concat([rest, other]),
@@ -437,10 +437,10 @@ def test_what_is_kept_of_one_does_not_depend_on_any_other(key, parts, monkeypatc
 def test_two_whose_numbers_are_equal_are_two(monkeypatch):
     frame = survey(60)
     cut_into(monkeypatch, 7)
-    original = frames.numbers_of_names
+    original = coding.numbers_of_names
     apart = pr.PrivateBTL(frame, items=ITEMS, respondent="who", **SAMPLED)._encoded
-    monkeypatch.setattr(frames, "numbers_of_names", lambda names: original(names) % 2)
-    monkeypatch.setattr(frames, "_numbers_by_row", lambda names: np.zeros(len(names), np.uint64))
+    monkeypatch.setattr(coding, "numbers_of_names", lambda names: original(names) % 2)
+    monkeypatch.setattr(coding, "numbers_by_row", lambda names: np.zeros(len(names), np.uint64))
     same = pr.PrivateBTL(frame, items=ITEMS, respondent="who", **SAMPLED)._encoded
     assert same.design.nobs == apart.design.nobs == 60
     counts = [tallies.bounded(each, None)._pairs[2].sum() for each in (apart, same)]
@@ -478,15 +478,15 @@ def test_parts_of_many_rows_come_one_by_one(monkeypatch):
 def test_names_have_the_same_number_in_every_engine():
     whole = np.array([3, -1, 2**60])
     for kind in (np.int64, np.float64, object):
-        found = frames.numbers_of_names(whole[:2].astype(kind))
-        assert found.tolist() == frames.numbers_of_names(whole)[:2].tolist()
+        found = coding.numbers_of_names(whole[:2].astype(kind))
+        assert found.tolist() == coding.numbers_of_names(whole)[:2].tolist()
     broken = np.array([1.5, 1.0, 2.0**60, 1e300, np.inf])
-    assert len(set(frames.numbers_of_names(broken).tolist())) == len(broken)
+    assert len(set(coding.numbers_of_names(broken).tolist())) == len(broken)
     texts = np.array(["", "a", "n°00031", "x" * 100], dtype=object)
     column = frames.open_frame(pl.DataFrame({"who": texts.tolist()}), "frame")["who"]
-    assert frames._numbers_by_row(column).tolist() == frames.numbers_of_names(texts).tolist()
+    assert coding.numbers_by_row(column).tolist() == coding.numbers_of_names(texts).tolist()
     arrow = frames.open_frame(pa.table({"who": ["no", *texts, None]}), "frame")["who"][1:5]
-    assert frames._numbers_by_row(arrow).tolist() == frames.numbers_of_names(texts).tolist()
+    assert coding.numbers_by_row(arrow).tolist() == coding.numbers_of_names(texts).tolist()
 
 
 def test_the_hash_is_siphash():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.encode import frames
+from privrank.encode import coding
 from privrank.encode.comparisons import Counted
 from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Part, Rows
 from privrank.encode.samples import ranks_by_name
@@ -124,4 +124,4 @@ def test_ranks_for_a_simulation_are_found_by_name():
 
 def test_a_name_of_half_a_character_has_a_number():
     names = np.array(["\ud800", "a"], dtype=object)
-    assert len(set(frames.numbers_of_names(names).tolist())) == 2
+    assert len(set(coding.numbers_of_names(names).tolist())) == 2

@@ -1,0 +1,297 @@
+"""Cells as codes: of distinct values, counted and compared; of outcomes, as signs.
+
+Equality of names is decided here, whatever engine the frame is of. Messages name columns and rules,
+never a cell's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import is_hashable
+
+from privrank.release.survey import Ties
+from privrank.util.arrays import FloatArray, IntArray
+
+ROWS = "privrank_rows"
+"""The column of group sizes that an engine makes."""
+
+
+Signs = NDArray[np.int8]
+
+LARGEST_CODE = 2**62
+"""Combinations of columns are numbered by one whole number of 64 bits, below this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One column, or one of the groups of :func:`tally`: distinct values, and each entry's code.
+
+    A code is the position in `values`, -1 where the value is missing.
+    """
+
+    codes: NDArray[np.int64]
+    values: NDArray[Any]
+
+    def among(self, labels: Sequence[Any]) -> NDArray[np.int64]:
+        """Return the place of each entry among labels, -1 where it is missing or none of them."""
+        # objects are looked up as they are, without guessing a type for them
+        kind = object if self.values.dtype == object else None
+        place = pd.Index(labels, dtype=kind).get_indexer(pd.Index(self.values, dtype=kind))
+        # a missing entry, code -1, reads the sentinel put last
+        return np.append(place, -1)[self.codes].astype(np.int64, copy=False)
+
+    def take(self, rows: IntArray) -> Key:
+        """Return the key of some entries, of the values that these have."""
+        if len(rows) == len(self.codes):
+            return self
+        codes, place = np.unique(self.codes[rows], return_inverse=True)
+        missing = int(len(codes) > 0 and codes[0] < 0)
+        return Key(place.astype(np.int64) - missing, self.values[codes[missing:]])
+
+
+def numbers_of_names(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return a number for each name; the same for numbers, or for texts, of every engine.
+
+    It is public, and two names may have the same: it says in which part a respondent is, and what a
+    secret key draws of their rows, but never who a respondent is.
+    """
+    texts = values.dtype == object and any(isinstance(name, str) for name in values)
+    names = values if texts else pd.Series(values).infer_objects().to_numpy()
+    if names.dtype.kind not in "iubf":
+        written = [str(name).encode(errors="surrogatepass") for name in names]
+        text = np.frombuffer(b"".join(written), dtype=np.uint8)
+        return _hashed(text, np.cumsum([0, *map(len, written)]))
+    if names.dtype.kind == "f":
+        names = names.astype(np.float64)
+        whole = (np.abs(names) < 2**53) & (np.floor(names) == names)
+        names = np.where(whole, np.where(whole, names, 0).astype(np.int64), names.view(np.int64))
+    return _hashed(names.astype(np.int64).view(np.uint8), np.arange(len(names) + 1) * 8)
+
+
+def _hashed(text: NDArray[np.uint8], ends: IntArray) -> NDArray[np.uint64]:
+    from privrank.kernels.hashing import siphash
+
+    return siphash(text, ends, np.zeros(2, dtype=np.uint64))
+
+
+def numbers_by_row(names: nw.Series[Any]) -> NDArray[np.uint64]:
+    """Return the number of the name in each row."""
+    if names.dtype == nw.String and (texts := _texts(names)):
+        return np.concatenate([_hashed(*_bytes_of(chunk)) for chunk in texts.chunks])
+    key = _key(names, numeric=False)
+    return np.append(numbers_of_names(key.values), np.uint64(0))[key.codes]
+
+
+def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
+    """Return the bytes of an array of Arrow, one text after the other, and where each ends."""
+    _, ends, text = texts.cast("large_string").buffers()
+    last = texts.offset + len(texts) + 1
+    places = np.frombuffer(ends, dtype=np.int64)[texts.offset : last]
+    return np.frombuffer(text or b"", dtype=np.uint8), places
+
+
+def tally(
+    view: nw.DataFrame[Any], by: Sequence[str], numeric: str | None, counts: str | None = None
+) -> tuple[dict[str, Key], IntArray]:
+    """Return the combinations of the columns `by` and how often each occurs.
+
+    Given rows of columns that are :func:`grouped`. Null and NaN are both missing. A row counts
+    once, or as often as its column `counts` says. The column `numeric` is compared as float64,
+    whatever the engine calls it.
+    """
+    if ROWS in set(view.columns) - {*by, counts}:
+        size = view.get_column(ROWS).to_numpy().astype(np.int64)
+        return keys_of(view, by, numeric, counts, size)
+    keys, size = keys_of(view, by, numeric, counts)
+    # a combination is one number, whose digits are the codes of its columns
+    combined, span = np.zeros(len(view), dtype=np.int64), 1
+    for key in keys.values():
+        # one more than the distinct values: missing is a value of its own
+        width = len(key.values) + 1
+        if span * width > LARGEST_CODE:
+            # number the combinations met: both factors are at most rows + 1 < 2^31 then
+            places, met = pd.factorize(combined)
+            combined, span = places.astype(np.int64), len(met)
+        combined = combined * width + (key.codes + 1)
+        span *= width
+    distinct, place = distinct_codes(combined, span)
+    totals = np.bincount(place, size).astype(np.int64)
+    # any row of a group has the group's values
+    row = np.empty(len(distinct), dtype=np.int64)
+    row[place] = np.arange(len(place))
+    return {name: Key(key.codes[row], key.values) for name, key in keys.items()}, totals
+
+
+def keys_of(
+    frame: nw.DataFrame[Any],
+    by: Sequence[str],
+    numeric: str | None,
+    counts: str | None = None,
+    size: IntArray | None = None,
+) -> tuple[dict[str, Key], IntArray]:
+    """Return the columns `by` of an eager frame, and how many rows each of its rows stands for.
+
+    As for :func:`tally`; `size` are the rows that the engine has put together already.
+    """
+    if counts is not None:
+        size = whole_counts(frame.get_column(counts).to_numpy(), counts, size)
+    elif size is None:
+        size = np.ones(len(frame), dtype=np.int64)
+    return {n: _key(frame.get_column(n), numeric=n == numeric) for n in by}, size
+
+
+def key_of(column: pd.Series[Any]) -> Key:
+    """Return a column as codes of its distinct values; refuse entries that have no hash."""
+    try:
+        codes, values = pd.factorize(column)
+    except (TypeError, NotImplementedError):
+        if column.map(is_hashable).all():
+            raise  # not for what the column holds
+        raise TypeError(
+            f"column {column.name!r} must hold names or numbers, not lists: make columns of them."
+        ) from None
+    # before version 3 pandas counts null among the values of a column of type null
+    return Key(codes.astype(np.int64, copy=False), np.asarray(values)[: codes.max(initial=-1) + 1])
+
+
+def whole_counts(
+    values: object, column: str, rows: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return how many comparisons rows stand for, each so many times as there are such `rows`.
+
+    Given the entries of a column. Refuses what is no count, and totals that floats cannot hold.
+    """
+    counts = real_numbers(pd.Series(values))
+    totals = counts if rows is None else counts * rows
+    if not (is_whole(counts) and is_whole(totals)):
+        raise ValueError(
+            f"column {column!r} must hold whole numbers of at least 0, below 2^53 in total, that "
+            f"say how many comparisons a row stands for: write 0 where there are none."
+        )
+    return totals.astype(np.int64)
+
+
+def real_numbers(values: pd.Series[Any]) -> FloatArray:
+    """Return numbers of any type as floats, NaN where an entry is none.
+
+    Where one is a whole number of Python's beyond all floats, all are infinite: no counts are.
+    """
+    try:
+        entries = pd.to_numeric(values, errors="coerce")
+    except OverflowError:
+        return np.full(len(values), np.inf)
+    return np.full(len(entries), np.nan) if entries.dtype.kind == "c" else numbers(entries)
+
+
+def is_whole(counts: NDArray[np.float64]) -> bool:
+    """Return whether all numbers are whole and not negative, with a total below 2^53.
+
+    Floats add whole numbers exactly up to there, and never fall back below once beyond.
+    """
+    # NaN fails the first comparison
+    bounded = bool(((counts >= 0) & (counts < 2**53)).all())
+    return bounded and bool((counts % 1 == 0).all()) and bool(counts.sum() < 2**53)
+
+
+def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
+    """Return the codes and distinct values of a column, missing as code -1."""
+    if texts := _texts(series):
+        return _key_of_texts(texts)
+    values = series.to_native()
+    if not isinstance(values, pd.Series):
+        entries = series.to_numpy()
+        values = pd.Series(entries if entries.ndim == 1 else list(entries), name=series.name)
+    if numeric and values.dtype != np.int64:
+        values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan), name=series.name)
+    return key_of(values)
+
+
+def _key_of_texts(texts: Any) -> Key:
+    """Return the codes and distinct values of Arrow's texts, or of numbers that stand for them."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(texts.type):
+        plain = texts if pa.types.is_string(texts.type) else texts.cast("large_string")
+        pieces = plain.dictionary_encode().chunks  # one table of values serves all of them
+        indices = [piece.indices.fill_null(-1).to_numpy() for piece in pieces]
+        codes = np.concatenate(indices, dtype=np.int64)
+        return Key(codes, pieces[-1].dictionary.to_numpy(zero_copy_only=False))
+    # in one piece, as the dictionaries of many would have to be brought together
+    whole = texts.unify_dictionaries().combine_chunks()
+    names = np.array([*whole.dictionary.to_pylist(), None], dtype=object)
+    codes = whole.indices.cast("int64").fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
+    # a dictionary may hold values that no entry has, some of them twice, and null
+    met, place = np.bincount(codes, minlength=len(names)) > 0, np.full(len(names), -1)
+    place[met], values = pd.factorize(names[met])
+    return Key(place[codes], values)
+
+
+def _texts(series: nw.Series[Any]) -> Any:
+    """Return a column of texts as Arrow's, so that they never become Python's; None for others.
+
+    Those of pandas are its own, and nothing is Arrow's where that is not installed.
+    """
+    native = series.to_native()
+    texts = series.dtype in (nw.String, nw.Categorical, nw.Enum)
+    if not texts or isinstance(native, pd.Series) or not len(series):
+        return None
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return None
+    return native if isinstance(native, pa.ChunkedArray) else pa.chunked_array([series.to_arrow()])
+
+
+def distinct_codes(
+    numbers: NDArray[np.int64], span: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct numbers of an array, ascending, and the place of each entry among them.
+
+    Given whole numbers from 0 to below `span`; a table of the span spares sorting where it is not
+    large.
+    """
+    if span > max(1_000_000, 4 * len(numbers)):
+        return np.unique(numbers, return_inverse=True)
+    met = np.zeros(span, dtype=np.bool_)
+    met[numbers] = True
+    return np.flatnonzero(met), np.cumsum(met)[numbers] - 1
+
+
+def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
+    """Return numeric columns as floats, null and NaN both as NaN."""
+    if isinstance(values, pd.DataFrame):
+        return np.column_stack([numbers(values.iloc[:, k]) for k in range(values.shape[1])])
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def outcome_signs(
+    keys: Mapping[str, Key], outcome: str | None, size: int, ties: Ties
+) -> tuple[Signs, Signs]:
+    """Return, per group of rows, whether it was answered and the sign of the answer."""
+    if outcome is None:
+        return np.ones(size, dtype=np.int8), np.ones(size, dtype=np.int8)
+    # a missing answer, code -1, reads the NaN put last
+    codes, values = keys[outcome].codes, np.append(keys[outcome].values.astype(np.float64), np.nan)
+    met = np.zeros(len(values), dtype=np.bool_)
+    met[codes] = True
+    answers = values[met]
+    if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
+        raise ValueError(
+            f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "
+            f"preferred) or missing: recode the other values."
+        )
+    if not ties and (answers == 0).any():
+        raise ValueError(
+            f"column {outcome!r} must hold no 0, because ties=False declares that there are no "
+            f"ties: use ties=True if the questionnaire allows them, or recode a 0/1 column x as "
+            f"2 * x - 1 if 0 means that the second item was preferred."
+        )
+    signs = np.where(np.isin(values, (-1.0, 1.0)), values, 0.0).astype(np.int8)
+    return (~np.isnan(values)).astype(np.int8)[codes], signs[codes]

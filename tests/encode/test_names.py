@@ -1,0 +1,222 @@
+"""Which names of respondents are equal is decided by the package, whatever engine holds them.
+
+Each kind of value gives the same respondents by every engine that can hold it, or one refusal. A
+person whose name an engine splits in two would have the rows of two people.
+"""
+
+import datetime
+import decimal
+import importlib.util
+import uuid
+import warnings
+
+import dask
+import dask.dataframe
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from planting import planted
+
+import privrank as pr
+from privrank.encode import clusters, frames
+
+ITEMS = ["a", "b"]
+DAY = datetime.date(2020, 1, 1)
+NOON = datetime.datetime(2020, 1, 1, 12)
+REFUSED = "refused"
+
+# Kinds of names: three entries of a column, and how many respondents these are.
+SAME_TYPE = {
+    "texts": (["x", "y", "x"], 2),
+    "texts in two cases": (["x", "X", "x"], 2),
+    "texts with spaces": (["x", "x ", "x"], 2),
+    "texts of digits": (["1", "1.0", "1"], 2),
+    "texts in two normal forms": (["\u00e9", "e\u0301", "\u00e9"], 2),
+    "empty text": (["", "x", ""], 2),
+    "text with a null character": (["x\0y", "x", "x\0y"], 2),
+    "whole numbers": ([1, 2, 1], 2),
+    "negative numbers": ([-1, 1, -1], 2),
+    "large whole numbers": ([2**60, 2**60 + 1, 2**60], 2),
+    "floats": ([1.5, 1.0, 1.5], 2),
+    "signed zeros": ([0.0, -0.0, 0.0], 1),
+    "infinite floats": ([np.inf, -np.inf, np.inf], 2),
+    "truth values": ([True, False, True], 2),
+    "dates": (pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-01"]), 2),
+    "times": (pd.to_datetime([NOON, NOON + datetime.timedelta(seconds=1), NOON]), 2),
+    "times of a zone": (pd.to_datetime([NOON, DAY, NOON]).tz_localize("UTC"), 2),
+}
+# Kinds that pandas holds as objects.
+OBJECTS = {
+    "texts as objects": (["x", "y", "x"], 2),
+    "whole numbers as objects": ([1, 2, 1], 2),
+    "whole numbers and floats": ([1, 1.0, 2], REFUSED),
+    "whole numbers and truth values": ([1, True, 2], REFUSED),
+    "whole numbers and texts": ([1, "1", 2], REFUSED),
+    "texts and bytes": (["x", b"x", "x"], REFUSED),
+    "timestamps of two libraries": ([pd.Timestamp(DAY), np.datetime64(DAY), pd.NaT], REFUSED),
+    "dates as objects": ([DAY, NOON, DAY], REFUSED),
+    "decimals": ([decimal.Decimal("1"), decimal.Decimal("1.0"), decimal.Decimal(2)], REFUSED),
+    "universal identifiers": ([uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=1)], REFUSED),
+    "tuples": ([(1,), (1.0,), (2,)], REFUSED),
+    "intervals of time": ([datetime.timedelta(1), datetime.timedelta(2)] * 2, REFUSED),
+    "texts and a missing name": (["x", None, "x"], "missing"),
+}
+# Types of single engines, none of which says which names are equal.
+OWN_TYPES = {
+    "polars Int128": lambda: pl.DataFrame({"who": [1, 2, 1]}, schema={"who": pl.Int128}),
+    "polars Decimal": lambda: pl.DataFrame({"who": [1, 2, 1]}).cast(pl.Decimal(10, 2)),
+    "polars Duration": lambda: pl.DataFrame({"who": [datetime.timedelta(1)] * 3}),
+    "polars Binary": lambda: pl.DataFrame({"who": [b"x", b"y", b"x"]}),
+    "polars List": lambda: pl.DataFrame({"who": [[1], [2], [1]]}),
+    "DuckDB HUGEINT": lambda: duckdb.sql("select range::hugeint as who from range(3)"),
+    "DuckDB INTERVAL": lambda: duckdb.sql(
+        "select to_days(range::integer) as who from range(600000)"
+    ),
+    "DuckDB UUID": lambda: duckdb.sql("select uuid() as who from range(3)"),
+    "Arrow decimal": lambda: pa.table(
+        {"who": pa.array([decimal.Decimal(1)] * 3, pa.decimal128(5, 2))}
+    ),
+    "pandas timedelta": lambda: pd.DataFrame({"who": pd.to_timedelta([1, 2, 1])}),
+    "pandas complex": lambda: pd.DataFrame({"who": [1j, 2j, 1j]}),
+    "pandas mixed categories": lambda: pd.DataFrame({"who": pd.Categorical([1, "1", 1])}),
+}
+
+
+def rows(names, kind=None):
+    """A comparison for each name."""
+    frame = pd.DataFrame({"who": pd.Series(list(names), dtype=kind)})
+    return frame.assign(item1="a", item2="b", outcome=1)
+
+
+def arrow(frame):
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def on_dask(frame):
+    return dask.dataframe.from_pandas(frame, npartitions=2)
+
+
+ENGINES = {
+    "pandas": lambda frame: frame,
+    "polars": lambda frame: pl.from_arrow(arrow(frame)),
+    "polars, lazy": lambda frame: pl.from_arrow(arrow(frame)).lazy(),
+    "pyarrow": arrow,
+    "DuckDB": lambda frame: duckdb.from_arrow(arrow(frame)),
+    "Dask": on_dask,
+}
+
+
+def respondents(frame):
+    """How many respondents there are, "missing" if one has no name, or "refused"."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = pr.PrivateBTL(frame, items=ITEMS, respondent="who", max_rows=3,
+                                  distinct_pairs=False)  # fmt: skip
+        except (TypeError, ValueError) as refusal:
+            if "must name the respondent of every row" in str(refusal):
+                return "missing"
+            assert "must name the respondents by texts, whole numbers or dates" in str(refusal)
+            return REFUSED
+    return model._encoded.design.nobs
+
+
+def test_the_table_has_all_kinds():
+    assert len({**SAME_TYPE, **OBJECTS}) >= 29
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", SAME_TYPE)
+def test_names_of_one_type_are_the_same_respondents_everywhere(kind, engine):
+    names, expected = SAME_TYPE[kind]
+    assert respondents(ENGINES[engine](rows(names))) == expected
+
+
+@pytest.mark.parametrize("convert", [True, False])
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_objects_are_the_same_respondents_or_refused(kind, convert):
+    names, expected = OBJECTS[kind]
+    frame = rows(names, object)
+    assert respondents(frame) == expected
+    with dask.config.set({"dataframe.convert-string": convert}):
+        # what Dask holds as objects has no equality that its workers share
+        assert respondents(on_dask(frame)) == (expected if convert else REFUSED)
+
+
+@pytest.mark.parametrize("kind", OWN_TYPES)
+def test_types_without_an_equality_of_names_are_refused(kind):
+    frame = OWN_TYPES[kind]()
+    ranked = pr.PrivateRankAggregation
+    with pytest.raises(TypeError, match="Cast the column to text first"):
+        ranked(frame, items=["who", "a"], respondent="who")
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_categories_of_dask_are_refused(size):
+    frame = on_dask(rows(["x", "y", "x"][:size]).astype({"who": "category"}))
+    assert respondents(frame) == REFUSED
+
+
+def test_names_that_dask_would_split_are_refused():
+    # 40 people, of whom some have 1 in one row and 1.0 in another
+    names = [float(k) if k < 16 and again else k for k in range(40) for again in (False, True)]
+    frame = rows(names, object).assign(item2=["a", "b"] * 40, item1=["b", "a"] * 40)
+    assert respondents(on_dask(frame)) == REFUSED
+    assert respondents(on_dask(rows(map(str, names)))) == 56
+    with pytest.MonkeyPatch.context() as patch:
+        planted(patch, frames, "check_names", "all(map(_of_one_type, named))", "True")
+        assert respondents(on_dask(frame)) == 56
+
+
+def test_partitions_of_two_types_have_one_number_for_a_name():
+    # the first partition holds whole numbers, the second floats, which Dask's hash tells apart
+    def floats(part, number):
+        return part.astype({"who": float}) if number else part
+
+    frame = on_dask(rows([*range(40), *range(40)]))
+    parts = [dask.delayed(floats)(part, k) for k, part in enumerate(frame.to_delayed())]
+    mixed = dask.dataframe.from_delayed(parts, meta=frame._meta, verify_meta=False)
+    assert respondents(mixed) == 40
+    with pytest.MonkeyPatch.context() as patch:
+        planted(patch, clusters, "_shuffled", "shuffle(on=_NUMBER)", "shuffle(on=owner)")
+        assert respondents(mixed) > 40
+
+
+COLLATED = "create table answers (who varchar collate nocase, pick varchar collate nocase)"
+
+
+@pytest.mark.parametrize("respondent", [None, "who"])
+def test_a_collation_merges_no_answers(respondent):
+    with duckdb.connect() as connection:
+        connection.execute(COLLATED)
+        values = [f"('{name}', '{pick}')" for name, pick in zip("abcAB", "yyyYz", strict=True)]
+        connection.execute(f"insert into answers values {', '.join(values)}")
+        test = pr.UniformityTest.from_formula(
+            "pick ~ 1", connection.table("answers"), categories=["y", "Y", "z"],
+            respondent=respondent,
+        )  # fmt: skip
+        encoded = test._encoded
+        assert encoded.sample.nobs == 5
+        rows_of = frames.open_frame(connection.table("answers"), "data")
+        counted = frames.grouped(rows_of, ["pick"]).collect().to_native().to_pandas()
+        assert dict(zip(counted["pick"], counted["privrank_rows"], strict=True)) == {
+            "y": 3, "Y": 1, "z": 1
+        }  # fmt: skip
+
+
+SPARK = importlib.util.find_spec("pyspark") is not None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SPARK, reason="pyspark is not installed: pip install privrank[spark]")
+@pytest.mark.parametrize("kind", [k for k in SAME_TYPE if "null" not in k and "zone" not in k])
+def test_spark_has_the_same_respondents(kind):
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.sql.shuffle.partitions", "5").getOrCreate()
+    names, expected = SAME_TYPE[kind]
+    assert respondents(session.createDataFrame(rows(names))) == expected
