@@ -12,9 +12,7 @@ from functools import partial, reduce
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
-from privrank.encode import coding, frames
+from privrank.encode import frames
 from privrank.encode.encoded import Parts
 from privrank.release.release import FrameChanged
 from privrank.util.workers import in_threads
@@ -112,36 +110,19 @@ def on_workers(view: frames.Frame, columns: Sequence[str], owner: str | None) ->
     Parts hold all rows of their respondents, if a column names any. Each call reads the frame
     again, unless whoever owns it has told the engine to keep it.
 
-    **Privacy.** All rows whose respondents have the same name, as the package compares names, come
-    to one part. Dask shuffles by the number that the package gives to a name, Spark by the column
-    itself: its values are equal just if their names are, once zeros have no sign.
+    **Privacy.** An engine decides only to which worker a name goes, and its names are of one type
+    whose equal entries have equal hashes (:func:`privrank.encode.frames.check_names`). Who is one
+    respondent is decided there, by the package.
     """
     native: Any = view.to_native()
     engine = type(native).__module__.partition(".")[0]
     if engine.startswith("dask"):
         rows = native[list(columns)]
-        return partial(_on_dask, rows if owner is None else _shuffled(rows, owner))
+        return partial(_on_dask, rows if owner is None else rows.shuffle(on=owner))
     if engine == "pyspark":
-        if owner is not None and view.collect_schema()[owner].is_float():
-            native = native.withColumn(owner, native[owner] + 0.0)
         rows = native.select(*columns)
         return partial(_on_spark, rows if owner is None else rows.repartition(owner))
     return None
-
-
-_NUMBER = "privrank_number"
-"""The column of respondents' numbers that a frame of Dask is shuffled by."""
-
-
-def _shuffled(rows: Any, owner: str) -> Any:
-    """Return a frame of Dask with all rows of a respondent in one partition."""
-
-    def with_numbers(part: Any) -> Any:
-        names: Any = frames.open_frame(part, "data")[owner]
-        return part.assign(**{_NUMBER: coding.numbers_by_row(names)})
-
-    meta = rows._meta.assign(**{_NUMBER: np.zeros(0, dtype=np.uint64)})
-    return rows.map_partitions(with_numbers, meta=meta).shuffle(on=_NUMBER)
 
 
 def _of_part(function: Callable[[Any], Any], rows: Any) -> Any:

@@ -442,10 +442,11 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
     present = frames.check_named(data, parsed.left)
-    if set(parsed.left) == {"item1", "item2"} and "outcome" in present:
+    answers = [name for name in ("outcome", frames.LIST_OUTCOME) if name in present]
+    if set(parsed.left) == {"item1", "item2"} and answers:
         raise ValueError(
-            f"formula must name item1 + item2 + outcome on its left where data has a column "
-            f"'outcome', got {formula!r}: name all three, or rename that column, or leave it "
+            f"formula must name item1 + item2 + {answers[0]} on its left where data has a column "
+            f"{answers[0]!r}, got {formula!r}: name all three, or rename that column, or leave it "
             f"out, if the first item always won."
         )
     respondent, counts = arguments.get("respondent", UNSTATED), arguments.get("counts")

@@ -122,7 +122,8 @@ PARTIAL += [((0, 0, 0), STRICT[0][1]), ((2, 0, 1), STRICT[0][1]), ((0, 1, 0), ST
 
 def form(name, write, answers, **options):
     """A form of `as_comparisons`: the frame written down, and the call that converts it."""
-    knows = {key: options.pop(key) for key in ("ordered", "listed", "people") if key in options}
+    kept = ("ordered", "listed", "people", "left")
+    knows = {key: options.pop(key) for key in kept if key in options}
 
     def convert(answer):
         more = {key: value(answer) if callable(value) else value for key, value in options.items()}
@@ -166,7 +167,13 @@ FORMS = {
     "orders": form("orders", places, STRICT),
     **{
         f"{name} of some, {missing}": form(
-            name, write, PARTIAL, missing=missing, listed=True, **own
+            name,
+            write,
+            PARTIAL,
+            missing=missing,
+            listed=True,
+            left="item1 + item2 + list_outcome",
+            **own,
         )
         for missing in ("bottom", "unknown")
         for name, write, own in (
@@ -216,7 +223,7 @@ def test_the_rows_of_a_form_say_nothing_of_the_answers(name):
     assert len({(*frame.columns, *frame.dtypes) for frame in frames}) == 1
     seen = [public_rows(frame) for frame in frames]
     assert all(rows == seen[0] for rows in seen) or own.listed
-    assert all(("pairs_from" in frame) == own.listed for frame in frames)
+    assert all(("list_outcome" in frame) == own.listed for frame in frames)
     assert all(("order_from" in frame) == (not own.listed and not own.ordered) for frame in frames)
 
 

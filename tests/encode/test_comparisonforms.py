@@ -19,7 +19,7 @@ ITEMS = ("tea", "coffee", "juice", "water")
 PAIRS = tuple(combinations(ITEMS, 2))
 # Respondents and wrong names carry a canary, so that messages are searched for a cell of the data.
 CANARY = "CANARY"
-MARKS = ("order_from", "pairs_from")
+MARKS = ("order_from",)
 
 
 def survey(respondents=40, *, ties=True, seed=0):
@@ -194,6 +194,7 @@ def test_counts_of_each_respondent():
 def plain(frame):
     """Rows as tuples, a missing outcome as None, without what is said of the whole frame."""
     frame = frame.drop(columns=[name for name in MARKS if name in frame])
+    frame = frame.rename(columns={"list_outcome": "outcome"})
     rows = frame.astype({"item1": object, "item2": object, "outcome": object})
     return list(rows.where(rows.notna(), None).itertuples(index=False, name=None))
 
@@ -334,9 +335,11 @@ def test_who_compares_nothing_is_still_counted():
         by(answers, "wide", sep="_vs_", codes=KINDS),
     ):
         assert result["respondent"].nunique() == len(RANKS)
-        lone = result[result["outcome"].isna()]
+        outcome = "list_outcome" if "list_outcome" in result else "outcome"
+        lone = result[result[outcome].isna()]
         assert len(lone) == 2 and lone["respondent"].nunique() == 2
-        model = pr.PrivateBTL(result, respondent="respondent", max_rows=6, ties=True)
+        unit = {"respondent": "respondent", "max_rows": 6}
+        model = pr.PrivateBTL(result, outcome=outcome, ties=True, **unit)
         assert "40 respondents" in repr(model)
 
 

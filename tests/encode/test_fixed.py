@@ -1,15 +1,19 @@
 """What no questionnaire has fixed is never public: the order of naming, the pairs of lists."""
 
+from io import StringIO
 from itertools import product
 
 import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from planting import planted
 from searching import check_refusal
 
 import privrank as pr
+from privrank.encode import comparisonforms
 
 ITEMS = ["tea", "milk", "juice"]
 PEOPLE = pd.DataFrame({"respondent": range(4), "g": ["x", "y", "x", "y"]})
@@ -48,7 +52,11 @@ ON_THE_WAY = {
     "columns chosen": lambda frame: frame[[name for name in frame if not name.endswith("_from")]],
     "rebuilt": lambda frame: pd.DataFrame(frame.to_dict("list")),
     "converted again": lambda frame: pr.as_comparisons(
-        frame, "long", items=ITEMS, respondent="respondent"
+        frame,
+        "long",
+        items=ITEMS,
+        respondent="respondent",
+        outcome="list_outcome" if "list_outcome" in frame else "outcome",
     ),
     "polars": lambda frame: pl.from_pandas(frame).lazy(),
     "duckdb": lambda frame: duckdb.from_df(frame),
@@ -132,18 +140,89 @@ def test_pairs_that_lists_tell_are_not_public(form, way, missing):
     # the refusal is for what was declared: whether a list leaves an item out is part of an answer
     frame, options = LISTS[form]
     data = ON_THE_WAY[way](made(form, frame, missing=missing, **options))
-    words = ["'pairs_from'", "design='private'", "respondent="]
+    words = ["'list_outcome'", "design='private'", "respondent="]
     person = {"respondent": "respondent", "max_rows": 6, "distinct_pairs": False}
+    listed = {"outcome": "list_outcome"}
     for given in (
         {**person, "design": "public"},
         {"respondent": None, "design": "public"},
         {"respondent": None, "design": "private"},
     ):
         for model in (pr.PrivateBTL, lambda *a, **k: pr.PrivateTopK(*a, k=1, **k)):
-            check_refusal(lambda: model(data, items=ITEMS, **given), ValueError, words)  # noqa: B023
-        check_refusal(lambda: of_formula(data, "1", **given), ValueError, words)  # noqa: B023
-    pr.PrivateBTL(data, items=ITEMS, **person)
-    pr.PrivateTopK(data, k=1, items=ITEMS, **person)
+            check_refusal(lambda: model(data, items=ITEMS, **listed, **given), ValueError, words)  # noqa: B023
+            # the name is not taken unless it is said
+            unsaid = ["no column 'outcome'", "outcome='list_outcome'"]
+            check_refusal(lambda: model(data, items=ITEMS, **given), ValueError, unsaid)  # noqa: B023
+        formula = "item1 + item2 + list_outcome ~ 1"
+        check_refusal(
+            lambda: pr.PrivateBTL.from_formula(formula, data, items=ITEMS, **given),  # noqa: B023
+            ValueError,
+            words,
+        )
+    pr.PrivateBTL(data, items=ITEMS, **listed, **person)
+    pr.PrivateTopK(data, k=1, items=ITEMS, **listed, **person)
+
+
+def read_again(frame, **options):
+    return pd.read_csv(StringIO(frame.to_csv(index=False)), **options)
+
+
+COLUMNS = ["respondent", "item1", "item2", "list_outcome"]
+# Ordinary operations on a frame of lists. In an earlier form, with the mark in a column of its own,
+# the first six lost it, and a public design then showed which items were listed.
+OPERATIONS = {
+    "four columns, merged": lambda frame: frame[COLUMNS].merge(PEOPLE, on="respondent"),
+    "columns of a file": lambda frame: read_again(frame, usecols=COLUMNS),
+    "polars, selected": lambda frame: pl.from_pandas(frame).select(COLUMNS),
+    "DuckDB, selected": lambda frame: duckdb.from_df(frame).project(", ".join(COLUMNS)),
+    "rebuilt of columns": lambda frame: pd.DataFrame({name: frame[name] for name in COLUMNS}),
+    "rows of tuples": lambda frame: pd.DataFrame(
+        frame[COLUMNS].itertuples(index=False), columns=COLUMNS
+    ),
+    "copied": lambda frame: frame.copy(),
+    "filtered": lambda frame: frame[frame["list_outcome"].notna()],
+    "queried": lambda frame: frame.query("list_outcome != 0"),
+    "sorted": lambda frame: frame.sort_values("item1"),
+    "reindexed": lambda frame: frame.set_index("respondent"),
+    "a column more": lambda frame: frame.assign(weight=1.0),
+    "texts": lambda frame: frame.astype({"item1": str, "item2": str}),
+    "sample": lambda frame: frame.sample(frac=1.0, random_state=1),
+    "a file": read_again,
+    "JSON": lambda frame: pd.read_json(StringIO(frame.to_json(orient="records"))),
+    "records": lambda frame: pd.DataFrame(frame.to_dict("records")),
+    "arrow": lambda frame: pa.Table.from_pandas(frame[COLUMNS], preserve_index=False),
+    "joined": lambda frame: PEOPLE.set_index("respondent").join(frame.set_index("respondent")),
+    "without duplicates": lambda frame: frame.drop_duplicates(),
+}
+
+
+def taken_as_public(frame):
+    """Whether a model takes the pairs of lists as public, with or without the outcome's name."""
+    given = {"items": ITEMS, "respondent": "respondent", "max_rows": 6, "design": "public"}
+    for outcome in ({}, {"outcome": "list_outcome"}):
+        try:
+            pr.PrivateBTL(frame, **given, **outcome, distinct_pairs=False)
+        except ValueError:
+            continue
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_no_operation_loses_the_mark_of_lists(name):
+    frame = made("orders", PLACES, missing="bottom")
+    data = OPERATIONS[name](frame)
+    assert not taken_as_public(data)
+    private = {"respondent": "respondent", "max_rows": 6, "distinct_pairs": False}
+    pr.PrivateBTL(data, items=ITEMS, outcome="list_outcome", **private)
+
+
+def test_a_mark_in_a_column_of_its_own_would_be_lost(monkeypatch):
+    old = 'return read.rename(columns={"outcome": frames.LIST_OUTCOME})'
+    new = 'return read.assign(pairs_from="lists")'
+    planted(monkeypatch, comparisonforms, "as_comparisons", old, new)
+    frame = comparisonforms.as_comparisons(PLACES, "orders", items=ITEMS, missing="bottom")
+    assert taken_as_public(frame[["respondent", "item1", "item2", "outcome"]])
 
 
 def test_the_summary_says_that_the_order_of_naming_is_public():

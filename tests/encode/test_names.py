@@ -21,7 +21,7 @@ import pytest
 from planting import planted
 
 import privrank as pr
-from privrank.encode import clusters, frames
+from privrank.encode import frames
 
 ITEMS = ["a", "b"]
 DAY = datetime.date(2020, 1, 1)
@@ -114,7 +114,7 @@ def respondents(frame):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            model = pr.PrivateBTL(frame, items=ITEMS, respondent="who", max_rows=3,
+            model = pr.PrivateBTL(frame, items=ITEMS, respondent="who", max_rows=40,
                                   distinct_pairs=False)  # fmt: skip
         except (TypeError, ValueError) as refusal:
             if "must name the respondent of every row" in str(refusal):
@@ -171,18 +171,10 @@ def test_names_that_dask_would_split_are_refused():
         assert respondents(on_dask(frame)) == 56
 
 
-def test_partitions_of_two_types_have_one_number_for_a_name():
-    # the first partition holds whole numbers, the second floats, which Dask's hash tells apart
-    def floats(part, number):
-        return part.astype({"who": float}) if number else part
-
-    frame = on_dask(rows([*range(40), *range(40)]))
-    parts = [dask.delayed(floats)(part, k) for k, part in enumerate(frame.to_delayed())]
-    mixed = dask.dataframe.from_delayed(parts, meta=frame._meta, verify_meta=False)
-    assert respondents(mixed) == 40
-    with pytest.MonkeyPatch.context() as patch:
-        planted(patch, clusters, "_shuffled", "shuffle(on=_NUMBER)", "shuffle(on=owner)")
-        assert respondents(mixed) > 40
+@pytest.mark.parametrize(("names", "people"), [([0.0, -0.0] * 20, 1), ([*range(40)] * 2, 40)])
+def test_names_that_are_equal_come_to_one_partition(names, people):
+    frame = dask.dataframe.from_pandas(rows(names), npartitions=7)
+    assert respondents(frame) == people
 
 
 COLLATED = "create table answers (who varchar collate nocase, pick varchar collate nocase)"

@@ -191,7 +191,7 @@ def test_unanimous_answers_are_not_called_noise():
     assert "noise has carried" not in text
 
 
-def test_what_cannot_be_fitted_is_refused_in_one_sentence():
+def test_what_cannot_be_fitted_is_refused_briefly():
     fit = pr.PrivateBTL.from_reports
     with pytest.raises(TypeError, match="tally must be a protocol's tally"):
         fit([1, 2])

@@ -274,7 +274,7 @@ def test_a_tally_shows_what_it_counts():
     assert repr(PROTOCOL.tally([])) == "<Tally: sub-ranking, 0 reports accepted, rejected: none>"
 
 
-def test_what_is_no_frame_of_reports_is_refused_in_one_sentence():
+def test_what_is_no_frame_of_reports_is_refused_briefly():
     with pytest.raises(ValueError, match="has no 'answer': rename the one meant"):
         PROTOCOL.tally(CLEAN.drop(columns="answer"))
     with pytest.raises(TypeError, match="reports must be a data frame"):

@@ -209,7 +209,7 @@ def test_other_protocols_are_said_to_see_mean_ranks():
     assert result.draws == 99
 
 
-def test_what_cannot_be_tested_is_refused_in_one_sentence():
+def test_what_cannot_be_tested_is_refused_briefly():
     test = pr.UniformityTest.from_reports
     with pytest.raises(TypeError, match="tally must be a protocol's tally"):
         test({"assignment": [1]})

@@ -222,7 +222,7 @@ GOOD = pd.DataFrame({"a": [1.0, 2.0, 1.0], "b": [2.0, 1.0, GAP], "c": [3.0, 3.0,
         (GOOD, {"missing": "last"}, "missing must be one of"),
     ],
 )
-def test_what_is_no_partial_ranking_is_refused_in_one_sentence(frame, options, words):
+def test_what_is_no_partial_ranking_is_refused_briefly(frame, options, words):
     with pytest.raises((ValueError, TypeError), match=words) as caught:
         pr.PrivateRankAggregation(frame, items=["a", "b", "c"], **options)
     text = str(caught.value)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency, kstest
 from searching import CANARY, ODD, has_canary, reachable
-from sentences import refused_in_one_sentence
+from sentences import refused_briefly
 
 import privrank as pr
 from privrank.encode.encoded import EncodedGroups, EncodedSample
@@ -548,9 +548,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_input_is_refused_in_one_sentence(case):
+def test_bad_input_is_refused_briefly(case):
     build, words = REFUSED[case]
-    error = refused_in_one_sentence(build, (ValueError, TypeError), words)
+    error = refused_briefly(build, (ValueError, TypeError), words)
     assert CANARY not in str(error)
 
 

@@ -59,7 +59,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_breaks_a_rule_is_refused_in_one_sentence(name):
+def test_what_breaks_a_rule_is_refused_briefly(name):
     activity, changes, words = REFUSED[name]
     with pytest.raises((TypeError, ValueError)) as caught:
         pr.contribution_tradeoff(activity, **DECLARED | changes)

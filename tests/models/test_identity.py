@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest, kstest
 from searching import CANARY, ODD, has_canary, reachable
-from sentences import refused_in_one_sentence
+from sentences import refused_briefly
 
 import privrank as pr
 from privrank.hypotheses import nulls
@@ -331,9 +331,9 @@ def test_answers_that_stand_for_a_noisy_null_vary_at_least_as_much(noise):
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_input_is_refused_in_one_sentence(case):
+def test_bad_input_is_refused_briefly(case):
     build, words = REFUSED[case]
-    refused_in_one_sentence(build, (ValueError, TypeError), words)
+    refused_briefly(build, (ValueError, TypeError), words)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])

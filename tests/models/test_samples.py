@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow
 import pytest
 from scipy.stats import chisquare
-from sentences import refused_in_one_sentence
+from sentences import refused_briefly
 
 import privrank as pr
 from privrank.encode.samples import encode_choices, encode_counts, encode_data, encode_rankings
@@ -157,9 +157,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_refused_in_one_sentence(case):
+def test_bad_input_is_refused_briefly(case):
     build, kind, words = BAD[case]
-    error = refused_in_one_sentence(build, kind, words)
+    error = refused_briefly(build, kind, words)
     assert CANARY not in str(error) and "7731" not in str(error)
     assert error.__cause__ is None and (error.__context__ is None or error.__suppress_context__)
 

@@ -258,6 +258,6 @@ def test_figures_have_a_line_for_each_number():
         ),
     ],
 )
-def test_what_is_no_plan_is_refused_in_one_sentence(build, words):
+def test_what_is_no_plan_is_refused_briefly(build, words):
     with pytest.raises((TypeError, ValueError), match=words):
         build()

@@ -146,7 +146,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_argument_of_any_kind_is_accepted_or_refused_in_one_sentence(name):
+def test_an_argument_of_any_kind_is_accepted_or_refused_briefly(name):
     call, base, *names = CALLS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
