@@ -394,7 +394,7 @@ class Protocol(ABC):
         return self.options ** np.arange(self.digits, dtype=np.int64)[::-1]
 
     def tally(self, reports: Any) -> Any:
-        """Count reports at the curator's: see :class:`privrank.local.tally.Tally`.
+        """Count reports at the curator's: see :class:`privrank.local.Tally`.
 
         Clients have no need of the libraries that this loads.
 
