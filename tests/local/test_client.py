@@ -244,6 +244,7 @@ BAD_PROTOCOLS = [
     (lambda: SubRanking(("tea",), 1.0), "items must hold at least two"),
     (lambda: SubRanking(("tea", "tea"), 1.0), "items must be distinct"),
     (lambda: SubRanking("tea", 1.0), "items must be a sequence"),
+    (lambda: SubRanking(("tea", "\ud800"), 1.0), "items must be text, and has half of a surrogate"),
     (lambda: SubRanking(ITEMS, 1.0, 5), "size must be between 2 and 4, got 5"),
     (lambda: SubRanking(ITEMS, 1.0, 1), "size must be between 2 and 4, got 1"),
     (lambda: SubRanking(range(20), 1.0, 9), "size must be between 2 and 8, got 9"),
