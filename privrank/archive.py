@@ -9,7 +9,7 @@ from typing import Any
 
 from privrank import __version__, aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
-from privrank.local.tally import check_protocol
+from privrank.local.tally import Tally, check_protocol
 from privrank.plans.calibration import check_perturbation
 from privrank.release.archived import read_archive
 from privrank.release.names import WORTHS
@@ -30,31 +30,32 @@ _REBUILD = {
 _WRITER = "a result's to_json()"
 
 
-def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
-    """Rebuild the result that ``to_json()`` of a result wrote.
+def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult | Tally:
+    """Rebuild the result, or the tally of local reports, that ``to_json()`` wrote.
 
     Inference runs again on the archived release, which holds all it ever saw; no budget is spent.
 
     Parameters
     ----------
     text : str
-        JSON text of a result.
+        JSON text of a result, or of a tally.
     link : Link, optional
         The link of a model fitted with one of your own, of which an archive holds the name only.
 
     Returns
     -------
-    A result of the same class and numbers
+    A result, or a tally, of the same class and numbers
 
     Raises
     ------
     TypeError, ValueError
-        If the text is not an archived result, or was changed, or is one of a later version; if its
-        link is not given.
+        If the text is no archived result or tally, or was changed, or is one of a later version; if
+        its link is not given.
 
     See Also
     --------
     privrank.Release.from_json : Reads a release alone.
+    privrank.local.Tally : Counts local reports, and adds up.
 
     Examples
     --------
@@ -66,6 +67,8 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     True
     """
     record = read_archive(text, f"{_WRITER}, not the name of its file")
+    if "protocol" in record:  # a member of tallies alone
+        return Tally.from_json(text)
     _check_version(record.get("privrank"))
     members, settings = record.get("results"), record.get("settings", {})
     pooled: list[Any] = []

@@ -32,7 +32,6 @@ from privrank.bradley_terry.contrasts import HomogeneityResult  # noqa: E402
 from privrank.hypotheses.effects import DetectableEffect  # noqa: E402
 from privrank.hypotheses.nulls import Null  # noqa: E402
 from privrank.local.protocols import Asking, Protocol  # noqa: E402
-from privrank.local.tally import Tally  # noqa: E402
 from privrank.power.base import Power  # noqa: E402
 from privrank.release.release import Part  # noqa: E402
 from privrank.release.survey import Design, Sample  # noqa: E402
@@ -178,7 +177,7 @@ def public():
             found[kind(value)][f"privrank.{name}"] = value
     found["What methods return"] = {
         f"{one.__module__}.{one.__name__}": one
-        for one in (Table, ContrastTests, HomogeneityResult, DetectableEffect, Null, Tally)
+        for one in (Table, ContrastTests, HomogeneityResult, DetectableEffect, Null)
         + (Part, Design, Sample)
     }
     return found

@@ -22,6 +22,7 @@ from privrank.local.protocols_vectors import CapBorda, DuchiBall
 
 if TYPE_CHECKING:
     from privrank.local.curator import Curator, Population
+    from privrank.local.tally import Tally
 
 __all__ = [
     "AdaptiveKwikSort",
@@ -34,6 +35,7 @@ __all__ = [
     "Population",
     "RandomPairs",
     "SubRanking",
+    "Tally",
     "protocol_from_json",
 ]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import fields
 from functools import cached_property
 from typing import NoReturn
@@ -25,9 +26,15 @@ from privrank.util.checks import check_number
 _ORDERS = (SubRanking, RandomPairs, PairBits, Comparisons, AdaptiveKwikSort)
 KINDS: dict[str, type[Protocol]] = {kind.kind: kind for kind in (*_ORDERS, DuchiBall, CapBorda)}
 
+_TEXT_OR_SPACE = re.compile(r'"(?:[^"\\]|\\.)*"|\s+')
+"""Parts of JSON that can be written in several ways: texts, and white space outside of texts."""
+
 
 def protocol_from_json(text: str) -> Protocol:
-    """Return the protocol that ``to_json`` wrote; its id has to be that of its settings.
+    """Return the protocol that ``to_json`` wrote, after a check of its id and of its writing.
+
+    Members may be in another order. White space and escaped characters make no difference. Texts
+    in which a member is repeated are refused, because readers of JSON disagree on which one counts.
 
     Examples
     --------
@@ -40,7 +47,8 @@ def protocol_from_json(text: str) -> Protocol:
         content = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         content = None
-    if not isinstance(content, dict) or content.get("privrank") != "local protocol":
+    published = isinstance(text, str) and isinstance(content, dict)
+    if not published or content.get("privrank") != "local protocol":
         raise ValueError("text must be the JSON of a protocol: write it with to_json().")
     if type(version := content.get("version")) is not int or version != VERSION:
         raise ValueError(
@@ -61,7 +69,21 @@ def protocol_from_json(text: str) -> Protocol:
             "text has settings that its id does not stand for, such as another epsilon: take the "
             "protocol as it was published."
         )
+    # all members once, and numbers as to_json() writes them, as another reader may take the first
+    # of two members, or the digits for the number
+    facts = {**protocol._settings(), "id": protocol.id}
+    again = json.dumps({name: facts[name] for name in content}, separators=(",", ":"))
+    if _TEXT_OR_SPACE.sub(_plainly, text) != again:
+        raise ValueError(
+            "text repeats a member of the protocol, or writes a number in another way than "
+            "to_json(). Take the protocol as it was published."
+        )
     return protocol
+
+
+def _plainly(match: re.Match[str]) -> str:
+    """Return a text of JSON as it is written with ASCII characters alone, and no white space."""
+    return json.dumps(json.loads(match[0])) if match[0].startswith('"') else ""
 
 
 class Client:

@@ -82,7 +82,8 @@ class Protocol(ABC):
 
     def __post_init__(self) -> None:
         """Check what all protocols have; what is special to one it checks itself, afterwards."""
-        self._set(items=tuple(str(name) for name in checks.check_items(self.items)))
+        names = checks.check_items(self.items)
+        self._set(items=tuple(checks.check_text("items", str(name)) for name in names))
         least, most = checks.SMALLEST_EPSILON, LARGEST_EPSILON
         rule = f"a number from {least:g} to {most:g}, so that a report is not the answer itself"
         value = checks.check_number("epsilon", self.epsilon, rule, lambda e: least <= e <= most)
@@ -394,7 +395,7 @@ class Protocol(ABC):
         return self.options ** np.arange(self.digits, dtype=np.int64)[::-1]
 
     def tally(self, reports: Any) -> Any:
-        """Count reports at the curator's: see :class:`privrank.local.tally.Tally`.
+        """Count reports at the curator's: see :class:`privrank.local.Tally`.
 
         Clients have no need of the libraries that this loads.
 

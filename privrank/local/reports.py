@@ -8,6 +8,7 @@ protocol is rejected, and the rejects are counted by reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from numbers import Real
@@ -35,6 +36,9 @@ STRUCK = -1
 
 EXACT = 2.0**53
 """Whole numbers that are held as floats are exact below this."""
+
+_DIGITS = re.compile(r"[0-9]+(\.0+)?")
+"""A whole number as text, with the zeros that tables of floats write."""
 
 
 def read_reports(
@@ -168,14 +172,17 @@ def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArra
 def _whole_number(entry: Any) -> int | None:
     """Return the whole number that an entry stands for, -1 beyond 64 bits, None if it is none.
 
-    Digits are numbers, as one row of words makes texts of a whole column of some files. A float
-    counts where it is exact.
+    Digits are numbers, as one row of words makes texts of a whole column of some files: those that
+    other languages read as the same number, so without sign, spaces or underscores. A float counts
+    where it is exact. True and False are no numbers.
     """
-    if not isinstance(entry, str | Real | Decimal | np.bool_):
+    if isinstance(entry, bool) or not isinstance(entry, str | Real | Decimal):
         return None
-    number: Any = int(entry) if isinstance(entry, bool | np.bool_) else entry
+    number: Any = entry
     try:
         if isinstance(entry, str):
+            if not _DIGITS.fullmatch(entry):
+                return None
             number = float(entry) if "." in entry else int(entry)
         if isinstance(number, float | np.floating) and not number < EXACT:
             return None
@@ -200,7 +207,7 @@ def _name(entry: object) -> str:
     """Return an id as text, "" where it is missing or no text could hold it."""
     if isinstance(entry, float) and entry.is_integer():
         entry = int(entry)
-    if not isinstance(entry, str | bytes | int | np.integer | np.bool_ | UUID):
+    if isinstance(entry, bool) or not isinstance(entry, str | bytes | int | np.integer | UUID):
         return ""
     try:
         text = str(entry)

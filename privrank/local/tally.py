@@ -11,22 +11,33 @@ import base64
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import public_generator
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Protocol, check_kind
 from privrank.local.protocols_orders import AdaptiveKwikSort
-from privrank.local.reports import REPEATED, STRUCK, Identities, once, read_reports
+from privrank.local.reports import (
+    FOREIGN,
+    MALFORMED,
+    RANGE,
+    REPEATED,
+    STRUCK,
+    Identities,
+    once,
+    read_reports,
+)
 from privrank.release.archived import archive, read_archive
 from privrank.release.names import GAIN, ORDER, REJECTED
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.checks import check_flag
+from privrank.util.checks import LARGEST_COUNT, as_array, check_flag
 
 Values = Mapping[str, tuple[IntArray, float]]
 """Released numbers by name: whole numbers, and the size of their step."""
@@ -44,7 +55,9 @@ _ARRAYS = (*_CELLS, "identity", "cell")
 class Tally:
     """Accepted reports of one protocol, counted.
 
-    Made by a protocol's ``tally(reports)``; ``tally1 + tally2`` counts the reports of both.
+    Made by a protocol's ``tally(reports)``. Sites that count their own reports send tallies as text
+    (:meth:`to_json`). :func:`privrank.from_json` reads such a text, and the sum of tallies of one
+    protocol is the tally of all reports: ``tally1 + tally2``, or ``sum(tallies)``.
 
     Parameters
     ----------
@@ -65,11 +78,13 @@ class Tally:
     --------
     privrank.PrivateBTL.from_reports : Reads the tally of comparisons.
     privrank.PrivateRankAggregation.from_reports : Reads that of other protocols.
+    privrank.from_json : Reads the text of a tally.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from privrank.local import Comparisons
+    >>> import privrank as pr
+    >>> from privrank.local import Comparisons, Tally
     >>> protocol = Comparisons(["tea", "milk"], epsilon=1.0)
     >>> reports = protocol.simulate(np.array(3 * [[1, 2]]), np.random.default_rng(1))
     >>> tally = protocol.tally(reports)
@@ -77,6 +92,13 @@ class Tally:
     <Tally: comparisons, 3 reports accepted, rejected: none>
     >>> tally + tally  # every report counts once
     <Tally: comparisons, 3 reports accepted, rejected: 3 repeated id>
+
+    Another site counts two reports and sends its tally as text:
+
+    >>> others = protocol.simulate(np.array(2 * [[2, 1]]), np.random.default_rng(2))
+    >>> text = protocol.tally(others).to_json()
+    >>> tally + pr.from_json(text)
+    <Tally: comparisons, 5 reports accepted, rejected: none>
     """
 
     protocol: Protocol
@@ -217,12 +239,53 @@ class Tally:
         """
         record = read_archive(text, _WRITER)
         try:
-            protocol, cells = protocol_from_json(record["protocol"]), [record[k] for k in _CELLS]
+            protocol = protocol_from_json(record["protocol"])
+            cells: list[Any] = [_whole_numbers(record[name]) for name in _CELLS]
             bits = np.frombuffer(base64.b64decode(record.get("ids", "")), "<i8").reshape(2, -1)
             identity, cell = bits if "ids" in record else (None, None)
-            return cls(protocol, *cells, record["rejected"], identity, cell)  # type: ignore[call-arg]
+            tally = cls(protocol, *cells, record["rejected"], identity, cell)  # type: ignore[call-arg]
+            sound = tally._is_sound()
         except (LookupError, TypeError, ValueError, OverflowError):
-            raise ValueError(f"text must be JSON written by {_WRITER}.") from None
+            sound = False
+        if not sound:
+            raise ValueError(f"text must be JSON written by {_WRITER}.")
+        return tally
+
+    def _is_sound(self) -> bool:
+        """Whether there are reports of the protocol that give these numbers."""
+        step = np.diff(self.assignment)
+        ordered = (step > 0) | ((step == 0) & (np.diff(self.answer) > 0))
+        within = (self.assignment >= 0) & (self.assignment < self.protocol.assignments)
+        within &= (self.answer >= 0) & (self.answer < self.protocol.answers) & (self.count > 0)
+        return bool(
+            within.shape == (len(self.count),)
+            and within.all()
+            and ordered.all()
+            and self.count.sum(dtype=np.float64) < LARGEST_COUNT
+            and self.rejected.keys() == {FOREIGN, MALFORMED, RANGE, REPEATED}
+            and all(type(number) is int and number >= 0 for number in self.rejected.values())
+            and (
+                self.identity is None
+                or self.cell is None
+                or self._ids_match(self.identity, self.cell)
+            )
+        )
+
+    def _ids_match(self, identity: Identities, cell: IntArray) -> bool:
+        """Whether ids are in order, each once, and as many as there are counted reports."""
+        cells = len(self.count)
+        if not ((cell >= STRUCK) & (cell < cells)).all():
+            return False
+        counted = np.bincount(cell[cell != STRUCK], minlength=cells)
+        return bool((identity[1:] > identity[:-1]).all() and np.array_equal(counted, self.count))
+
+
+def _whole_numbers(listed: object) -> NDArray[Any]:
+    """Return a list of whole numbers as an array, which no cast has to round."""
+    numbers = as_array(listed)
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise TypeError("the numbers of a tally must be whole.")
+    return numbers
 
 
 def _counted(

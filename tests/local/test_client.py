@@ -244,6 +244,7 @@ BAD_PROTOCOLS = [
     (lambda: SubRanking(("tea",), 1.0), "items must hold at least two"),
     (lambda: SubRanking(("tea", "tea"), 1.0), "items must be distinct"),
     (lambda: SubRanking("tea", 1.0), "items must be a sequence"),
+    (lambda: SubRanking(("tea", "\ud800"), 1.0), "items must be text, and has half of a surrogate"),
     (lambda: SubRanking(ITEMS, 1.0, 5), "size must be between 2 and 4, got 5"),
     (lambda: SubRanking(ITEMS, 1.0, 1), "size must be between 2 and 4, got 1"),
     (lambda: SubRanking(range(20), 1.0, 9), "size must be between 2 and 8, got 9"),
@@ -276,7 +277,19 @@ def changed(**settings):
     return json.dumps({**json.loads(SubRanking(ITEMS, 1.0).to_json()), **settings})
 
 
+def edited(part, by):
+    text = SubRanking(ITEMS, 1.0, 2).to_json()
+    assert text.count(part) == 1
+    return text.replace(part, by)
+
+
 BAD_TEXTS = [
+    (edited('"size"', '"size": 3, "size"'), "text repeats a member"),
+    (edited('"epsilon"', '"epsilon": 100.0, "epsilon"'), "text repeats a member"),
+    (edited('"epsilon"', '"epsilo\\u006e": 100.0, "epsilon"'), "text repeats a member"),
+    (edited("1.0", "1"), "or writes a number in another way"),
+    (edited('"size": 2', '"size": null'), "or writes a number in another way"),
+    (edited("tea", "t\\u0065a").encode(), "text must be the JSON of a protocol"),
     ("nothing", "text must be the JSON of a protocol"),
     ("[1, 2]", "text must be the JSON of a protocol"),
     ("{}", "text must be the JSON of a protocol"),
@@ -301,6 +314,14 @@ BAD_TEXTS = [
 def test_a_bad_text_is_no_protocol(text, words):
     with pytest.raises(ValueError, match=words):
         protocol_from_json(text)
+
+
+def test_a_text_may_be_written_in_other_ways_that_change_nothing():
+    protocol = SubRanking(("maté", "tea "), 1.0, 2)
+    content = json.loads(protocol.to_json())
+    backwards = json.dumps(dict(reversed(content.items())), indent=1)
+    for text in (protocol.to_json(), backwards, json.dumps(content, separators=(",", ":"))):
+        assert protocol_from_json(text.replace("tea", "t\\u0065a")) == protocol
 
 
 def test_other_arguments_are_checked():

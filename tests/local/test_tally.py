@@ -1,5 +1,6 @@
 """Tallies of reports: each counted once or rejected for a reason, from any frame, in any order."""
 
+import base64
 import json
 from decimal import Decimal
 from itertools import permutations
@@ -23,6 +24,7 @@ from privrank.local import (
 )
 from privrank.local.reports import FOREIGN, MALFORMED, RANGE, REPEATED
 from privrank.local.tally import Tally
+from privrank.release.archived import archive
 
 ITEMS = list("abcde")
 PROTOCOL = SubRanking(ITEMS, 2.0)
@@ -66,6 +68,14 @@ FAULTS = {
         {"answer": np.inf},
         {"answer": [1]},
         {"answer": "1; 2"},
+        {"answer": True},
+        {"answer": np.True_},
+        {"assignment": False},
+        {"report_id": True},
+        {"report_id": np.True_},
+        *({"answer": text} for text in ("\u0661", "\uff11", "\u00b9", "1_0", " 1", "1 ", "1\n")),
+        *({"answer": text} for text in ("+1", "-1", "-0", "", "1.", ".0", "1.5", "1e0", "1.0e0")),
+        *({"answer": text} for text in ("0x1", "1,0", "1\u00a0", "\ufeff1", "True", "inf", "nan")),
         {"report_id": None},
         {"report_id": ""},
         {"report_id": "\ud800"},
@@ -99,7 +109,7 @@ def test_each_fault_has_its_reason(reason):
 
 
 def test_numbers_are_read_as_every_file_holds_them():
-    for assignment in (3, 3.0, "3", " 3", np.int8(3), True + 2):
+    for assignment in (3, 3.0, "3", "03", "3.0", "3.000", np.int8(3), Decimal(3), True + 2):
         assert cells(PROTOCOL.tally([row(assignment=assignment)])) == [(3, 1, 1)]
     # what a float cannot hold exactly is no number, and its digits are
     seeds = DuchiBall(ITEMS, 1.0)
@@ -267,6 +277,59 @@ def test_archives():
             Tally.from_json(broken)
 
 
+def test_sites_send_tallies_as_text():
+    sites = [PROTOCOL.tally(CLEAN.iloc[:120]), PROTOCOL.tally(CLEAN.iloc[110:])]
+    for ids in (True, False):
+        read = [pr.from_json(site.to_json(ids=ids)) for site in sites]
+        assert all(type(tally) is pr.local.Tally is Tally for tally in read)
+        assert sum(read).n == (300 if ids else 310)
+    assert same(sum(pr.from_json(site.to_json()) for site in sites), sites[0] + sites[1])
+    results = [
+        pr.PrivateRankAggregation.from_reports(tally).to_json() for tally in (*sites, sites[0])
+    ]
+    assert all("protocol" not in json.loads(text) for text in results)
+    with pytest.raises(ValueError, match="changed"):
+        pr.from_json(sites[0].to_json()[:-9] + '0000000"}')
+
+
+def swapped(record, row, change):
+    """The ids of a record, or the places of their reports, changed."""
+    bits = np.frombuffer(base64.b64decode(record["ids"]), "<i8").reshape(2, -1).copy()
+    bits[row] = change(bits[row])
+    return {"ids": base64.b64encode(bits.tobytes()).decode()}
+
+
+def test_numbers_that_no_reports_give_are_refused_with_a_new_check_too():
+    whole = PROTOCOL.tally(dirty()[0])
+    record = json.loads(whole.to_json())
+    del record["check"]
+    assert same(pr.from_json(archive(record)), whole)
+    changes = [
+        {name: [number, *record[name][1:]]}
+        for name, numbers in {
+            "assignment": (-1, 10, 2**63, 0.5, None),
+            "answer": (-1, 6, 0.5, "1"),
+            "count": (0, -1, 2**62, 2**53, 1.5, "1", True, [1]),
+        }.items()
+        for number in numbers
+    ]
+    changes += [{name: value} for name in record for value in (None, 5, [], {}, "", "word")]
+    changes += [{name: record[name][::-1]} for name in ("assignment", "answer", "count")]
+    changes += [{"count": record["count"][:-1]}, {"count": [record["count"]]}]
+    changes += [
+        {"rejected": {**record["rejected"], RANGE: value}} for value in (-1, 1.5, True, "1")
+    ]
+    changes += [{"rejected": {RANGE: 0}}, {"rejected": {**record["rejected"], "other": 1}}]
+    changes += [swapped(record, 0, lambda ids: ids[::-1]), swapped(record, 0, lambda ids: 0 * ids)]
+    for number in (1, 99, -99, 2**60):
+        changes.append(swapped(record, 1, lambda cell, number=number: cell + number))
+    changes.append(swapped(record, 1, lambda cell: 0 * cell))
+    changes.append({"protocol": record["protocol"].replace("2.0", '2.0, "epsilon": 2.0')})
+    for change in changes:
+        with pytest.raises(ValueError, match="must be JSON written by a tally's"):
+            pr.from_json(archive({**record, **change}))
+
+
 def test_a_tally_shows_what_it_counts():
     text = repr(PROTOCOL.tally(dirty()[0]))
     for words in ("sub-ranking, 300 reports accepted", FOREIGN, MALFORMED, RANGE, REPEATED):
@@ -301,10 +364,16 @@ def test_columns_that_hold_no_numbers_are_malformed():
     view = duckdb.from_arrow(frame.to_arrow())
     dated = view.project("protocol_id, assignment, date '2020-01-01' as answer, report_id")
     assert PROTOCOL.tally(dated).rejected[MALFORMED] == 6
-    # truth values are the numbers they are in every file
-    for true in (True, np.True_):
-        assert cells(PROTOCOL.tally([row(answer=true)])) == [(3, 1, 1)]
-    assert cells(PROTOCOL.tally(pd.DataFrame([row(answer=True)]))) == [(3, 1, 1)]
+
+
+@pytest.mark.filterwarnings("ignore:.*narwhals-dask")
+@pytest.mark.parametrize("engine", sorted(ENGINES.keys() - {"texts"}))
+def test_truth_values_are_no_numbers_in_any_engine(engine):
+    frame = pd.concat([CLEAN.head(6)] * 2).reset_index(drop=True)
+    for column in ("assignment", "answer", "report_id"):
+        odd = frame.assign(**{column: frame["answer"] > 2})
+        tally = PROTOCOL.tally(ENGINES[engine](odd))
+        assert (tally.n, tally.rejected[MALFORMED]) == (0, 12), column
 
 
 def test_adaptive_reports_are_no_sample_of_assignments():
