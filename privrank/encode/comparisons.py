@@ -27,6 +27,7 @@ from privrank.encode.encoded import (
     Part,
     Parts,
     check_apart,
+    check_distinct,
     declared_codes,
     in_order,
     narrow,
@@ -205,8 +206,8 @@ def encode_comparisons(
     # with excess="sample" the counts wait for the secret draw of a fit
     if sampled and columns.counts is not None and not distinct:
         _check_room(facts.nobs, bound)
-    counts = (NONE, NONE) if sampled else (counted.comparisons, counted.net)
-    return Encoded(facts, (first, second, *counts), parts, counted.units, sampled, counted.ties)
+    pairs = (first, second, NONE, NONE) if sampled else pairs
+    return Encoded(facts, pairs, parts, counted.units, sampled, counted.ties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +303,7 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
     held = None
     if owner is not None:
         if rules.distinct_pairs and bounded:
-            _check_distinct(owner.codes, read.low * items + read.high, read.size, rules.remedy)
+            check_distinct(owner.codes, read.low * items + read.high, read.size, rules.remedy)
         held = _part(owner, codes, place, read)
     comparisons, net = (sum_by(place, x, len(codes)) for x in (read.comparisons, read.net))
     ties = read.comparisons.sum(keepdims=True) - np.abs(read.net).sum()
@@ -391,15 +392,6 @@ def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
         )
 
 
-def _check_distinct(person: IntArray, pair: IntArray, size: IntArray, remedy: str) -> None:
-    _, place = np.unique(person * (int(pair.max()) + 1) + pair, return_inverse=True)
-    if np.bincount(place, size).max() > 1:
-        raise ValueError(
-            f"distinct_pairs=True promises that a respondent compares each pair at most once, and "
-            f"at least one repeats a pair: use distinct_pairs=False, aggregate first{remedy}."
-        )
-
-
 def public_pairs(
     facts: Design,
     pairs: tuple[IntArray, IntArray, IntArray, IntArray],
@@ -442,12 +434,12 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
     present = frames.check_named(data, parsed.left)
-    answers = [name for name in ("outcome", frames.LIST_OUTCOME) if name in present]
+    answers = {"outcome", frames.LIST_OUTCOME}.intersection(present)
     if set(parsed.left) == {"item1", "item2"} and answers:
         raise ValueError(
-            f"formula must name item1 + item2 + {answers[0]} on its left where data has a column "
-            f"{answers[0]!r}, got {formula!r}: name all three, or rename that column, or leave it "
-            f"out, if the first item always won."
+            f"formula must name item1, item2 and the outcome on its left, because data has a column "
+            f"{min(answers)!r}, got {formula!r}. If the first item always won, leave that column "
+            f"out of data."
         )
     respondent, counts = arguments.get("respondent", UNSTATED), arguments.get("counts")
     item1, item2, outcome, *_ = (*parsed.left, None)

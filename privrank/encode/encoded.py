@@ -377,3 +377,13 @@ def in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, Sig
     """Return each pair in the order of the items, and by which sign its outcome is turned."""
     sign = 1 - 2 * (first > second).astype(np.int8)
     return np.minimum(first, second), np.maximum(first, second), sign
+
+
+def check_distinct(person: IntArray, pair: IntArray, size: IntArray, remedy: str) -> None:
+    """Refuse a pair that a respondent compares twice; given rows by person, pair and number."""
+    _, place = np.unique(person * (int(pair.max()) + 1) + pair, return_inverse=True)
+    if np.bincount(place, size).max() > 1:
+        raise ValueError(
+            f"distinct_pairs=True promises that a respondent compares each pair at most once, and "
+            f"at least one repeats a pair: use distinct_pairs=False, aggregate first{remedy}."
+        )

@@ -82,21 +82,24 @@ _WIDE = (nw.Int128, nw.UInt128, nw.Decimal)
 def check_names(view: Frame, column: str) -> None:
     """Refuse respondents whose type leaves open which of their names are equal.
 
-    **Privacy.** A respondent whose name is there in two spellings, as 1 and 1.0, would have the
-    rows of two. So names are texts, whole numbers, truth values or dates, all of one kind.
+    **Privacy.** A respondent whose name is there in two forms, as 1 and 1.0, would have the rows of
+    two wherever an engine takes these for different. Objects of pandas are compared by this process
+    (:func:`privrank.encode.coding.key_of`). All other engines have to hold names in a type whose
+    equal entries are equal everywhere.
     """
-    kind = view.collect_schema()[column]
-    native = view.to_native()
-    exact = kind in _EXACT or kind.is_numeric() and kind not in _WIDE
     if view.implementation.is_pandas():
-        exact = (exact or kind == nw.Object) and _of_one_type(native[column])
-    elif view.implementation.is_dask():
+        return
+    kind = view.collect_schema()[column]
+    exact = kind in _EXACT or kind.is_numeric() and kind not in _WIDE
+    if view.implementation.is_dask():
         # Dask makes texts of the objects of a pandas frame: of 1 and 1.0, one name, it makes two
+        native: Any = view.to_native()
         sources = [node.frame for node in native.expr.walk() if type(node).__name__ == "FromPandas"]
         named = [source.get(column) for source in sources if column in source.columns]
-        dtype = native.dtypes[column]
-        typed = dtype != np.dtype(object) and not isinstance(dtype, pd.CategoricalDtype)
-        exact = exact and typed and all(map(_of_one_type, named))
+        held = native[column]._meta
+        coded = isinstance(held.dtype, pd.CategoricalDtype)
+        typed = native[column].cat.known if coded else held.dtype != np.dtype(object)
+        exact = exact and typed and all(map(_of_one_type, [held, *named]))
     if not exact:
         raise TypeError(
             f"Column {column!r} must name the respondents by texts, whole numbers or dates, all of "

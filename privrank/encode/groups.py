@@ -84,7 +84,7 @@ def encode_samples(
     reading = [read_samples(view, rules, every, named=named) for view, rules in opened]
     place = None
     if respondent is not None:
-        place = _matched([one.names for one in reading], respondent, paired)
+        place = match_respondents([one.names for one in reading], respondent, paired)
     return _joined([one.sample(least=0) for one in reading], names, secret, place)
 
 
@@ -191,7 +191,7 @@ def groups_of_formula(
     return _joined(parts, [labels[k] for k in met], secret, place, group)
 
 
-def _matched(names: Sequence[Any], respondent: str, paired: bool) -> IntArray | None:
+def match_respondents(names: Sequence[Any], respondent: str, paired: bool) -> IntArray | None:
     """Return the partners of paired respondents; of separate ones, refuse any that are shared.
 
     Given the names of two frames' respondents. A partner is the place in the second sample of each

@@ -223,7 +223,8 @@ def read_samples(
     """
     owner = rules.respondent
     if isinstance(view, np.ndarray):  # numbers need no table
-        return ReadSamples(rules, (len(view),), rules.codes(view))
+        ranks = rules.codes(view) if len(view) else np.empty(view.shape, dtype=np.int64)
+        return ReadSamples(rules, (len(view),), ranks)
     given = [*rules.columns, groups.column, owner]
     names = list(dict.fromkeys(name for name in given if name is not None))
     if rules.counted:

@@ -54,7 +54,8 @@ def duckdb_relation(columns):
 def dask_frame(columns):
     frame = dd.from_pandas(pd.DataFrame(ROWS)[list(columns)], npartitions=2)
     kinds = {name: "int64" for name in columns if name in NUMBERS}
-    meta = pd.DataFrame({name: pd.Series(dtype=kinds.get(name, "object")) for name in columns})
+    types = {"who": "string"} | kinds  # as respondents, objects would be refused before
+    meta = pd.DataFrame({name: pd.Series(dtype=types.get(name, "object")) for name in columns})
     return frame.map_partitions(lambda part: part.astype(kinds), meta=meta)
 
 

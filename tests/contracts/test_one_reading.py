@@ -16,10 +16,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from planting import planted
 from test_architecture import MODULES, TREES
 
 import privrank as pr
-from privrank.encode import frames
+from privrank import closeness
+from privrank.encode import clusters, frames, groups
 
 PEOPLE = 100
 ITEMS = ["a", "b", "c"]
@@ -188,6 +190,31 @@ def test_everybody_is_in_one_reading_once(name, engine, readings):
         assert sum(sizes(model)) == sum(map(len, readings)) <= PEOPLE * expected
         released(model)
         assert len(readings) == expected
+
+
+@pytest.mark.parametrize("engine", ["polars, unique", "DuckDB, distinct on"])
+def test_groups_of_another_reading_are_seen(engine, readings, monkeypatch):
+    # planted: who is in which group is decided on one reading, and the rows are those of another
+    planted(
+        monkeypatch,
+        groups,
+        "groups_of_formula",
+        "reading = read_samples(view, rules, Groups(group, labels, paired))",
+        "reading = read_samples(view, rules, Groups(group, labels, paired))\n"
+        "    reading = replace(reading, people=read_samples(view, rules, "
+        "Groups(group, labels, paired)).people)",
+    )
+    monkeypatch.setattr(closeness, "groups_of_formula", groups.groups_of_formula)
+    MODELS["closeness"](LOCAL[engine]())
+    assert len(readings) == 2
+
+
+@pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
+def test_a_pass_that_is_not_compared_with_the_first_is_seen(monkeypatch):
+    planted(monkeypatch, clusters, "_again", "met[0] != first", "False")
+    frame, _ = dask_random(changing=True)
+    # nothing is refused: the guard below is what the fingerprint is for
+    assert released(MODELS["closeness of choices"](frame)).nobs == PEOPLE
 
 
 @pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
