@@ -437,9 +437,9 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     answers = {"outcome", frames.LIST_OUTCOME}.intersection(present)
     if set(parsed.left) == {"item1", "item2"} and answers:
         raise ValueError(
-            f"formula must name item1, item2 and the outcome on its left, because data has a column "
-            f"{min(answers)!r}, got {formula!r}. If the first item always won, leave that column "
-            f"out of data."
+            f"formula must name item1, item2 and the outcome on its left, because data has a "
+            f"column {min(answers)!r}, got {formula!r}. If the first item always won, leave that "
+            f"column out of data."
         )
     respondent, counts = arguments.get("respondent", UNSTATED), arguments.get("counts")
     item1, item2, outcome, *_ = (*parsed.left, None)
