@@ -21,7 +21,7 @@ from privrank.local.protocols import Protocol, check_kind
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import REPEATED, STRUCK, Identities, once, read_reports
 from privrank.release.archived import archive, read_archive
-from privrank.release.names import GAIN, ORDER, REJECTED
+from privrank.release.names import GAIN, ORDER, REJECTED, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
@@ -318,10 +318,13 @@ def check_protocol(release: Release) -> None:
     protocol = protocol_from_json(str(settings["protocol"]))
     gains = {protocol.gain, protocol.response.gain, settings.get(GAIN, protocol.gain)}
     rejected = [value for name, value in settings.items() if name.startswith(REJECTED)]
+    steps = {p.step for name, p in release.parts.items() if name.startswith(STATISTIC)}
     if not (
         (protocol.epsilon, protocol.items) == (release.epsilon, release.survey.items)
         and len(gains) == len({protocol.gain, protocol.response.gain})
         and all(type(number) is int and number >= 0 for number in rejected)
+        and settings.get("df", 1.0) in range(1, len(protocol.items))
+        and len(steps) < 2
     ):
         raise ValueError("release must be of its protocol.")
 

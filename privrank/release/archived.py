@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.gaussian import gaussian_delta
+from privrank.privacy.gaussian import integer_scale, lattice_scale
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import (
+    CountNoise,
     NetNoise,
     NoiseName,
     ZeroSumLaplace,
@@ -34,6 +35,7 @@ from privrank.privacy.netnoise import (
     weighted_noise,
 )
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
+from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release import names
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Covariates, Design, Sample
@@ -48,6 +50,7 @@ _LARGEST_WHOLE = 2**53
 """Up to which whole numbers are those of other software's JSON, too."""
 
 _FALLBACK = "fallback"
+_WHOLE_PARTS = (names.ORDER, names.PAIR_COUNTS, names.CONCERNED, names.QUERIES, _FALLBACK)
 _OWN_RANDOMNESS = (names.PVALUE, names.DECISION)
 """Parts that are random by themselves and get no noise besides."""
 
@@ -135,6 +138,7 @@ def verify(
             part = plan.parts[name]
             _check_part(name, part, plan, survey, source)
             _check_values(name, part, drawn, survey, source)
+        _check_rho(plan, survey, source)
         if source == "respondents" and names.ORDER in values:
             _check_reports(plan, survey, values)
         _require(sorted(tie_break) == list(range(len(survey.items))), "an order of all items")
@@ -238,6 +242,9 @@ def _check_guarantee(plan: Plan, source: str) -> None:
         _require(value == value, "settings that are numbers")
         share = name in ("score share", "threshold level", "level")
         _require(not share or (_finite(value) and 0 < float(value) < 1), "levels below 1")
+    if source == "respondents":
+        protocol = json.loads(str(plan.settings["protocol"]))
+        _require(protocol["epsilon"] == plan.epsilon, "the epsilon of its protocol")
     if source in ("none", "respondents"):
         return
     # groups share the epsilon of their totals, and an order of queries that of the queries
@@ -248,6 +255,9 @@ def _check_guarantee(plan: Plan, source: str) -> None:
     if names.ORDER in spent and not {names.PAIRS, names.TOTALS} & spent.keys():
         spent = {names.ORDER: spent[names.ORDER]}
     total = math.fsum(part.epsilon for part in spent.values())
+    if "score share" in plan.settings:
+        score = plan.number("score share") * total
+        _require(_close(score, spent[names.SCORE].epsilon), "a score with its share of epsilon")
     most = pure_epsilon(plan.epsilon, plan.delta)
     _require(
         plan.epsilon * (1.0 - _ROOM) <= total <= most * (1.0 + _ROOM),
@@ -262,7 +272,10 @@ def _check_part(
     noise, epsilon = part.noise, part.epsilon
     _require(_whole(part.sensitivity, 0) and part.step > 0 and _finite(part.step), "a lattice")
     _require(is_number(epsilon) and epsilon >= 0, "an epsilon of every part")
-    _require(source != "respondents" or epsilon == 0, "noise of the respondents alone")
+    own = source != "respondents" or (epsilon == 0 and part.sensitivity == 0)
+    _require(own, "noise of the respondents alone")
+    _require(source != "none" or noise is None or epsilon == math.inf, "no epsilon without noise")
+    _require(_close(part.step, _step(name, part, survey, plan, source)), "steps of its parts")
     if noise is None:
         _require(epsilon == 0 or name == names.ORDER, "noise in every part that spends")
         _require(part.sensitivity == 0, "a sensitivity where there is noise")
@@ -283,18 +296,20 @@ def _check_part(
         _require(_fits_nets(part, noise, plan, survey), "ties beside their net wins")
         return
     _require(epsilon > 0, "noise in every part of a private release")
-    if name in (names.PAIRS, names.SCORE):
-        _require(_close(part.step * plan.number("steps"), 1.0), "pairs on their lattice")
     if name == names.DEPENDENCE:
         form = plan.settings[names.DEPENDENCE]
         _require(form in ("worst", "pairs"), "a known form of dependence")
     places = len(survey.items) * (2 if name == names.SIDES else 1)
     _require(getattr(noise, "items", places) == places, "noise of all items")
     if isinstance(survey, Design):
-        again = _is_calibrated(name, part, noise, survey, plan)
-        _require(again, "noise of the scale that sensitivity and epsilon ask for")
+        again = _noise_again(name, part, survey, plan)
+        fits = again is None or _alike(part, noise, again)
+        _require(fits, "noise of the scale that sensitivity and epsilon ask for")
     if isinstance(noise, DiscreteGaussian):
-        _check_gaussian(noise, part, plan)
+        fits = isinstance(survey, Design) or _fits_gaussian(
+            name, part, noise, plan, len(survey.items)
+        )
+        _require(fits, "noise of the scale that sensitivity, epsilon and delta ask for")
         return
     spent = _loss_per_step(noise) * _steps_of_a_unit(name, part, plan, len(survey.items))
     # the worths of a perturbed objective have noise of their own besides, at the rest of epsilon
@@ -302,13 +317,65 @@ def _check_part(
     _require(fits, "noise of the scale that sensitivity and epsilon ask for")
 
 
+def _step(name: str, part: PartPlan, survey: Design | Sample, plan: Plan, source: str) -> float:
+    """Return the step that a part has to have; its own where only its maker knows it."""
+    if isinstance(survey, Sample):
+        if name in (names.PAIRS, names.SCORE) and source != "respondents":
+            return 1.0 / plan.number("steps")
+        if name == names.TOTALS:
+            gaussian = isinstance(part.noise, DiscreteGaussian)
+            return (len(survey.items) - 1 if gaussian else 1) / part.sensitivity
+        return 1.0 if name in _WHOLE_PARTS else part.step
+    if name == names.WORTHS:
+        return part.step
+    if name == names.DEPENDENCE and plan.settings[name] == "worst":
+        return 1.0 / part.sensitivity
+    if name == names.DEPENDENCE and survey.varied:
+        # sums of squares of answers less expected ones, rounded by pair
+        unit = survey.sensitivity
+        return unit.convex_moments_l1 / (part.sensitivity - unit.pairs)
+    if source == "respondents":
+        return 1.0
+    again = None if source == "none" else _noise_again(name, part, survey, plan)
+    return survey.step(name, exact=source == "none") / (again.fineness if again else 1)
+
+
+def _check_rho(plan: Plan, survey: Design | Sample, source: str) -> None:
+    """Check that the parts have the zero-concentrated privacy that the plan states, if it does."""
+    noises = {name: part.noise for name, part in plan.parts.items()}
+    scales = {n: noise.scale for n, noise in noises.items() if isinstance(noise, DiscreteGaussian)}
+    stated = source != "respondents" and (isinstance(survey, Design) or bool(scales))
+    _require((plan.rho is not None) == stated, "a rho where its parts have one")
+    if plan.rho is None:
+        return
+    shares = {name: part.epsilon for name, part in plan.parts.items()}
+    # a number of ties and its net wins are one part, and the worths of an objective are two
+    shares[names.NET] = shares.get(names.NET, 0.0) + shares.pop(names.TIES, 0.0)
+    if (noise := noises.get(names.WORTHS)) is not None and math.isfinite(plan.epsilon):
+        shares["output"] = _loss_per_step(noise) * plan.parts[names.WORTHS].sensitivity
+        shares[names.WORTHS] -= shares["output"]
+    # Gaussian noise of scale w for the l2 distance d is as good as a pure part at d / w
+    for name, scale in scales.items():
+        shares[name] = _distance(name, plan.parts[name], survey) / scale
+    rho = math.fsum(0.5 * share**2 for share in shares.values())
+    _require(_close(plan.rho, rho), "the rho that its parts add up to")
+
+
+def _distance(name: str, part: PartPlan, survey: Design | Sample) -> float:
+    """Return how far one unit moves a part with Gaussian noise, in l2 and in lattice steps."""
+    if isinstance(survey, Sample):
+        ranking = RankingSensitivity(len(survey.items))
+        return (ranking.pairs_l2 if name == names.PAIRS else ranking.borda_l2) / part.step
+    unit, ties = survey.sensitivity, bool(survey.ties)
+    moved = unit.net_l2 if name == names.NET else unit.win_matrix_l2(ties=ties)
+    return moved * survey.step(name, exact=False) / part.step
+
+
 def _fits_nets(part: PartPlan, noise: Noise, plan: Plan, design: Design) -> bool:
     """Whether a number of ties has the noise that goes with that of its net wins."""
     unit, nets = design.sensitivity, plan.parts[names.NET]
     of_nets = _noise_of_nets(design, _DISTRIBUTIONS[type(nets.noise)], nets.epsilon, ties=True)
-    again = tie_noise(unit, of_nets, nets.epsilon, part.epsilon)
-    same = again.sensitivity == part.sensitivity
-    return same and _close(_loss_per_step(again.distribution), _loss_per_step(noise))
+    return _alike(part, noise, tie_noise(unit, of_nets, nets.epsilon, part.epsilon))
 
 
 def _noise_of_nets(
@@ -330,23 +397,26 @@ def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
     return part.sensitivity * (m * (m - 1) // 2 if every else 1)
 
 
-def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, plan: Plan) -> bool:
-    """Whether a part of comparisons has the noise that calibration gives it; True of other parts.
+def _noise_again(
+    name: str, part: PartPlan, design: Design, plan: Plan
+) -> NetNoise | CountNoise | None:
+    """Return the noise that calibration gives a part of comparisons; None for other parts.
 
     The sensitivity is worked out from the public facts here, not taken from the archive.
     """
-    unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(noise), "")
+    unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(part.noise), "")
     if name == names.NET:
         ties = names.TIES in plan.parts
-        again: Any = _noise_of_nets(design, distribution, part.epsilon, plan.delta, ties=ties)
-    elif name == names.WINS:
-        again = cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
-    elif name == names.SIDES:
-        again = side_noise(unit, distribution, part.epsilon, ties=bool(design.ties))
-    elif name == names.PAIR_COUNTS:
-        again = count_noise(unit, part.epsilon)
-    else:
-        return True
+        return _noise_of_nets(design, distribution, part.epsilon, plan.delta, ties=ties)
+    if name == names.WINS:
+        return cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
+    if name == names.SIDES:
+        return side_noise(unit, distribution, part.epsilon, ties=bool(design.ties))
+    return count_noise(unit, part.epsilon) if name == names.PAIR_COUNTS else None
+
+
+def _alike(part: PartPlan, noise: Noise, again: NetNoise | CountNoise) -> bool:
+    """Whether a part has the noise and the sensitivity that calibration gives it."""
     same = type(again.distribution) is type(noise) and again.sensitivity == part.sensitivity
     return same and _close(_loss_per_step(again.distribution), _loss_per_step(noise))
 
@@ -366,21 +436,14 @@ def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
     _require(_close(moved, part.epsilon), "the rate that its epsilon asks for")
 
 
-def _check_gaussian(noise: DiscreteGaussian, part: PartPlan, plan: Plan) -> None:
-    """Check Gaussian noise by the concentrated privacy that its release states."""
-    others = sum(0.5 * p.epsilon**2 for p in plan.parts.values() if p is not part)
-    rho = -1.0 if plan.rho is None else plan.rho - others
-    _require(rho > 0, "Gaussian noise with its rho")
-    # the delta of this noise for the l2 distance that rho and its scale imply
-    # rho = distance^2 / (2 scale^2) of Gaussian noise
-    moved = math.sqrt(2.0 * rho) * noise.scale
-    most = gaussian_delta(noise.scale, part.epsilon, moved)
-    least = gaussian_delta(noise.scale, part.epsilon * (1 + 1e-3), moved)
-    _require(moved >= part.sensitivity * (1.0 - _ROOM), "Gaussian noise for its sensitivity")
-    _require(
-        least * (1 - 1e-3) <= plan.delta and plan.delta * 0.98 <= most,
-        "Gaussian noise of the scale that rho, epsilon and delta ask for",
-    )
+def _fits_gaussian(name: str, part: PartPlan, noise: DiscreteGaussian, plan: Plan, m: int) -> bool:
+    """Whether pair counts or Borda totals of rankings have the scale that calibration gives."""
+    ranking, steps = RankingSensitivity(m), plan.number("steps")
+    if name == names.PAIRS:
+        scale = lattice_scale(part.epsilon, plan.delta, ranking.pairs_l1, part.sensitivity)
+        return part.sensitivity == steps and _close(noise.scale, scale)
+    scale, _ = integer_scale(part.epsilon, plan.delta, steps * ranking.borda_l2, m)
+    return _close(noise.scale, scale)
 
 
 def _check_values(
