@@ -109,6 +109,28 @@ def _checked_part(pure: object) -> float:
     return check_number("pure", pure, rule, lambda part: 0 <= part < math.inf) + 0.0
 
 
+def _checked_path(path: object) -> str:
+    """Return the whole path of a ledger on disk; refuse what names no file, before one is made."""
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(name, str):
+        raise TypeError(
+            f"path must be text or os.PathLike, got {type(path).__name__}. It names the file of a "
+            f"ledger on disk. For a ledger in memory give epsilon= alone."
+        )
+    if not name or "\0" in name or name.encode(errors="ignore").decode() != name:
+        raise ValueError(
+            f"path must be a file name that a disk can hold, got {name!r}. Give a path without "
+            f"null characters and halves of surrogate pairs."
+        )
+    place = os.path.realpath(name)
+    if os.path.isdir(place):
+        raise IsADirectoryError(
+            f"path must name a file, and {os.path.basename(place)!r} is a folder. Add the name of "
+            f"the file to the path."
+        )
+    return place
+
+
 def _check_split(survey: Survey) -> None:
     """Refuse a `pure` part of epsilon that is none, or whose rest nobody could spend."""
     if survey.rest < 0:
@@ -203,13 +225,8 @@ class Ledger:
             raise ValueError("label= names the data set in a ledger on disk: give its path, too.")
         if path is None and epsilon is None:
             raise TypeError("epsilon must be given: it is the total that all fits may spend.")
-        if not isinstance(path, str | os.PathLike | None):
-            raise TypeError(
-                f"path must be the file of a ledger on disk, text or os.PathLike, got "
-                f"{type(path).__name__}: the total of a ledger in memory is epsilon=."
-            )
         # a ledger in memory is a database, too, so that both kinds spend by the same transactions
-        self._path = None if path is None else os.path.realpath(path)
+        self._path = None if path is None else _checked_path(path)
         self._seen: tuple[Spending, ...] = ()
         self._process = os.getpid()
         self._memory: sqlite3.Connection | None = None
