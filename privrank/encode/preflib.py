@@ -104,7 +104,7 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
             count, _, order = line.partition(":")
             ranks = _ranks(order.strip(), len(items), categories)
             if _number(count) < 1 or ranks is None:
-                raise _malformed(f"line {number} of {name}", len(items), categories)
+                raise _malformed(number, name, len(items), categories)
             tied = ending in (".soc", ".soi") and "{" in order
             if tied or (ending in (".soc", ".toc") and np.isnan(ranks).any()):
                 raise ValueError(
@@ -126,16 +126,16 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
     return pd.DataFrame(whole, columns=pd.Index(items))
 
 
-def _malformed(where: str, m: int, categories: int | None) -> ValueError:
+def _malformed(number: int, name: str, m: int, categories: int | None) -> ValueError:
     """Return the refusal of a line that is no order, or no list of categories."""
     if categories is not None:
         return ValueError(
-            f"{where} must be a number of voters, a colon and {categories} categories of numbers "
-            f"from 1 to {m}, each at most once. Categories are in braces, as in '12: {{1,3}},{{}}'."
+            f"line {number} of {name} must be a number of voters, a colon and {categories} "
+            f"categories of numbers from 1 to {m}, each at most once. Categories are in braces, as in '12: {{1,3}},{{}}'."
         )
     return ValueError(
-        f"{where} must be a number of voters, a colon and an order of numbers from 1 to {m}, each "
-        f"at most once. Those that share a place are in braces, as in '12: 2,{{1,3}}'. Files from "
+        f"line {number} of {name} must be a number of voters, a colon and an order of numbers "
+        f"from 1 to {m}, each at most once. Those that share a place are in braces, as in '12: 2,{{1,3}}'. Files from "
         f"before 2022 have another form: download them anew."
     )
 

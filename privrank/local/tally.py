@@ -20,7 +20,7 @@ from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Protocol, check_kind
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import REPEATED, STRUCK, Identities, once, read_reports
-from privrank.release.archived import archive, read_archive
+from privrank.release.archived import NOT_JSON, archive, read_archive
 from privrank.release.names import GAIN, ORDER, REJECTED, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
@@ -33,8 +33,6 @@ Values = Mapping[str, tuple[IntArray, float]]
 
 _BITS = 50
 """Of numbers that are no counts, as they are released."""
-
-_WRITER = "a tally's to_json()"
 
 _CELLS = ("assignment", "answer", "count")
 _ARRAYS = (*_CELLS, "identity", "cell")
@@ -115,7 +113,7 @@ class Tally:
         >>> Tally.of(protocol, reports).count.tolist()
         [2, 1]
         """
-        check_kind(protocol, Protocol, "take one of privrank.local")
+        check_kind(protocol, Protocol)
         read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
         return _counted(protocol, *read)
 
@@ -215,14 +213,14 @@ class Tally:
         >>> Tally.from_json(tally.to_json(ids=False))
         <Tally: comparisons, 3 reports accepted, rejected: none>
         """
-        record = read_archive(text, _WRITER)
+        record = read_archive(text)
         try:
             protocol, cells = protocol_from_json(record["protocol"]), [record[k] for k in _CELLS]
             bits = np.frombuffer(base64.b64decode(record.get("ids", "")), "<i8").reshape(2, -1)
             identity, cell = bits if "ids" in record else (None, None)
             return cls(protocol, *cells, record["rejected"], identity, cell)  # type: ignore[call-arg]
         except (LookupError, TypeError, ValueError, OverflowError):
-            raise ValueError(f"text must be JSON written by {_WRITER}.") from None
+            raise ValueError(NOT_JSON) from None
 
 
 def _counted(

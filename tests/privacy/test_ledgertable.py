@@ -167,7 +167,7 @@ def test_another_survey_is_refused(path, other):
 
 # --- another past than the one it saw ---
 
-LACKS = "lacks what was in it since it was opened, or is another one: restore it as"
+LACKS = "lacks what was in it since it was opened, or is another one. Restore it as"
 
 
 def refused_past(budget):
@@ -219,7 +219,7 @@ def test_a_ledger_put_in_its_place_is_not_spent(path, tmp_path):
     refused_past(budget)
     assert names(path) == []
     path.unlink()
-    with pytest.raises(FileNotFoundError, match="cannot be written .*: no noise was drawn, though"):
+    with pytest.raises(FileNotFoundError, match="cannot be written .*. No noise was drawn, though"):
         budget.reserve("test", 0.1, 0.0, unit="row")
     assert not path.exists()
 
@@ -393,7 +393,7 @@ def changed(place, value):
             }.items()
             for value in values
         ),
-        ([HEAD], [FIT, FIT], "holds more spendings than its total covers, .*: restore"),
+        ([HEAD], [FIT, FIT], "holds more spendings than its total covers, .*. Restore"),
         ([HEAD], [FIT | {"delta": 1e-9}], "holds more spendings"),
         ([HEAD], [FIT | {"epsilon": math.inf}], "holds more spendings"),
     ],
@@ -454,7 +454,7 @@ def test_no_ledger_admits_more_where_another_program_overspent_it(path):
 
 
 def test_no_file_no_ledger_and_no_epsilon(path):
-    assert "there is no ledger 'survey.ledger': give epsilon=" in refusal(path, FileNotFoundError)
+    assert "there is no ledger 'survey.ledger'. Give epsilon=" in refusal(path, FileNotFoundError)
     path.write_bytes(b"")
     assert "is not a ledger" in refusal(path)
     assert pr.Budget(path, **FACTS).left == (1.0, 1e-6)  # an empty file can become one
@@ -546,7 +546,7 @@ def test_in_a_read_only_folder_it_can_be_looked_at(file):
         assert unprivileged(look) == ""
         said = unprivileged(lambda: model().fit(epsilon=0.1, budget=pr.Budget(path)))
         assert said.startswith("OSError: the ledger 'survey.ledger' cannot be written (")
-        assert ": no noise was drawn, though" in said and said.endswith("that can be written.")
+        assert ". No noise was drawn, though" in said and said.endswith("that can be written.")
         said = unprivileged(lambda: pr.Budget(folder / "new.ledger", epsilon=1.0))
         assert said.startswith("FileNotFoundError: the ledger 'new.ledger' cannot be made (")
         assert "spent" not in said
@@ -565,7 +565,7 @@ def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(ledgers, "_SETTINGS", full)
         patch.setattr(ledgers, "astuple", lambda line: ("x" * 9999, 0.1, 0.0, None, None, None))
-        with pytest.raises(OSError, match="disk is full.: .* may stand as spent; name"):
+        with pytest.raises(OSError, match="disk is full.. .* may stand as spent. Name"):
             model().fit(epsilon=0.25, budget=budget)
     assert path.read_bytes() == before and len(names(path)) == 2
     with pytest.raises(AssertionError, match="data were read"):

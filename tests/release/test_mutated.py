@@ -163,7 +163,7 @@ def near(new, value):
 def sentence(error):
     said = str(error)
     assert type(error) is ValueError and said.startswith(("text ", "link"))
-    assert "\n" not in said and said.endswith(".") and said.count(". ") == 0
+    assert "\n" not in said and said.endswith(".") and said.count(". ") < 3
     return said
 
 
@@ -201,7 +201,7 @@ def test_each_field_is_refused_or_true(name):
         ("win matrix", "release/parts/win matrix/noise/scale", 0.0, "noise in every part"),
         ("win matrix", "release/parts/win matrix/noise/scale", 9.0, "noise of the scale that"),
         ("win matrix", "release/parts/win matrix/epsilon", 0.1, "add up to the total|of the scale"),
-        ("win matrix", "release/parts/win matrix/values", [1.5] * 6, "must be JSON written by"),
+        ("win matrix", "release/parts/win matrix/values", [1.5] * 6, "must be JSON that to_json"),
         ("win matrix", "release/tie_break", [0, 0, 0], "an order of all items"),
         ("win matrix", "release/design/nobs", -5, "whole numbers of units"),
         ("win matrix", "settings/alpha", 5, "no BTLResult of its release and settings"),
@@ -227,7 +227,7 @@ def test_each_field_is_refused_or_true(name):
             for new in values
         ),
         *(
-            ("exponential", "release/settings/rate", new, "the rate that|of the right kind")
+            ("exponential", "release/settings/rate", new, "the rate that|the right numbers")
             for new in (-5, 0, 2.0, "x")
         ),
         *(
