@@ -27,8 +27,6 @@ _REBUILD = {
     "UniformityTest": uniformity.infer,
 }
 
-_WRITER = "a result's to_json()"
-
 
 def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult | Tally:
     """Rebuild the result, or the tally of local reports, that ``to_json()`` wrote.
@@ -66,7 +64,7 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
     >>> pr.from_json(result.to_json()).pvalue == result.pvalue
     True
     """
-    record = read_archive(text, f"{_WRITER}, not the name of its file")
+    record = read_archive(text)
     if "protocol" in record:  # a member of tallies alone
         return Tally.from_json(text)
     _check_version(record.get("privrank"))
@@ -75,7 +73,7 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
     if members and isinstance(members, list):
         pooled = [from_json(json.dumps(member), link=link) for member in members]
     else:
-        release = Release.verified(record.get("release"), _WRITER, link)
+        release = Release.verified(record.get("release"), link)
     passed = {"privrank", "check", "results"}
     try:
         result: Result | PooledResult
@@ -97,8 +95,8 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
         kind = record.get("result")
         kind = kind if kind in [*_REBUILD, "PooledResult"] else "result"
         raise ValueError(
-            f"text must be JSON written by {_WRITER}, and what this one says is no {kind} of its "
-            f"release and settings: take the text as it was written."
+            f"text must be JSON that to_json() wrote, and this one is no {kind} of its release and "
+            f"settings. Take the text as it was written."
         )
     return result
 

@@ -368,8 +368,13 @@ def compare(method: str, sample: Sample) -> Comparison:
 
     Refuses, in one sentence, methods that do not apply.
     """
-    labels = " with labels='private'" if sample.private_labels else ""
-    checks.check_choice("method", method, _known(sample), f" for {sample.kind}{labels}")
+    known = _known(sample)
+    if sample.private_labels and method not in known:
+        raise ValueError(
+            f"method must be one of {', '.join(map(repr, known))} with labels='private', got "
+            f"{method!r}."
+        )
+    checks.check_choice("method", method, known, sample.kind)
     comparison, sizes = comparison_of(method, sample), sample.sizes
     if method != "sigmoid":
         return comparison

@@ -347,7 +347,7 @@ class IdentityTest:
         settings: dict[str, Any] = {
             name: value for name, value in given.items() if value not in (None, "two-sided")
         }
-        effect_epsilon = checks.check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+        effect_epsilon = checks.check_extra("effect_epsilon", effect_epsilon, epsilon)
         # what is asked, its noise and its null distribution are public, and known before spending
         xi = shares_of(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         query = ask(null, sample, method, xi=xi, **settings)
@@ -405,8 +405,11 @@ class IdentityTest:
 def _check_two(method: str, sample: Sample, *others: object) -> None:
     """Refuse what a comparison with the answers behind a null does not take."""
     known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
-    where = f" with null_nobs=, which compares two samples of {sample.kind}"
-    checks.check_choice("method", method, known, where)
+    if method not in known:
+        raise ValueError(
+            f"method must be one of {', '.join(map(repr, known))} with null_nobs=, which compares "
+            f"two samples of {sample.kind}, got {method!r}."
+        )
     if others != ("two-sided", None, None):
         raise ValueError(
             "alternative=, tolerance= and draws= are for a null that is known exactly: leave them "
@@ -428,9 +431,7 @@ def ask(
     Refuses, in one sentence, methods that do not apply.
     """
     n = sample.nobs
-    checks.check_choice(
-        "method", method, _methods(null, sample), f" for {sample.kind} and this null"
-    )
+    checks.check_choice("method", method, _methods(null, sample), sample.kind)
     if alternative != "two-sided" and method != "binary":
         raise ValueError(
             f"alternative= is for method='binary', two categories: leave it out for "

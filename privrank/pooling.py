@@ -146,7 +146,10 @@ def _check_kinds(results: Sequence[Any]) -> None:
         raise TypeError("results must be of one kind: pool worths and consensus rankings apart.")
     surveys = [result.release.survey for result in results]
     davidson = [isinstance(survey, Design) and survey.davidson for survey in surveys]
-    _check_equal(davidson, "read ties alike: fit all with ties='davidson' or none")
+    if _differ(davidson):
+        raise ValueError(
+            "results must read ties alike. Fit all of them with ties='davidson', or none."
+        )
     if any(result.release.source == "none" for result in results):
         raise ValueError(
             "results must be private, and one has epsilon=inf: fit it with a finite epsilon."
@@ -159,28 +162,28 @@ def _check_kinds(results: Sequence[Any]) -> None:
             "results must be of different releases, and one is there twice: leave one of them out, "
             "as the same noise would count as independent."
         )
-    _check_equal(
-        [result.items for result in results],
-        "have the same items, in the same order: fit all with the same items=",
-    )
+    if _differ([result.items for result in results]):
+        raise ValueError(
+            "results must have the same items, in the same order. Fit all with the same items=."
+        )
 
 
-def _check_equal(values: Sequence[Any], rule: str) -> None:
-    """Refuse values that differ."""
-    if any(value != values[0] for value in values):
-        raise ValueError(f"results must {rule}.")
+def _differ(values: Sequence[Any]) -> bool:
+    """Whether not all values are equal."""
+    return any(value != values[0] for value in values)
 
 
 def _check_worths(results: Sequence[Any], survey: Survey) -> None:
     """Refuse fits of other numbers, and weights that the noise of pair counts would choose."""
     if any(result.release.design.covariates is not None for result in results):
         raise ValueError("results must have no covariates: pool fits to each group instead.")
-    links = [result.release.link for result in results]
-    _check_equal(links, "have one link: read them with from_release(link=...)")
+    if _differ([result.release.link for result in results]):
+        raise ValueError("results must have one link. Read them with from_release(link=...).")
     equations = [result._inference().equations for result in results]
-    if survey == "same":
-        rule = "have the same score equations if survey='same': fit all with one method="
-        _check_equal([equation.function for equation in equations], rule)
+    if survey == "same" and _differ([equation.function for equation in equations]):
+        raise ValueError(
+            "results of one survey must have the same score equations. Fit all with one method=."
+        )
     for result, facts in zip(results, equations, strict=True):
         # weights are taken from the counts, so that these must be more than their noise
         design, noise = result.release.design, math.sqrt(facts.count_variance)
@@ -214,7 +217,10 @@ def _check_votes(results: Sequence[Any]) -> None:
     readings = [
         {name for name in setting if name.startswith(("ties", "missing"))} for setting in settings
     ]
-    _check_equal(readings, "read ties and missing items alike: fit with one missing=")
+    if _differ(readings):
+        raise ValueError(
+            "results must read ties and missing items alike. Fit all with one missing=."
+        )
 
 
 def _check_one_survey(releases: Sequence[Release]) -> None:
@@ -230,11 +236,11 @@ def _check_one_survey(releases: Sequence[Release]) -> None:
             "results of one survey must be of the same rows, and with excess='sample' every fit "
             "draws its own: fit once, with the whole epsilon."
         )
-    rule = (
-        "have the same public facts (number of units, design, max_rows, ...) if survey='same': use "
-        "survey='different' if respondents are others"
-    )
-    _check_equal([record_of(survey) for survey in surveys], rule)
+    if _differ([record_of(survey) for survey in surveys]):
+        raise ValueError(
+            "results of one survey must have the same public facts (number of units, design, "
+            "max_rows, ...). Use survey='different' if respondents are others."
+        )
 
 
 def _warn_of_one_survey(results: Sequence[Poolable], names: Sequence[str]) -> None:

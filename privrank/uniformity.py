@@ -284,7 +284,7 @@ class UniformityTest:
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, UniformityMethod)
         checks.check_tolerance(tolerance)
-        effect_epsilon = checks.check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+        effect_epsilon = checks.check_extra("effect_epsilon", effect_epsilon, epsilon)
         sample = self._encoded.sample
         draws = wanted_draws(draws, sample, uniform=True)
         # what is asked, its noise and its null distribution are public, and known before spending
@@ -368,7 +368,7 @@ def ask(
     Given the pure budget `xi`, the level of one-bit methods and the distance at which a published
     guarantee is asked for. Refuses, in one sentence, methods that do not apply.
     """
-    checks.check_choice("method", method, _known(sample), f" for {sample.kind}")
+    checks.check_choice("method", method, _known(sample), sample.kind)
     if method in _BITS:
         checks.check_noisy(method, xi, "laplace")
     if tolerance is not None and method not in ("truncated", "two-sample"):

@@ -19,7 +19,7 @@ import pandas as pd
 
 from privrank.release.survey import Covariates, powers_of, scaled_position
 from privrank.util.arrays import FloatArray
-from privrank.util.checks import as_list, as_numbers, undeclared
+from privrank.util.checks import as_list, as_numbers
 from privrank.util.formula import Factor, columns_of, factors_of, terms_of
 
 _NAMED = (
@@ -167,8 +167,8 @@ def _declarations(
     """Return the declared levels of the categorical covariates and the bounds of the numeric."""
     # a column with levels, declared or by its type, is categorical; else it is a number in bounds
     used = {factor.column for factor in factors}
-    declared = _mapping("levels", levels, "a column to its levels")
-    limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
+    declared = _mapping("levels", levels)
+    limits = _mapping("bounds", bounds)
     if unknown := declared.keys() - schema.names:
         raise ValueError(
             f"levels must name columns of data, not {sorted(map(str, unknown))}: {_NAMED}."
@@ -198,11 +198,13 @@ def _declarations(
     return choices, ranges
 
 
-def _mapping(name: str, given: object, rule: str) -> dict[str, Any]:
+def _mapping(name: str, given: object) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise TypeError(f"{name} must map {rule}, got {type(given).__name__}.")
+        raise TypeError(
+            f"{name} must map names of columns to their {name}, got {type(given).__name__}."
+        )
     return dict(given)
 
 
@@ -217,7 +219,10 @@ def _levels(factor: Factor, declared: object, own: object) -> tuple[Any, ...] | 
 
 
 def _without_levels(factor: Factor) -> ValueError:
-    return undeclared(f"the levels of {factor.column!r}", f"levels={{{factor.column!r}: [...]}}")
+    return ValueError(
+        f"levels must be declared for {factor.column!r}, as levels={{{factor.column!r}: [...]}}. "
+        f"List all that the questionnaire offers: a list read off the answers would reveal them."
+    )
 
 
 def _distinct(levels: object, column: str) -> tuple[Any, ...]:

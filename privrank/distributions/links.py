@@ -359,7 +359,7 @@ def _checked(link: Link) -> _Own:
         )
     for constant in ("kappa1", "kappa2"):
         bound = getattr(link, constant)
-        check_number(constant, bound, "a positive number", lambda kappa: 0 < kappa < math.inf)
+        check_number(constant, bound, 0, math.inf, "()")
     functions = (link.cdf, link.pdf, link.slope)
     try:
         values = [_evaluate(function, np.linspace(-1.0, 1.0, 5)) for function in functions]

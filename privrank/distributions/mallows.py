@@ -124,8 +124,7 @@ class Mallows:
     def __init__(
         self, items: int | Sequence[str], phi: float, center: ArrayLike | None = None
     ) -> None:
-        rule = "a number between 0 (all rankings equal the centre) and 1 (uniform)"
-        value = check_number("phi", phi, rule, lambda p: 0 <= p <= 1)
+        value = check_number("phi", phi, 0, 1)
         self._set(items, value, -math.log(value) if value > 0 else math.inf, center)
 
     def _set(self, items: object, phi: float, theta: float, center: object) -> None:
@@ -148,7 +147,7 @@ class Mallows:
         >>> Mallows.from_theta(["tea", "coffee", "water"], theta=np.log(2))
         Mallows(3 items, phi=0.5)
         """
-        theta = check_number("theta", theta, "a number of at least 0", lambda t: t >= 0)
+        theta = check_number("theta", theta, 0, math.inf)
         # smaller ones would underflow when squared, and no quantity tells them from 0
         value = theta if theta > 1e-100 else 0.0
         model = object.__new__(cls)
@@ -340,13 +339,11 @@ def tolerance_to_theta(m: int, tolerance: float) -> float:
     """
     items = check_count("m", m, low=2)
     most = 1 - 1 / math.factorial(min(items, 25))  # 1 to machine precision from 18 items on
-    rule = (
-        f"0 or between {LEAST_TOLERANCE:g} and 1 - 1/m!, the distance of a single ranking from "
-        f"uniform ({most:.6g} for {items} items)"
-    )
-    value = check_number(
-        "tolerance", tolerance, rule, lambda t: t == 0 or LEAST_TOLERANCE <= t <= most
-    )
+    value = check_number("tolerance", tolerance, 0, most)
+    if 0 < value < LEAST_TOLERANCE:
+        raise ValueError(
+            f"tolerance must be 0 or at least {LEAST_TOLERANCE:g}, got {quoted(tolerance)}."
+        )
     if value in (0.0, most):
         return 0.0 if value == 0 else math.inf
     return kendall.theta_at(items, value)

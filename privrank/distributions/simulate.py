@@ -65,7 +65,7 @@ def _check_worths(worths: object) -> tuple[FloatArray, pd.Index]:
     if not np.isfinite(values).all():
         raise ValueError("worths must be finite: at least one is missing or infinite.")
     items = worths.index if isinstance(worths, pd.Series) else pd.RangeIndex(len(values))
-    check_names("the index of worths", items)
+    check_names("worths.index", items)
     if not items.is_unique:
         raise ValueError("the index of worths must name each item once: a name occurs twice.")
     return values, items
@@ -212,7 +212,7 @@ def bradley_terry(
     """
     values, items = _check_worths(worths)
     times = check_count("repeats", repeats)
-    check_number("share", share, "a probability in (0, 1]", lambda p: 0 < p <= 1)
+    check_number("share", share, 0, 1, "(]")
     distribution = find(link)
     source = generator(rng)
     first, second = np.triu_indices(len(values), 1)

@@ -119,7 +119,7 @@ class Client:
     """
 
     def __init__(self, protocol: Protocol) -> None:
-        check_kind(protocol, Protocol, "read its JSON with Client.from_json(text)")
+        check_kind(protocol, Protocol)
         self.protocol = protocol
         self._reported = False
 
@@ -147,8 +147,7 @@ class Client:
         >>> Client.from_json(text, max_epsilon=2.0).protocol.epsilon
         1.0
         """
-        rule = "a positive finite number"
-        check_number("max_epsilon", max_epsilon, rule, lambda most: 0 < most < math.inf)
+        check_number("max_epsilon", max_epsilon, 0, math.inf, "()")
         protocol = protocol_from_json(text)
         if protocol.epsilon > max_epsilon:
             raise ValueError(

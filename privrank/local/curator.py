@@ -21,7 +21,7 @@ from privrank.local.protocols import check_generator, check_kind, check_rankings
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import REPEATED, STRUCK, hashed, read_reports
 from privrank.local.tally import Tally, release_of
-from privrank.release.archived import archive, read_archive
+from privrank.release.archived import NOT_JSON, archive, read_archive
 from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, UNPLACED
 from privrank.results.aggregation import AggregationResult
 from privrank.util.arrays import IntArray, own
@@ -32,8 +32,6 @@ UNASKED = "not asked for"
 
 NOBODY = -2
 """The pair of an id that no open query has."""
-
-_WRITER = "a curator's to_json()"
 
 
 @cache
@@ -119,8 +117,7 @@ class Curator:
     """
 
     def __init__(self, protocol: AdaptiveKwikSort, respondents: int) -> None:
-        remedy = "the reports of other protocols are counted by their tally()"
-        check_kind(protocol, AdaptiveKwikSort, remedy)
+        check_kind(protocol, AdaptiveKwikSort)
         self.protocol = protocol
         self.respondents = check_count("respondents", respondents)
         least = math.ceil(mean_comparisons(self._items))
@@ -439,7 +436,7 @@ class Curator:
         >>> Curator.from_json(curator.to_json()).handed
         2
         """
-        record = read_archive(text, _WRITER)
+        record = read_archive(text)
         try:
             # its check has shown the record to be as it was written
             protocol = protocol_from_json(record["protocol"])
@@ -453,7 +450,7 @@ class Curator:
             curator._used = np.array([int(token, 16) for token in record["used"]], dtype=np.uint64)
             return curator
         except (LookupError, TypeError, ValueError, AttributeError):
-            raise ValueError(f"text must be JSON written by {_WRITER}.") from None
+            raise ValueError(NOT_JSON) from None
 
 
 Reports = dict[str, NDArray[Any]]
@@ -503,11 +500,10 @@ class Population:
         dropout: float = 0.0,
         late: float = 0.0,
     ) -> None:
-        check_kind(protocol, AdaptiveKwikSort, "others have simulate()")
+        check_kind(protocol, AdaptiveKwikSort)
         check_generator(rng)
         for name, share in (("dropout", dropout), ("late", late)):
-            rule = "a probability of at least 0 and below 1"
-            check_number(name, share, rule, lambda value: 0 <= value < 1)
+            check_number(name, share, 0, 1, "[)")
         self.protocol, self.rng, self.dropout, self.late = protocol, rng, dropout, late
         self._ranks = rng.permutation(check_rankings(ranks, protocol.items))
         self._asked = 0

@@ -85,8 +85,7 @@ class Protocol(ABC):
         names = checks.check_items(self.items)
         self._set(items=tuple(checks.check_text("items", str(name)) for name in names))
         least, most = checks.SMALLEST_EPSILON, LARGEST_EPSILON
-        rule = f"a number from {least:g} to {most:g}, so that a report is not the answer itself"
-        value = checks.check_number("epsilon", self.epsilon, rule, lambda e: least <= e <= most)
+        value = checks.check_number("epsilon", self.epsilon, least, most)
         self._set(epsilon=value)
         checks.check_choice("partial", self.partial, Partial)
 
@@ -534,11 +533,13 @@ def check_rankings(ranks: object, items: Sequence[str], *, ties: bool = False) -
     return rankings
 
 
-def check_kind(protocol: object, kind: type[Any], remedy: str) -> None:
+def check_kind(protocol: object, kind: type[Any]) -> None:
     """Refuse what is no protocol of a kind."""
     if not isinstance(protocol, kind):
-        name = type(protocol).__name__
-        raise TypeError(f"protocol must be of the kind {kind.__name__}, got {name}: {remedy}.")
+        raise TypeError(
+            f"protocol must be of the kind {kind.__name__}, got {type(protocol).__name__}. Make "
+            f"one with a class of privrank.local, or read its JSON with Client.from_json(text)."
+        )
 
 
 def check_generator(rng: object) -> None:

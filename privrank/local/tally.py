@@ -31,8 +31,8 @@ from privrank.local.reports import (
     once,
     read_reports,
 )
-from privrank.release.archived import archive, read_archive
-from privrank.release.names import GAIN, ORDER, REJECTED
+from privrank.release.archived import NOT_JSON, archive, read_archive
+from privrank.release.names import GAIN, ORDER, REJECTED, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
@@ -44,8 +44,6 @@ Values = Mapping[str, tuple[IntArray, float]]
 
 _BITS = 50
 """Of numbers that are no counts, as they are released."""
-
-_WRITER = "a tally's to_json()"
 
 _CELLS = ("assignment", "answer", "count")
 _ARRAYS = (*_CELLS, "identity", "cell")
@@ -137,7 +135,7 @@ class Tally:
         >>> Tally.of(protocol, reports).count.tolist()
         [2, 1]
         """
-        check_kind(protocol, Protocol, "take one of privrank.local")
+        check_kind(protocol, Protocol)
         read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
         return _counted(protocol, *read)
 
@@ -237,7 +235,7 @@ class Tally:
         >>> Tally.from_json(tally.to_json(ids=False))
         <Tally: comparisons, 3 reports accepted, rejected: none>
         """
-        record = read_archive(text, _WRITER)
+        record = read_archive(text)
         try:
             protocol = protocol_from_json(record["protocol"])
             cells: list[Any] = [_whole_numbers(record[name]) for name in _CELLS]
@@ -248,7 +246,7 @@ class Tally:
         except (LookupError, TypeError, ValueError, OverflowError):
             sound = False
         if not sound:
-            raise ValueError(f"text must be JSON written by {_WRITER}.")
+            raise ValueError(NOT_JSON)
         return tally
 
     def _is_sound(self) -> bool:
@@ -381,10 +379,13 @@ def check_protocol(release: Release) -> None:
     protocol = protocol_from_json(str(settings["protocol"]))
     gains = {protocol.gain, protocol.response.gain, settings.get(GAIN, protocol.gain)}
     rejected = [value for name, value in settings.items() if name.startswith(REJECTED)]
+    steps = {p.step for name, p in release.parts.items() if name.startswith(STATISTIC)}
     if not (
         (protocol.epsilon, protocol.items) == (release.epsilon, release.survey.items)
         and len(gains) == len({protocol.gain, protocol.response.gain})
         and all(type(number) is int and number >= 0 for number in rejected)
+        and settings.get("df", 1.0) in range(1, len(protocol.items))
+        and len(steps) < 2
     ):
         raise ValueError("release must be of its protocol.")
 

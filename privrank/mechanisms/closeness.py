@@ -169,6 +169,8 @@ def release_comparison(
     sample = encoded.sample
 
     def drawn() -> Drawn:
+        # under private labels the number of empty groups decides how much randomness is used
+        early = draw_permutation(len(sample.items), rng) if sample.private_labels else None
         parts = [one_row_each(part, rng, apart=sample.paired) for part in encoded._parts]
         data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
         statistics = permuted(data, comparison, plan, public, rng)
@@ -177,7 +179,7 @@ def release_comparison(
         if STATISTIC in plan.parts:
             values[STATISTIC] = _effect(plan, statistics[:, -1], rng)
         values |= draw_details(data, plan, rng)
-        return Drawn(values, draw_permutation(len(sample.items), rng))
+        return Drawn(values, early or draw_permutation(len(sample.items), rng))
 
     return released(plan, sample, drawn, budget=budget, rng=rng)
 

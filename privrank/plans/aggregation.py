@@ -24,7 +24,7 @@ from privrank.release.names import COVARIANCE, ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.checks import check_number
+from privrank.util.checks import is_number, quoted
 
 Kind = Literal["cube pairs", "Gaussian pairs", "Laplace pairs", "K-norm totals", "Gaussian totals"]
 
@@ -246,8 +246,11 @@ def plan_aggregation(
     order is right where majorities are not those of scores.
     """
     least, most = LEAST_SHARE, LARGEST_SHARE
-    allowed = f"0 or a share between {least:g} and {most:g}"
-    share = check_number("score_share", share, allowed, lambda s: s == 0 or least <= s <= most)
+    if not is_number(share) or not (share == 0 or least <= share <= most):
+        raise ValueError(
+            f"score_share must be 0 or a number in [{least:g}, {most:g}], got {quoted(share)}."
+        )
+    share = float(share)
     if releases == "pairs" and method in ("borda", *PUBLISHED):
         raise ValueError(
             f"method={method!r} releases no pairs: leave out releases='pairs', or use "

@@ -175,7 +175,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     spent = 0.5 * (epsilons[main] + ties) ** 2
     for name in sorted(epsilons.keys() - {names.WORTHS, OUTPUT}):
         noise = _noise(design, name, choice, epsilons[name], delta)
-        step = _step(design, name, exact=math.isinf(epsilon)) / noise.fineness
+        step = design.step(name, exact=math.isinf(epsilon)) / noise.fineness
         parts[name] = PartPlan(
             noise.distribution, noise.sensitivity, epsilons[name], step, noise.fineness
         )
@@ -248,11 +248,3 @@ def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
             "counts= add up to more comparisons than exact whole numbers allow under this noise: "
             "use a smaller epsilon, noise='laplace' or fewer comparisons."
         )
-
-
-def _step(design: Design, name: str, *, exact: bool) -> float:
-    """Return the lattice step of a part; the non-private run counts wins in halves."""
-    if name == names.NET and design.covariates is not None:
-        return design.covariates.step
-    halves = name in (names.WINS, names.SIDES)
-    return 0.5 if halves and (design.ties or exact) else 1.0

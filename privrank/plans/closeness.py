@@ -211,8 +211,8 @@ def _beside(
     """Return what an effect and totals by group may spend; refuse them where there are none."""
     apart = not (sample.private_labels or sample.paired)
     beside = {
-        STATISTIC: check_extra("effect_epsilon", "an effect", effect, epsilon),
-        DETAILS: check_extra("details_epsilon", "the table of what differs", details, epsilon),
+        STATISTIC: check_extra("effect_epsilon", effect, epsilon),
+        DETAILS: check_extra("details_epsilon", details, epsilon),
     }
     # one distance, of two groups whose noise is calibrated to their public sizes
     if effect is not None and not (apart and len(sample.groups) == 2):

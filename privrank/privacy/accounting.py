@@ -75,9 +75,9 @@ class Spending:
 
         A `rho` of None becomes epsilon^2 / 2 where `delta` is 0.
         """
-        spender = checks.check_text("by", by, ", the model or test that spends")
+        spender = checks.check_text("by", by)
         if released is not None:
-            checks.check_text("released", released, " or None")
+            checks.check_text("released", released)
         spent, failure = checks.check_epsilon(epsilon), checks.check_delta(delta)
         if rho is None:
             half = 0.5 * spent**2 if failure == 0 else None
@@ -205,22 +205,23 @@ class Account:
         return first, second
 
     def shortage(self, line: Spending) -> str:
-        """Say what a line asks for that is not covered, and what is left of it."""
+        """Say in sentences what a line asks for that is not covered, and what is left of it."""
         left, limits = self.left, self.limits
         if self.survey.pure is None:
             return (
-                f"epsilon {line.epsilon:g}, delta {line.delta:g} but of the budget's epsilon "
-                f"{limits[0]:g}, delta {limits[1]:g} there are {left[0]:g} and {left[1]:g} left "
-                f"(what was paid for is read with privrank.from_json)"
+                f"{line.by} asks for epsilon {line.epsilon:g}, delta {line.delta:g} but of the "
+                f"budget's epsilon {limits[0]:g}, delta {limits[1]:g} there are {left[0]:g} and "
+                f"{left[1]:g} left. Nothing was read or drawn. To read an earlier result, use "
+                f"privrank.from_json."
             )
         if line.delta == 0:
             return (
-                f"epsilon {line.epsilon:g} without delta but the budget has {left[0]:g} left of "
-                f"{limits[0]:g} for such fits"
+                f"{line.by} asks for epsilon {line.epsilon:g} without delta but the budget has "
+                f"{left[0]:g} left of {limits[0]:g} for such fits. Nothing was read or drawn."
             )
         return (
-            f"rho {line.rho:g} but the budget has {left[1]:g} left of {limits[1]:g} for fits with "
-            f"a delta"
+            f"{line.by} asks for rho {line.rho:g} but the budget has {left[1]:g} left of "
+            f"{limits[1]:g} for fits with a delta. Nothing was read or drawn."
         )
 
     @property

@@ -37,7 +37,6 @@ _FORKED = (
     "would spend it again: keep it on disk, privrank.Budget('survey.ledger', epsilon=...)."
 )
 _SPENDING = "a Budget in memory cannot be asked by the thread that is spending from it: ask later."
-_RESTORE = "restore it as it was after the last fit"
 _ONLY_GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
 _SETTINGS = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON"
 
@@ -104,9 +103,26 @@ def _connection(place: str) -> sqlite3.Connection:
     )
 
 
-def _checked_part(pure: object) -> float:
-    rule = "finite and not negative, what fits without delta may spend of epsilon"
-    return check_number("pure", pure, rule, lambda part: 0 <= part < math.inf) + 0.0
+def _checked_path(path: object) -> str:
+    """Return the whole path of a ledger on disk; refuse what names no file, before one is made."""
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(name, str):
+        raise TypeError(
+            f"path must be text or os.PathLike, got {type(path).__name__}. It names the file of a "
+            f"ledger on disk. For a ledger in memory give epsilon= alone."
+        )
+    if not name or "\0" in name or name.encode(errors="ignore").decode() != name:
+        raise ValueError(
+            f"path must be a file name that a disk can hold, got {name!r}. Give a path without "
+            f"null characters and halves of surrogate pairs."
+        )
+    place = os.path.realpath(name)
+    if os.path.isdir(place):
+        raise IsADirectoryError(
+            f"path must name a file, and {os.path.basename(place)!r} is a folder. Add the name of "
+            f"the file to the path."
+        )
+    return place
 
 
 def _check_split(survey: Survey) -> None:
@@ -195,7 +211,7 @@ class Ledger:
             "label": label,
             "epsilon": None if epsilon is None else check_epsilon(epsilon),
             "delta": None if delta is None else check_delta(delta),
-            "pure": None if pure is None else _checked_part(pure),
+            "pure": None if pure is None else check_number("pure", pure, 0, math.inf, "[)") + 0.0,
             "unit": None if unit is None else check_choice("unit", unit, Unit),
         }
         given: dict[str, Any] = {key: value for key, value in stated.items() if value is not None}
@@ -203,13 +219,8 @@ class Ledger:
             raise ValueError("label= names the data set in a ledger on disk: give its path, too.")
         if path is None and epsilon is None:
             raise TypeError("epsilon must be given: it is the total that all fits may spend.")
-        if not isinstance(path, str | os.PathLike | None):
-            raise TypeError(
-                f"path must be the file of a ledger on disk, text or os.PathLike, got "
-                f"{type(path).__name__}: the total of a ledger in memory is epsilon=."
-            )
         # a ledger in memory is a database, too, so that both kinds spend by the same transactions
-        self._path = None if path is None else os.path.realpath(path)
+        self._path = None if path is None else _checked_path(path)
         self._seen: tuple[Spending, ...] = ()
         self._process = os.getpid()
         self._memory: sqlite3.Connection | None = None
@@ -217,8 +228,9 @@ class Ledger:
             self._memory = _connection(":memory:")
             finalize(self, self._memory.close)
         elif epsilon is None and not os.path.exists(self._path):
-            what = f"there is no ledger {self._name!r}"
-            raise FileNotFoundError(f"{what}: give epsilon=, the total, to make one.")
+            raise FileNotFoundError(
+                f"there is no ledger {self._name!r}. Give epsilon=, the total, to make one."
+            )
         if epsilon is not None and self._is_new():
             stem = None if self._path is None else Path(self._path).stem
             survey = Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given)
@@ -415,20 +427,16 @@ class Ledger:
         (0.75, 0.0)
         """
         if check_choice("unit", unit, Unit) != self.unit:
-            rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
             if self.unit == "respondent":
-                remedy = (
-                    "name the respondent column with respondent=, because an epsilon per row "
-                    "counts once for every row of a respondent"
-                )
-            else:
-                remedy = (
-                    f"use a Budget(unit='respondent'), because epsilon {epsilon} per respondent "
-                    f"with {rows} is stronger than epsilon {epsilon} per row and the two cannot be "
-                    f"added"
+                raise ValueError(
+                    "budget protects one respondent but this fit protects one row. Name the "
+                    "respondent column with respondent=: an epsilon per row counts once for every "
+                    "row of a respondent."
                 )
             raise ValueError(
-                f"budget protects one {self.unit} but this fit protects one {unit}: {remedy}."
+                f"budget protects one row but this fit protects one respondent "
+                f"(max_rows={max_rows}). Epsilon {epsilon} per respondent is stronger than per row "
+                f"and cannot be added to it. Use a Budget(unit='respondent')."
             )
         line = Spending.checked(by, epsilon, delta, rho, released)
         if self.pure is not None and line.rho is None:
@@ -441,9 +449,7 @@ class Ledger:
         # nobody else reads or writes between the sum and the new line
         with self._held() as (account, add):
             if not account.covers(line):
-                raise BudgetExceeded(
-                    f"{by} asks for {account.shortage(line)}: nothing was read or drawn."
-                )
+                raise BudgetExceeded(account.shortage(line))
             add(line)
 
     def __repr__(self) -> str:
@@ -512,20 +518,24 @@ class Ledger:
             raise self._stranger(*(row[0] for row in surveys))
         whole = connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
         if not whole or self._size() % connection.execute("PRAGMA page_size").fetchone()[0]:
-            raise self._refusal("was damaged or cut short", _RESTORE)
+            raise self._damaged()
         texts = chain(surveys[0][1:2], *((line[0], *line[4:]) for line in lines))
         if not all(isinstance(text, str | None) for text in texts):  # which SQLite does not check
-            raise self._refusal("was damaged or cut short", _RESTORE)
+            raise self._damaged()
         account = Account(Survey(*surveys[0][1:]), tuple(Spending(*line) for line in lines))
         other = getattr(self, "_survey", account.survey) != account.survey
         if other or account.spendings[: len(self._seen)] != self._seen:
-            what = "lacks what was in it since it was opened, or is another one"
-            raise self._refusal(what, _RESTORE)
+            raise ValueError(
+                f"the ledger {self._name!r} lacks what was in it since it was opened, or is "
+                f"another one. Restore it as it was after the last fit."
+            )
         # a line is entered only if the total covers it; what a crash left counts in every later
         # reading or in none, so that it is no exception
         if not account.covers():
-            what = "holds more spendings than its total covers, which no fit wrote"
-            raise self._refusal(what, _RESTORE)
+            raise ValueError(
+                f"the ledger {self._name!r} holds more spendings than its total covers, which no "
+                f"fit wrote. Restore it as it was after the last fit."
+            )
         self._seen = account.spendings
         return account
 
@@ -537,16 +547,23 @@ class Ledger:
     def _name(self) -> str:
         return os.path.basename(self._path or "")
 
-    def _refusal(self, what: str, remedy: str) -> ValueError:
-        return ValueError(f"the ledger {self._name!r} {what}: {remedy}.")
+    def _damaged(self) -> ValueError:
+        return ValueError(
+            f"the ledger {self._name!r} was damaged or cut short. Restore it as it was after the "
+            f"last fit."
+        )
 
     def _stranger(self, *formats: object) -> ValueError:
         known = len(formats) == 1 and formats[0] not in (FORMAT, SPLIT)
         if known and re.fullmatch(r"privrank ledger \d{1,9}(, [a-z ]+)?", str(formats[0])):
-            what = f"is a {formats[0]!r}, and this version of privrank has {FORMAT!r}"
-            return self._refusal(what, "open it with the version that made it")
-        what = "is not a ledger of this version of privrank, or was changed"
-        return self._refusal(what, f"{_RESTORE}, or give another path")
+            return ValueError(
+                f"the ledger {self._name!r} is a {formats[0]!r}, and this version of privrank has "
+                f"{FORMAT!r}. Open it with the version that made it."
+            )
+        return ValueError(
+            f"the ledger {self._name!r} is not a ledger of this version of privrank, or was "
+            f"changed. Restore it as it was after the last fit, or give another path."
+        )
 
     @contextmanager
     def _transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
@@ -583,16 +600,24 @@ class Ledger:
         if code in {"SQLITE_NOTADB", "SQLITE_ERROR"}:  # the latter: there is no such table
             return self._stranger()
         if code.startswith("SQLITE_CORRUPT") or not code:  # without a code: bytes that are no text
-            return self._refusal("was damaged or cut short", _RESTORE)
+            return self._damaged()
         if code.startswith("SQLITE_BUSY"):
             return TimeoutError(
                 f"the ledger {self._name!r} has been locked by another process for {PATIENCE:g} "
                 f"seconds: end that process, or wait for it."
             )
-        remedy = "name a file that can be read"
-        if doing != "read":
-            remedy = "name a file on a local disk, in a folder that can be written"
-        if doing == "written":
-            remedy = f"no noise was drawn, though what was asked for may stand as spent; {remedy}"
         kind = OSError if os.path.exists(self._path or "") else FileNotFoundError
-        return kind(f"the ledger {self._name!r} cannot be {doing} ({error}): {remedy}.")
+        if doing == "read":
+            return kind(
+                f"the ledger {self._name!r} cannot be read ({error}). Name a file that can be read."
+            )
+        if doing == "made":
+            return kind(
+                f"the ledger {self._name!r} cannot be made ({error}). Name a file on a local disk, "
+                f"in a folder that can be written."
+            )
+        return kind(
+            f"the ledger {self._name!r} cannot be written ({error}). No noise was drawn, though "
+            f"what was asked for may stand as spent. Name a file on a local disk, in a folder that "
+            f"can be written."
+        )

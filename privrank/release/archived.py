@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.gaussian import gaussian_delta
+from privrank.privacy.gaussian import integer_scale, lattice_scale
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import (
+    CountNoise,
     NetNoise,
     NoiseName,
     ZeroSumLaplace,
@@ -34,12 +35,16 @@ from privrank.privacy.netnoise import (
     weighted_noise,
 )
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
+from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release import names
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Covariates, Design, Sample
 from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
 
 Values = NDArray[np.int64]
+
+NOT_JSON = "text must be JSON that to_json() wrote. Pass the text itself, not the name of its file."
+"""The refusal of a text that is not what its reader reads."""
 
 _ROOM = 1e-6
 """Relative room for other versions of the numerics that calibrated the noise."""
@@ -48,6 +53,7 @@ _LARGEST_WHOLE = 2**53
 """Up to which whole numbers are those of other software's JSON, too."""
 
 _FALLBACK = "fallback"
+_WHOLE_PARTS = (names.ORDER, names.PAIR_COUNTS, names.CONCERNED, names.QUERIES, _FALLBACK)
 _OWN_RANDOMNESS = (names.PVALUE, names.DECISION)
 """Parts that are random by themselves and get no noise besides."""
 
@@ -64,7 +70,7 @@ def archive(record: Mapping[str, Any]) -> str:
     return json.dumps({**record, "check": _check(record)})
 
 
-def read_archive(text: object, writer: str) -> dict[str, Any]:
+def read_archive(text: object) -> dict[str, Any]:
     """Return the record of which :func:`archive` made a text.
 
     A text that was parsed and written again by other software is the same archive, as long as its
@@ -73,17 +79,17 @@ def read_archive(text: object, writer: str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the text is none that `writer` wrote, or was changed afterwards.
+        If the text is none that :func:`archive` wrote, or was changed afterwards.
     """
     try:
         record = json.loads(text, parse_constant=_refuse)  # type: ignore[arg-type]
         stated, computed = record.pop("check"), _check(record)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
-        raise ValueError(f"text must be JSON written by {writer}.") from None
+        raise ValueError(NOT_JSON) from None
     if stated != computed:
         raise ValueError(
-            f"text must be JSON as {writer} wrote it, and this one was changed: take the text as "
-            f"it was written."
+            "text must be JSON as to_json() wrote it, and this one was changed. Take the text as "
+            "it was written."
         )
     return dict(record)
 
@@ -130,31 +136,37 @@ def verify(
         tied = isinstance(survey, Design) and survey.davidson
         # of reports those that are no wins are ties
         shown = names.TIES in values or (source == "respondents" and names.WINS in values)
-        _require(not tied or shown, "a number of ties where these have a parameter")
+        _require(not tied or shown, "A release has a number of ties where these have a parameter.")
         for name, drawn in values.items():
             part = plan.parts[name]
             _check_part(name, part, plan, survey, source)
             _check_values(name, part, drawn, survey, source)
+        _check_rho(plan, survey, source)
         if source == "respondents" and names.ORDER in values:
             _check_reports(plan, survey, values)
-        _require(sorted(tie_break) == list(range(len(survey.items))), "an order of all items")
+        _require(
+            sorted(tie_break) == list(range(len(survey.items))),
+            "A release has an order of all items.",
+        )
         numbers = [value for value in findings.values() if not math.isnan(value)]
-        _require(all(_finite(number) and number >= 0 for number in numbers), "numbers found in it")
+        _require(
+            all(_finite(number) and number >= 0 for number in numbers),
+            "A release has numbers found in it.",
+        )
     except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
-        reason = str(error) if isinstance(error, _Unfit) else "numbers of the right kind"
+        reason = str(error) if isinstance(error, _Unfit) else "A release has the right numbers."
         raise ValueError(
-            f"text is no release that a fit can make, which has {reason}: take the text as it was "
-            f"written."
+            f"text is no release that a fit can make. {reason} Take the text as it was written."
         ) from None
 
 
 class _Unfit(ValueError):
-    """What a release has to have, in a few words."""
+    """What a release has to have, in a sentence."""
 
 
-def _require(fine: object, what: str) -> None:
+def _require(fine: object, sentence: str) -> None:
     if not fine:
-        raise _Unfit(what)
+        raise _Unfit(sentence)
 
 
 def _whole(value: object, low: int) -> bool:
@@ -192,17 +204,25 @@ def _is_of(value: Any, hint: Any) -> bool:
 
 def _check_survey(survey: Design | Sample, source: str) -> None:
     """Check the public facts by themselves."""
-    _require(_is_of(survey, type(survey)), "public facts of their types")
-    _require(check_items(list(survey.items)), "items")
+    _require(_is_of(survey, type(survey)), "A release has public facts of their types.")
+    _require(check_items(list(survey.items)), "A release has items.")
     least = 0 if source == "respondents" else 1  # of those who are asked, none may have answered
-    _require(_whole(survey.nobs, least) and _whole(survey.max_rows, 1), "whole numbers of units")
+    _require(
+        _whole(survey.nobs, least) and _whole(survey.max_rows, 1),
+        "A release has whole numbers of units.",
+    )
     if isinstance(survey, Sample):
         known = survey.sizes
-        _require(all(size >= 0 for size in known), "sizes of groups")
-        _require(len(known) in (0, len(survey.groups)), "sizes of all groups or of none")
-        _require(not survey.paired or len(survey.groups) == 2, "two groups where they are paired")
+        _require(all(size >= 0 for size in known), "A release has sizes of groups.")
+        _require(
+            len(known) in (0, len(survey.groups)), "A release has sizes of all groups or of none."
+        )
+        _require(
+            not survey.paired or len(survey.groups) == 2,
+            "A release has two groups where they are paired.",
+        )
         total = {survey.nobs} == set(known) if survey.paired else sum(known) == survey.nobs
-        _require(not known or total, "groups that add up to the number of units")
+        _require(not known or total, "A release has groups that add up to the number of units.")
         return
     patterns = 1
     if survey.covariates is not None:
@@ -211,33 +231,58 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
     if (pairs := survey.pairs) is not None:
         ordered = (pairs.first >= 0) & (pairs.first < pairs.second)
         within = (pairs.second < len(survey.items) * patterns) & (pairs.count >= 0)
-        _require((ordered & within).all(), "counts of pairs of its items")
+        _require((ordered & within).all(), "A release has counts of pairs of its items.")
 
 
 def _check_covariates(facts: Covariates, m: int) -> None:
     """Check that the columns and patterns of a linear predictor belong together."""
-    _require(all(low < high for _, low, high in facts.bounds), "bounds of numbers")
+    _require(all(low < high for _, low, high in facts.bounds), "A release has bounds of numbers.")
     ends = [0, *(stop for _, _, stop in facts.terms)]
     starts = [start for _, start, _ in facts.terms]
-    _require(starts == ends[:-1] and ends[-1] == len(facts.columns), "terms of its columns")
-    _require(facts.weights.shape == (facts.rows, len(facts.columns)), "weights of its columns")
-    _require(facts.item_matrix.shape == (m, len(facts.item_columns)), "covariates of all items")
+    _require(
+        starts == ends[:-1] and ends[-1] == len(facts.columns),
+        "A release has terms of its columns.",
+    )
+    _require(
+        facts.weights.shape == (facts.rows, len(facts.columns)),
+        "A release has weights of its columns.",
+    )
+    _require(
+        facts.item_matrix.shape == (m, len(facts.item_columns)),
+        "A release has covariates of all items.",
+    )
     cells_exist = ((facts.cell >= 0) & (facts.cell < facts.cells)).all()
     alike = len(facts.cell) == len(facts.position) == len(facts.first)
-    _require(cells_exist and alike, "patterns of its covariates")
+    _require(cells_exist and alike, "A release has patterns of its covariates.")
 
 
 def _check_guarantee(plan: Plan, source: str) -> None:
     """Check the guarantee, and that the parts make it up."""
-    _require(check_epsilon(plan.epsilon) and check_delta(plan.delta) >= 0, "a guarantee")
-    _require(_is_of(source, NoiseSource), "a known source of noise")
-    _require((source == "none") == math.isinf(plan.epsilon), "noise where epsilon is finite")
-    _require(isinstance(plan.mechanism, str) and isinstance(plan.method, str), "a named mechanism")
+    _require(
+        check_epsilon(plan.epsilon) and check_delta(plan.delta) >= 0, "A release has a guarantee."
+    )
+    _require(_is_of(source, NoiseSource), "A release has a known source of noise.")
+    _require(
+        (source == "none") == math.isinf(plan.epsilon),
+        "A release has noise where epsilon is finite.",
+    )
+    _require(
+        isinstance(plan.mechanism, str) and isinstance(plan.method, str),
+        "A release has a named mechanism.",
+    )
     for name, value in plan.settings.items():
-        _require(isinstance(value, str | bool) or is_number(value), "settings that are plain")
-        _require(value == value, "settings that are numbers")
+        _require(
+            isinstance(value, str | bool) or is_number(value),
+            "A release has settings that are plain.",
+        )
+        _require(value == value, "A release has settings that are numbers.")
         share = name in ("score share", "threshold level", "level")
-        _require(not share or (_finite(value) and 0 < float(value) < 1), "levels below 1")
+        _require(
+            not share or (_finite(value) and 0 < float(value) < 1), "A release has levels below 1."
+        )
+    if source == "respondents":
+        protocol = json.loads(str(plan.settings["protocol"]))
+        _require(protocol["epsilon"] == plan.epsilon, "A release has the epsilon of its protocol.")
     if source in ("none", "respondents"):
         return
     # groups share the epsilon of their totals, and an order of queries that of the queries
@@ -248,10 +293,16 @@ def _check_guarantee(plan: Plan, source: str) -> None:
     if names.ORDER in spent and not {names.PAIRS, names.TOTALS} & spent.keys():
         spent = {names.ORDER: spent[names.ORDER]}
     total = math.fsum(part.epsilon for part in spent.values())
+    if "score share" in plan.settings:
+        score = plan.number("score share") * total
+        _require(
+            _close(score, spent[names.SCORE].epsilon),
+            "A release has a score with its share of epsilon.",
+        )
     most = pure_epsilon(plan.epsilon, plan.delta)
     _require(
         plan.epsilon * (1.0 - _ROOM) <= total <= most * (1.0 + _ROOM),
-        "parts whose epsilons add up to the total",
+        "A release has parts whose epsilons add up to the total.",
     )
 
 
@@ -260,55 +311,128 @@ def _check_part(
 ) -> None:
     """Check the noise of a part against its sensitivity and epsilon."""
     noise, epsilon = part.noise, part.epsilon
-    _require(_whole(part.sensitivity, 0) and part.step > 0 and _finite(part.step), "a lattice")
-    _require(is_number(epsilon) and epsilon >= 0, "an epsilon of every part")
-    _require(source != "respondents" or epsilon == 0, "noise of the respondents alone")
+    _require(
+        _whole(part.sensitivity, 0) and part.step > 0 and _finite(part.step),
+        "A release has a lattice.",
+    )
+    _require(is_number(epsilon) and epsilon >= 0, "A release has an epsilon of every part.")
+    own = source != "respondents" or (epsilon == 0 and part.sensitivity == 0)
+    _require(own, "A release has noise of the respondents alone.")
+    _require(
+        source != "none" or noise is None or epsilon == math.inf,
+        "A release has no epsilon without noise.",
+    )
+    _require(
+        _close(part.step, _step(name, part, survey, plan, source)),
+        "A release has steps of its parts.",
+    )
     if noise is None:
-        _require(epsilon == 0 or name == names.ORDER, "noise in every part that spends")
-        _require(part.sensitivity == 0, "a sensitivity where there is noise")
+        _require(
+            epsilon == 0 or name == names.ORDER, "A release has noise in every part that spends."
+        )
+        _require(part.sensitivity == 0, "A release has a sensitivity where there is noise.")
         if "rate" in plan.settings:
             _check_rate(part, plan, len(survey.items))
         return
     if name.startswith(names.DETAILS):
         body = isinstance(noise, PermutohedronNoise)
         own_step = 1.0 / part.sensitivity if body else 1.0
-        _require(_close(part.step, own_step), "totals in their steps")
+        _require(_close(part.step, own_step), "A release has totals in their steps.")
     silent = math.isinf(_loss_per_step(noise))
     if source in ("none", "respondents") or name in _OWN_RANDOMNESS:
-        _require(silent, "noise in private releases only")
-        _require(name not in _OWN_RANDOMNESS or part.sensitivity == 1, "one step of a decision")
+        _require(silent, "A release has noise in private releases only.")
+        _require(
+            name not in _OWN_RANDOMNESS or part.sensitivity == 1,
+            "A release has one step of a decision.",
+        )
         return
-    _require(not silent, "noise in every part of a private release")
+    _require(not silent, "A release has noise in every part of a private release.")
     if name == names.TIES and isinstance(survey, Design):
-        _require(_fits_nets(part, noise, plan, survey), "ties beside their net wins")
+        _require(_fits_nets(part, noise, plan, survey), "A release has ties beside their net wins.")
         return
-    _require(epsilon > 0, "noise in every part of a private release")
-    if name in (names.PAIRS, names.SCORE):
-        _require(_close(part.step * plan.number("steps"), 1.0), "pairs on their lattice")
+    _require(epsilon > 0, "A release has noise in every part of a private release.")
     if name == names.DEPENDENCE:
         form = plan.settings[names.DEPENDENCE]
-        _require(form in ("worst", "pairs"), "a known form of dependence")
+        _require(form in ("worst", "pairs"), "A release has a known form of dependence.")
     places = len(survey.items) * (2 if name == names.SIDES else 1)
-    _require(getattr(noise, "items", places) == places, "noise of all items")
+    _require(getattr(noise, "items", places) == places, "A release has noise of all items.")
     if isinstance(survey, Design):
-        again = _is_calibrated(name, part, noise, survey, plan)
-        _require(again, "noise of the scale that sensitivity and epsilon ask for")
+        again = _noise_again(name, part, survey, plan)
+        fits = again is None or _alike(part, noise, again)
+        _require(fits, "A release has noise of the scale that sensitivity and epsilon ask for.")
     if isinstance(noise, DiscreteGaussian):
-        _check_gaussian(noise, part, plan)
+        fits = isinstance(survey, Design) or _fits_gaussian(
+            name, part, noise, plan, len(survey.items)
+        )
+        _require(
+            fits, "A release has noise of the scale that sensitivity, epsilon and delta ask for."
+        )
         return
     spent = _loss_per_step(noise) * _steps_of_a_unit(name, part, plan, len(survey.items))
     # the worths of a perturbed objective have noise of their own besides, at the rest of epsilon
     fits = 0 < spent < epsilon if name == names.WORTHS else _close(spent, epsilon)
-    _require(fits, "noise of the scale that sensitivity and epsilon ask for")
+    _require(fits, "A release has noise of the scale that sensitivity and epsilon ask for.")
+
+
+def _step(name: str, part: PartPlan, survey: Design | Sample, plan: Plan, source: str) -> float:
+    """Return the step that a part has to have; its own where only its maker knows it."""
+    if isinstance(survey, Sample):
+        if name in (names.PAIRS, names.SCORE) and source != "respondents":
+            return 1.0 / plan.number("steps")
+        if name == names.TOTALS:
+            gaussian = isinstance(part.noise, DiscreteGaussian)
+            return (len(survey.items) - 1 if gaussian else 1) / part.sensitivity
+        return 1.0 if name in _WHOLE_PARTS else part.step
+    if name == names.WORTHS:
+        return part.step
+    if name == names.DEPENDENCE and plan.settings[name] == "worst":
+        return 1.0 / part.sensitivity
+    if name == names.DEPENDENCE and survey.varied:
+        # sums of squares of answers less expected ones, rounded by pair
+        unit = survey.sensitivity
+        return unit.convex_moments_l1 / (part.sensitivity - unit.pairs)
+    if source == "respondents":
+        return 1.0
+    again = None if source == "none" else _noise_again(name, part, survey, plan)
+    return survey.step(name, exact=source == "none") / (again.fineness if again else 1)
+
+
+def _check_rho(plan: Plan, survey: Design | Sample, source: str) -> None:
+    """Check that the parts have the zero-concentrated privacy that the plan states, if it does."""
+    noises = {name: part.noise for name, part in plan.parts.items()}
+    scales = {n: noise.scale for n, noise in noises.items() if isinstance(noise, DiscreteGaussian)}
+    stated = source != "respondents" and (isinstance(survey, Design) or bool(scales))
+    _require((plan.rho is not None) == stated, "A release has a rho where its parts have one.")
+    if plan.rho is None:
+        return
+    shares = {name: part.epsilon for name, part in plan.parts.items()}
+    # a number of ties and its net wins are one part, and the worths of an objective are two
+    shares[names.NET] = shares.get(names.NET, 0.0) + shares.pop(names.TIES, 0.0)
+    if (noise := noises.get(names.WORTHS)) is not None and math.isfinite(plan.epsilon):
+        shares["output"] = _loss_per_step(noise) * plan.parts[names.WORTHS].sensitivity
+        shares[names.WORTHS] -= shares["output"]
+    # Gaussian noise of scale w for the l2 distance d is as good as a pure part at d / w
+    for name, scale in scales.items():
+        shares[name] = _distance(name, plan.parts[name], survey) / scale
+    rho = math.fsum(0.5 * share**2 for share in shares.values())
+    _require(_close(plan.rho, rho), "A release has the rho that its parts add up to.")
+
+
+def _distance(name: str, part: PartPlan, survey: Design | Sample) -> float:
+    """Return how far one unit moves a part with Gaussian noise, in l2 and in lattice steps."""
+    if isinstance(survey, Sample):
+        ranking = RankingSensitivity(len(survey.items))
+        return (ranking.pairs_l2 if name == names.PAIRS else ranking.borda_l2) / part.step
+    unit, ties = survey.sensitivity, bool(survey.ties)
+    moved = unit.net_l2 if name == names.NET else unit.win_matrix_l2(ties=ties)
+    return moved * survey.step(name, exact=False) / part.step
 
 
 def _fits_nets(part: PartPlan, noise: Noise, plan: Plan, design: Design) -> bool:
     """Whether a number of ties has the noise that goes with that of its net wins."""
     unit, nets = design.sensitivity, plan.parts[names.NET]
     of_nets = _noise_of_nets(design, _DISTRIBUTIONS[type(nets.noise)], nets.epsilon, ties=True)
-    again = tie_noise(unit, of_nets, nets.epsilon, part.epsilon)
-    same = again.sensitivity == part.sensitivity
-    return same and _close(_loss_per_step(again.distribution), _loss_per_step(noise))
+    return _alike(part, noise, tie_noise(unit, of_nets, nets.epsilon, part.epsilon))
 
 
 def _noise_of_nets(
@@ -330,23 +454,26 @@ def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
     return part.sensitivity * (m * (m - 1) // 2 if every else 1)
 
 
-def _is_calibrated(name: str, part: PartPlan, noise: Noise, design: Design, plan: Plan) -> bool:
-    """Whether a part of comparisons has the noise that calibration gives it; True of other parts.
+def _noise_again(
+    name: str, part: PartPlan, design: Design, plan: Plan
+) -> NetNoise | CountNoise | None:
+    """Return the noise that calibration gives a part of comparisons; None for other parts.
 
     The sensitivity is worked out from the public facts here, not taken from the archive.
     """
-    unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(noise), "")
+    unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(part.noise), "")
     if name == names.NET:
         ties = names.TIES in plan.parts
-        again: Any = _noise_of_nets(design, distribution, part.epsilon, plan.delta, ties=ties)
-    elif name == names.WINS:
-        again = cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
-    elif name == names.SIDES:
-        again = side_noise(unit, distribution, part.epsilon, ties=bool(design.ties))
-    elif name == names.PAIR_COUNTS:
-        again = count_noise(unit, part.epsilon)
-    else:
-        return True
+        return _noise_of_nets(design, distribution, part.epsilon, plan.delta, ties=ties)
+    if name == names.WINS:
+        return cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
+    if name == names.SIDES:
+        return side_noise(unit, distribution, part.epsilon, ties=bool(design.ties))
+    return count_noise(unit, part.epsilon) if name == names.PAIR_COUNTS else None
+
+
+def _alike(part: PartPlan, noise: Noise, again: NetNoise | CountNoise) -> bool:
+    """Whether a part has the noise and the sensitivity that calibration gives it."""
     same = type(again.distribution) is type(noise) and again.sensitivity == part.sensitivity
     return same and _close(_loss_per_step(again.distribution), _loss_per_step(noise))
 
@@ -363,24 +490,17 @@ def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
     # an order's score moves by the pairs times the steps of a ranking, and counts twice: once in
     # the probability, once in what it is divided by
     moved = plan.number("rate") * m * (m - 1) * plan.number("steps")
-    _require(_close(moved, part.epsilon), "the rate that its epsilon asks for")
+    _require(_close(moved, part.epsilon), "A release has the rate that its epsilon asks for.")
 
 
-def _check_gaussian(noise: DiscreteGaussian, part: PartPlan, plan: Plan) -> None:
-    """Check Gaussian noise by the concentrated privacy that its release states."""
-    others = sum(0.5 * p.epsilon**2 for p in plan.parts.values() if p is not part)
-    rho = -1.0 if plan.rho is None else plan.rho - others
-    _require(rho > 0, "Gaussian noise with its rho")
-    # the delta of this noise for the l2 distance that rho and its scale imply
-    # rho = distance^2 / (2 scale^2) of Gaussian noise
-    moved = math.sqrt(2.0 * rho) * noise.scale
-    most = gaussian_delta(noise.scale, part.epsilon, moved)
-    least = gaussian_delta(noise.scale, part.epsilon * (1 + 1e-3), moved)
-    _require(moved >= part.sensitivity * (1.0 - _ROOM), "Gaussian noise for its sensitivity")
-    _require(
-        least * (1 - 1e-3) <= plan.delta and plan.delta * 0.98 <= most,
-        "Gaussian noise of the scale that rho, epsilon and delta ask for",
-    )
+def _fits_gaussian(name: str, part: PartPlan, noise: DiscreteGaussian, plan: Plan, m: int) -> bool:
+    """Whether pair counts or Borda totals of rankings have the scale that calibration gives."""
+    ranking, steps = RankingSensitivity(m), plan.number("steps")
+    if name == names.PAIRS:
+        scale = lattice_scale(part.epsilon, plan.delta, ranking.pairs_l1, part.sensitivity)
+        return part.sensitivity == steps and _close(noise.scale, scale)
+    scale, _ = integer_scale(part.epsilon, plan.delta, steps * ranking.borda_l2, m)
+    return _close(noise.scale, scale)
 
 
 def _check_values(
@@ -400,19 +520,25 @@ def _check_values(
     }
     if source in ("none", "respondents") and isinstance(survey, Design) and survey.pairs:
         sizes[names.WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
-    _require(values.size == sizes.get(name, values.size) > 0, "as many values as its parts have")
+    _require(
+        values.size == sizes.get(name, values.size) > 0,
+        "A release has as many values as its parts have.",
+    )
     dimension = getattr(part.noise, "dimension", values.size)
-    _require(dimension == values.size, "noise of as many values")
+    _require(dimension == values.size, "A release has noise of as many values.")
     if name == names.ORDER:
-        _require(sorted(values.tolist()) == list(range(m)), "an order of all items")
+        _require(sorted(values.tolist()) == list(range(m)), "A release has an order of all items.")
     if name in _OWN_RANDOMNESS:
-        _require(0 <= values.min() and values.max() * part.step <= 1.0, "p-values from 0 to 1")
+        _require(
+            0 <= values.min() and values.max() * part.step <= 1.0,
+            "A release has p-values from 0 to 1.",
+        )
     if name in (names.NET, names.SIDES):
         length = m if name == names.NET else 2 * m
-        _require(values.size % length == 0, "net wins of all items")
+        _require(values.size % length == 0, "A release has net wins of all items.")
         centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
         sums = values.reshape(-1, length).sum(axis=1)
-        _require(not (centred and sums.any()), "net wins that add up to 0")
+        _require(not (centred and sums.any()), "A release has net wins that add up to 0.")
 
 
 def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Values]) -> None:
@@ -423,14 +549,27 @@ def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Val
             values[names.CONCERNED],
             [values[k].size for k in (names.SCORES, names.COVARIANCE, names.CONCERNED)],
         )
-        _require(sizes == [m, m * m, m * m], "scores of all items with their covariance")
-        _require((values[names.COVARIANCE][:: m + 1] >= 0).all(), "variances that are not negative")
+        _require(
+            sizes == [m, m * m, m * m], "A release has scores of all items with their covariance."
+        )
+        _require(
+            (values[names.COVARIANCE][:: m + 1] >= 0).all(),
+            "A release has variances that are not negative.",
+        )
         inside = (about >= 0) & (about <= survey.nobs)
-        _require(inside.all(), "reports about items, of all reports")
-    _require(_finite(plan.settings["gain"]) and plan.number("gain") > 0, "a gain")
+        _require(inside.all(), "A release has reports about items, of all reports.")
+    _require(_finite(plan.settings["gain"]) and plan.number("gain") > 0, "A release has a gain.")
     square = plan.settings["square"]
-    _require(_finite(square) and 0 < float(square) <= 1, "votes of a mean square up to 1")
+    _require(
+        _finite(square) and 0 < float(square) <= 1, "A release has votes of a mean square up to 1."
+    )
     if names.PAIRS in values:
         counts, net = values[names.PAIR_COUNTS], values[names.PAIRS] * plan.parts[names.PAIRS].step
-        _require(counts.size == net.size and (counts >= 0).all(), "numbers of reports by pair")
-        _require((np.abs(net) <= counts * (1.0 + _ROOM)).all(), "no more votes than reports")
+        _require(
+            counts.size == net.size and (counts >= 0).all(),
+            "A release has numbers of reports by pair.",
+        )
+        _require(
+            (np.abs(net) <= counts * (1.0 + _ROOM)).all(),
+            "A release has no more votes than reports.",
+        )

@@ -17,7 +17,7 @@ from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
-from privrank.release.archived import archive, read_archive, verify
+from privrank.release.archived import NOT_JSON, archive, read_archive, verify
 from privrank.release.names import REJECTED
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample, record_of, survey_of
@@ -368,16 +368,15 @@ class Release:
         >>> pr.Release.from_json(release.to_json()).tie_break == release.tie_break
         True
         """
-        writer = "a release's to_json()"
-        return cls.verified(read_archive(text, writer), writer, link)
+        return cls.verified(read_archive(text), link)
 
     @classmethod
-    def verified(cls, record: Any, writer: str, link: Link | None) -> Release:
-        """Rebuild an archived release; refuse what `writer` has not written, or no fit made.
+    def verified(cls, record: Any, link: Link | None) -> Release:
+        """Rebuild an archived release; refuse a record of something else, or one no fit made.
 
         Examples
         --------
-        >>> pr.Release.verified(release.to_record(), "a release's to_json()", None).mechanism
+        >>> pr.Release.verified(release.to_record(), None).mechanism
         'net wins'
         """
         form = record.get("schema") if isinstance(record, Mapping) else None
@@ -390,7 +389,7 @@ class Release:
         try:
             release = cls.from_record(record, chosen)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-            raise ValueError(f"text must be JSON written by {writer}.") from None
+            raise ValueError(NOT_JSON) from None
         facts = release.plan, release.survey, release.source
         verify(*facts, release.values, release.tie_break, release.found)
         return release

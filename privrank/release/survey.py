@@ -20,6 +20,7 @@ import numpy as np
 
 from privrank.privacy.accounting import Unit
 from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
+from privrank.release import names
 from privrank.util.arrays import FloatArray, IntArray, own
 
 DesignKind = Literal["public", "private"]
@@ -322,6 +323,19 @@ class Design:
         """
         rows = self.max_rows if self.unit == "respondent" else 1
         return UnitSensitivity(len(self.items), rows, self.distinct_pairs, self.adjacency)
+
+    def step(self, part: str, *, exact: bool) -> float:
+        """Return the unit in which a part counts; a non-private run counts wins in halves.
+
+        Examples
+        --------
+        >>> design.step("win matrix", exact=False)
+        1.0
+        """
+        if part == names.NET and self.covariates is not None:
+            return self.covariates.step
+        halves = part in (names.WINS, names.SIDES)
+        return 0.5 if halves and (self.ties or exact) else 1.0
 
     @property
     def varied(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite, log
+from math import inf, log
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -369,7 +369,7 @@ class BTLResult(Coefficients):
                 f"elo() is a scale of the logit, and this fit has link={self.link.name!r}: use "
                 f"worths()."
             )
-        middle = check_number("base", base, "a finite number such as 1500", isfinite)
+        middle = check_number("base", base, -inf, inf, "()")
         worths: pd.DataFrame = self.worths(at)
         numbers = ["worth", "std_err", "lower", "upper"]
         points = _ELO * worths[numbers] + middle * np.array([1.0, 0.0, 1.0, 1.0])

@@ -10,9 +10,9 @@ import math
 import sys
 import unicodedata
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from numbers import Integral, Real
-from typing import Any, TypeGuard, get_args
+from typing import Any, Literal, TypeGuard, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 
 Rng = np.random.Generator | None
 """Where noise comes from: None for the operating system's, a generator for that of a study."""
+
+Ends = Literal["[]", "[)", "(]", "()"]
+"""Which ends belong to an interval: those with square brackets."""
 
 LARGEST_COUNT = 2**53
 """Beyond it double precision does not tell whole numbers apart."""
@@ -122,36 +125,38 @@ def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
 
 def check_delta(delta: object, name: str = "delta") -> float:
     """Return a delta as a float in [0, 1)."""
-    rule = "in [0, 1), 0 for pure differential privacy or a probability well below 1/n"
     # minus zero is zero
-    return check_number(name, delta, rule, lambda d: 0 <= d < 1) + 0.0
+    return check_number(name, delta, 0, 1, "[)") + 0.0
 
 
-def check_extra(name: str, what: str, extra: object, epsilon: float) -> float | None:
+def check_extra(name: str, extra: object, epsilon: float) -> float | None:
     """Return what may be spent on top of `epsilon` as a finite float, None for nothing."""
     if extra is None:
         return None
     if math.isinf(epsilon):
         raise ValueError(
-            f"{name}= is what {what} costs: leave it out with epsilon=numpy.inf, where it is free."
+            f"{name} needs a finite epsilon. With epsilon=numpy.inf everything is released at no "
+            f"privacy cost: leave it out."
         )
     value = check_epsilon(extra, name)
     if math.isinf(value):
-        raise ValueError(f"{name} must be finite: it comes on top of epsilon.")
+        raise ValueError(f"{name} must be finite, as it is spent in addition to epsilon.")
     return value
 
 
-def check_number(name: str, value: object, rule: str, holds: Callable[[float], bool]) -> float:
-    """Return a number for which a rule holds as a float; given the rule in words, too."""
-    if not is_number(value) or not holds(value):
-        raise ValueError(f"{name} must be {rule}, got {quoted(value)}.")
-    return float(value)
+def check_number(name: str, value: object, low: float, high: float, ends: Ends = "[]") -> float:
+    """Return a number of an interval as a float; round brackets leave an end out."""
+    fine = is_number(value) and low <= value <= high
+    if not fine or (ends[0] == "(" and value == low) or (ends[1] == ")" and value == high):
+        raise ValueError(
+            f"{name} must be a number in {ends[0]}{low:g}, {high:g}{ends[1]}, got {quoted(value)}."
+        )
+    return float(value)  # type: ignore[arg-type]
 
 
 def check_alpha(alpha: object) -> float:
     """Return the significance level as a float in (0, 1)."""
-    level = "a significance level strictly between 0 and 1 such as 0.05"
-    return check_number("alpha", alpha, level, lambda a: 0 < a < 1)
+    return check_number("alpha", alpha, 0, 1, "()")
 
 
 def check_count(name: str, value: object, *, low: int = 1, high: int | None = None) -> int:
@@ -185,14 +190,14 @@ def warn_few(name: str, draws: int, alpha: float) -> None:
         )
 
 
-def check_choice(name: str, value: object, words: Any, where: str = "") -> Any:
+def check_choice(name: str, value: object, words: Any, kind: str = "") -> Any:
     """Return `value` if it is one of the words of a tuple or a ``Literal`` alias.
 
-    What else decides on the words, such as the kind of data, is said by `where`.
+    `kind` is that of the data if it decides on the words.
     """
     known = words if isinstance(words, tuple) else get_args(words)
     if not isinstance(value, str) or value not in known:
-        listed = ", ".join(map(repr, known)) + where
+        listed = ", ".join(map(repr, known)) + (kind and f" for {kind}")
         raise ValueError(f"{name} must be one of {listed}, got {quoted(value)}.")
     return value
 
@@ -201,8 +206,11 @@ def check_penalty(penalty: object) -> float | None:
     """Return the ridge as a number, or None for ``"auto"``."""
     if isinstance(penalty, str) and penalty == "auto":
         return None
-    rule = "'auto' or a number of at least 0"
-    return check_number("penalty", penalty, rule, lambda ridge: 0 <= ridge < math.inf)
+    if not is_number(penalty) or not 0 <= penalty < math.inf:
+        raise ValueError(
+            f"penalty must be 'auto' or a finite number of at least 0, got {quoted(penalty)}."
+        )
+    return float(penalty)
 
 
 def check_rng(rng: object) -> np.random.Generator | None:
@@ -278,19 +286,18 @@ def check_names(name: str, values: object) -> list[str]:
 def check_tolerance(tolerance: object) -> None:
     """Refuse what is neither None nor a total variation distance strictly between 0 and 1."""
     if tolerance is not None:
-        rule = "a total variation distance strictly between 0 and 1"
-        check_number("tolerance", tolerance, rule, lambda distance: 0 < distance < 1)
+        check_number("tolerance", tolerance, 0, 1, "()")
 
 
-def check_text(name: str, value: object, what: str = "") -> str:
+def check_text(name: str, value: object) -> str:
     """Return a text that a file can hold: one without halves of characters."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be text{what}, got {type(value).__name__}.")
+        raise TypeError(f"{name} must be text, got {type(value).__name__}.")
     try:
         value.encode()
     except UnicodeEncodeError:
         raise ValueError(
-            f"{name} must be text{what}, and has half of a surrogate pair: write it anew."
+            f"{name} must be text, and has half of a surrogate pair. Write it anew."
         ) from None
     return value
 

@@ -253,7 +253,7 @@ CASES = {
             ],
             survey="different",
         ),
-        "same items, in the same order: fit all with the same items=.$",
+        "same items, in the same order. Fit all with the same items=.$",
     ),
     "a Smith set of Borda scores": (
         lambda: pr.PrivateRankAggregation(RANKS).fit(1.0, method="borda", rng=seeded()).smith_set(),

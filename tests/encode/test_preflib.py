@@ -64,6 +64,14 @@ def test_ties_and_missing_alternatives(tmp_path, ending, orders, expected):
     np.testing.assert_array_equal(np.sort(complete.to_numpy()), np.tile([1, 2, 3], (5, 1)))
 
 
+def refused(path, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        pr.read_preflib(path)
+    said = str(caught.value)
+    assert repr(path.name) in said and "path" not in said
+    assert "\n" not in said and said.endswith(".") and said.count(". ") < 3
+
+
 @pytest.mark.parametrize(
     ("orders", "message"),
     [
@@ -88,36 +96,66 @@ def test_ties_and_missing_alternatives(tmp_path, ending, orders, expected):
     ],
 )
 def test_a_file_that_breaks_a_rule_gets_one_sentence(tmp_path, orders, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        pr.read_preflib(written(tmp_path, orders))
-    assert "\n" not in str(caught.value)
+    refused(written(tmp_path, orders), message)
 
 
 def test_headers_and_endings_are_checked(tmp_path):
-    with pytest.raises(ValueError, match=r"must end in \.soc"):
-        pr.read_preflib(tmp_path / "graph.wmd")
+    refused(tmp_path / "graph.wmd", r"must end in \.soc")
     for nothing in (None, 5, ["a.soc"]):
         with pytest.raises(TypeError, match=r"path must be a str or a pathlib\.Path"):
             pr.read_preflib(nothing)
     with pytest.raises(FileNotFoundError):
         pr.read_preflib(tmp_path / "nothing.soc")
     one_name = HEADER.replace("3: milk", "4: milk")
-    with pytest.raises(ValueError, match="for i from 1 to m"):
-        pr.read_preflib(written(tmp_path, "5: 1,2,3", header=one_name))
-    with pytest.raises(ValueError, match="for i from 1 to m"):
-        pr.read_preflib(written(tmp_path, "3\n1,tea\n2,coffee\n3,milk\n", header=""))
+    refused(written(tmp_path, "5: 1,2,3", header=one_name), "for i from 1 to m")
+    refused(written(tmp_path, "3\n1,tea\n2,coffee\n3,milk\n", header=""), "for i from 1 to m")
     twice = HEADER.replace("coffee, black", "milk")
-    with pytest.raises(ValueError, match="each differently"):
-        pr.read_preflib(written(tmp_path, "5: 1,2,3", header=twice))
+    refused(written(tmp_path, "5: 1,2,3", header=twice), "each differently")
     many = HEADER.replace("NUMBER ALTERNATIVES: 3", "NUMBER ALTERNATIVES: 300000000")
-    with pytest.raises(ValueError, match="for i from 1 to m"):
-        pr.read_preflib(written(tmp_path, "5: 1,2,3", header=many))
-    with pytest.raises(ValueError, match="as many orders as its header says"):
-        pr.read_preflib(written(tmp_path, "5: 1,2,3", voters="2,000"))
-    with pytest.raises(ValueError, match="at most 100,000,000 orders"):
-        pr.read_preflib(written(tmp_path, "900000000: 1,2,3", voters=900000000))
+    refused(written(tmp_path, "5: 1,2,3", header=many), "for i from 1 to m")
+    refused(written(tmp_path, "5: 1,2,3", voters="2,000"), "as many orders as its header says")
+    refused(written(tmp_path, "900000000: 1,2,3", voters=900000000), "at most 100,000,000 orders")
     slow = HEADER + "# A" + " " * 50_000 + "x\n"
     assert len(pr.read_preflib(written(tmp_path, "5: 1,2,3", header=slow))) == 5
+    refused(tmp_path / "odd\0.soc", "UTF-8")
     (tmp_path / "latin.SOC").write_bytes("# TITLE: Thé\n".encode("latin-1"))
-    with pytest.raises(ValueError, match="UTF-8"):
-        pr.read_preflib(tmp_path / "latin.SOC")
+    refused(tmp_path / "latin.SOC", "UTF-8")
+
+
+CATEGORIES = HEADER.replace("ORDERS: 2", "PREFERENCES: 2") + "# NUMBER CATEGORIES: 3\n"
+
+
+def test_categories_are_ranks_with_ties(tmp_path):
+    header = CATEGORIES + "# CATEGORY NAME 1: yes\n# CATEGORY NAME 2: so so\n"
+    orders = "2: {1, 3}, {}, 2\n1: {}, {1,2,3}, {}\n1: 2,3,1\n1: { }, 3, {}"
+    frame = pr.read_preflib(written(tmp_path, orders, "cat", header=header))
+    expected = [[1, 3, 1], [1, 3, 1], [1, 1, 1], [3, 1, 2], [np.nan, np.nan, 1]]
+    pd.testing.assert_frame_equal(
+        frame, pd.DataFrame(np.array(expected, dtype=float), columns=frame.columns)
+    )
+    assert list(frame) == ["tea: green", "coffee, black", "milk"]
+    fitted = pr.PrivateRankAggregation(frame, ties=True, missing="half").fit(np.inf)
+    assert fitted.nobs == 5 and fitted.order[0] == "milk"
+
+
+@pytest.mark.parametrize(
+    ("orders", "message"),
+    [
+        ("5: {1,3}, 2", "line 10 .*3 categories"),
+        ("5: {1,3}, {}, 2, {}", "line 10 .*3 categories"),
+        ("5: {1,3}, {}, 4", "line 10 .*from 1 to 3"),
+        ("5: {1,3}, {}, 1", "line 10 .*each at most once"),
+        ("5: {1,3}, , 2", "line 10 .*braces"),
+        ("5: {1,,3}, {}, 2", "line 10 .*braces"),
+        ("5:", "line 10 .*3 categories"),
+        ("x: {1,3}, {}, 2", "line 10 .*number of voters"),
+        ("4: {1,3}, {}, 2", "cut off"),
+    ],
+)
+def test_a_line_without_its_categories_is_refused(tmp_path, orders, message):
+    refused(written(tmp_path, orders, "cat", header=CATEGORIES), message)
+
+
+def test_the_number_of_categories_is_needed(tmp_path):
+    refused(written(tmp_path, "5: {1,3}, {}, 2", "cat"), "'# NUMBER CATEGORIES: k'")
+    refused(written(tmp_path, "5: {}, {1,3}, 2", "toc"), "line 9 .*an order of numbers")

@@ -411,9 +411,9 @@ def test_arguments():
     for spoilt in ({"groups": [[0, 0, 1]]}, {"handed": 5}, {"counts": [[9] * 3] * 3}):
         with pytest.raises(ValueError, match="this one was changed"):
             Curator.from_json(json.dumps({**good, **spoilt}))
-    with pytest.raises(ValueError, match="text must be JSON written by a curator"):
+    with pytest.raises(ValueError, match="text must be JSON that to_json"):
         Curator.from_json("{")
-    with pytest.raises(ValueError, match="text must be JSON written by a curator"):
+    with pytest.raises(ValueError, match="text must be JSON that to_json"):
         Curator.from_json("[" * 100_000)
 
 
@@ -430,7 +430,7 @@ def test_archives_that_no_run_has_are_refused():
                 Curator.from_json(json.dumps({**good, name: value}))
     # what another kind of archive holds
     tally = SubRanking(named(5), 1.0).tally([])
-    with pytest.raises(ValueError, match="text must be JSON written by a curator"):
+    with pytest.raises(ValueError, match="text must be JSON that to_json"):
         Curator.from_json(tally.to_json())
 
 

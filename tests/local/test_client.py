@@ -100,7 +100,7 @@ def test_a_device_refuses_a_protocol_beyond_its_limit():
     assert Client.from_json(SubRanking(ITEMS, 8.0, 2).to_json()).protocol.epsilon == 8.0
     Client.from_json(SubRanking(ITEMS, 9.0, 2).to_json(), max_epsilon=9)
     for wrong in (0, -1, math.nan, math.inf, "8", None, True):
-        with pytest.raises(ValueError, match="max_epsilon must be a positive finite number"):
+        with pytest.raises(ValueError, match=r"max_epsilon must be a number in \(0, inf\)"):
             Client.from_json(text, max_epsilon=wrong)
 
 
@@ -233,14 +233,14 @@ def test_a_bad_ranking_is_refused_in_a_sentence(ranking, kind, words):
 
 
 BAD_PROTOCOLS = [
-    (lambda: SubRanking(ITEMS, 0), "epsilon must be a number from 1e-09 to 100"),
-    (lambda: SubRanking(ITEMS, -1.0), "epsilon must be a number from"),
-    (lambda: SubRanking(ITEMS, math.nan), "epsilon must be a number from"),
-    (lambda: SubRanking(ITEMS, 101), "epsilon must be a number from"),
-    (lambda: SubRanking(ITEMS, -math.inf), "epsilon must be a number from"),
-    (lambda: SubRanking(ITEMS, math.inf), "so that a report is not the answer itself, got inf"),
-    (lambda: SubRanking(ITEMS, "1"), "the answer itself, got '1'"),
-    (lambda: SubRanking(ITEMS, True), "the answer itself, got True"),
+    (lambda: SubRanking(ITEMS, 0), r"epsilon must be a number in \[1e-09, 100\]"),
+    (lambda: SubRanking(ITEMS, -1.0), "epsilon must be a number in"),
+    (lambda: SubRanking(ITEMS, math.nan), "epsilon must be a number in"),
+    (lambda: SubRanking(ITEMS, 101), "epsilon must be a number in"),
+    (lambda: SubRanking(ITEMS, -math.inf), "epsilon must be a number in"),
+    (lambda: SubRanking(ITEMS, math.inf), "epsilon must be a number in .*, got inf"),
+    (lambda: SubRanking(ITEMS, "1"), "a number in .*, got '1'"),
+    (lambda: SubRanking(ITEMS, True), "a number in .*, got True"),
     (lambda: SubRanking(("tea",), 1.0), "items must hold at least two"),
     (lambda: SubRanking(("tea", "tea"), 1.0), "items must be distinct"),
     (lambda: SubRanking("tea", 1.0), "items must be a sequence"),
@@ -297,14 +297,14 @@ BAD_TEXTS = [
     ("[" * 100_000, "text must be the JSON of a protocol"),
     (changed(version=2), "another version than 1"),
     (changed(version=True), "another version than 1"),
-    (changed(epsilon=10**400), "epsilon must be a number from"),
+    (changed(epsilon=10**400), "epsilon must be a number in"),
     (changed(kind="telepathy"), "the kind and the settings"),
     (changed(kind=["sub-ranking"]), "the kind and the settings"),
     (changed(epsilon=2.0), "its id does not stand for"),
     (changed(size=3), "its id does not stand for"),
     (changed(items=list(reversed(ITEMS))), "its id does not stand for"),
     (changed(id="0" * 16), "its id does not stand for"),
-    (changed(epsilon=-1.0), "epsilon must be a number from"),
+    (changed(epsilon=-1.0), "epsilon must be a number in"),
     (changed(pairs=2), "the kind and the settings of a protocol, no more and no fewer"),
     (json.dumps({"privrank": "local protocol", "version": 1, "kind": "sub-ranking"}), "settings"),
 ]

@@ -549,7 +549,10 @@ REFUSALS = {
         lambda: fit_of("group", levels={"group": list("xy") + list(range(2000))}),
         ["at most 1024 groups"],
     ),
-    "levels not a mapping": (lambda: fit_of("group", levels=["x", "y"]), ["levels must map"]),
+    "levels not a mapping": (
+        lambda: fit_of("group", levels=["x", "y"]),
+        ["levels must map names of columns"],
+    ),
     "order in an interaction": (
         lambda: fit_of("group * first", levels=LEVELS, design="public"),
         ["first", "by itself"],

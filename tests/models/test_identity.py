@@ -224,7 +224,7 @@ REFUSED = {
     ),
     "method for this null": (
         lambda: refuse(SHARES, dict.fromkeys(SHARES, 5)).fit(1.0, method="paninski"),
-        ["method must be one of", "this null"],
+        ["method must be one of", "for choices"],
     ),
     "a side for all": (
         lambda: refuse([0.2, 0.3, 0.5]).fit(1.0, alternative="larger"),

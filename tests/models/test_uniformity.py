@@ -261,7 +261,7 @@ REFUSED = {
     "for choices": (dict(method="tv"), "for rankings"),
     "two rankings": (dict(method="two-sample"), "exactly two rankings"),
     "tolerance without use": (dict(tolerance=0.3), "leave it out"),
-    "no tolerance": (dict(method="truncated", tolerance=2), "strictly between 0 and 1"),
+    "no tolerance": (dict(method="truncated", tolerance=2), "in (0, 1)"),
     "a bit of nothing": (dict(method="bucket", epsilon=np.inf), "finite epsilon"),
     "too small for a ramp": (dict(method="truncated", epsilon=0.01), "use method='auto'"),
     "too small for buckets": (dict(method="bucket", epsilon=0.01), "method='auto'"),

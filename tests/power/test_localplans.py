@@ -113,7 +113,7 @@ BAD = {
     "delta": (lambda: LOCAL.power(nobs=99, phi=0.5, epsilon=1.0, delta=1e-6), "delta must be 0"),
     "no noise": (
         lambda: LOCAL.power(nobs=99, phi=0.5, epsilon=np.inf),
-        "epsilon must be a number from",
+        "epsilon must be a number in",
     ),
     "no phi": (lambda: LOCAL.power(nobs=99, epsilon=1.0), "phi must be given"),
 }

@@ -59,7 +59,7 @@ def test_refusal_leaves_the_ledger_as_it_was(epsilon, delta):
     budget = pr.Budget(epsilon=1.0, delta=1e-6)
     budget.reserve("first", 0.3, 0.0, unit="row")
     before = budget.spendings
-    with pytest.raises(pr.BudgetExceeded, match="nothing was read or drawn"):
+    with pytest.raises(pr.BudgetExceeded, match="Nothing was read or drawn"):
         budget.reserve("second", epsilon, delta, unit="row")
     assert budget.spendings == before
 
@@ -139,13 +139,13 @@ def test_refused_non_private_run_reads_nothing(name):
 def test_unit_mismatch_says_what_to_do():
     fit, _ = build("counts", "respondent")
     message = (
-        "budget protects one row but this fit protects one respondent: use "
-        "a Budget\\(unit='respondent'\\), because epsilon 0.5 per respondent with up to 2 rows"
+        "budget protects one row but this fit protects one respondent "
+        "\\(max_rows=2\\). Epsilon 0.5 per .* Use a Budget\\(unit='respondent'\\)"
     )
     with pytest.raises(ValueError, match=message):
         fit.fit(epsilon=0.5, budget=pr.Budget(epsilon=9.0))
     fit, _ = build("counts", None)
-    with pytest.raises(ValueError, match="protects one respondent but .* one row: name the resp"):
+    with pytest.raises(ValueError, match="protects one respondent but .* one row. Name the resp"):
         fit.fit(epsilon=0.5, budget=pr.Budget(epsilon=9.0, unit="respondent"))
 
 

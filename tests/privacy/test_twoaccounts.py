@@ -36,7 +36,7 @@ def times(spend, budget, most=1000):
         try:
             spend(budget)
         except pr.BudgetExceeded as error:
-            assert "nothing was read or drawn" in str(error)
+            assert "Nothing was read or drawn" in str(error)
             return k
     return most
 
@@ -121,9 +121,12 @@ def test_a_rho_that_is_not_known_is_refused():
     [
         ({"epsilon": 1.0, "delta": 1e-6, "pure": 2}, "pure=2 is more than epsilon=1"),
         ({"epsilon": 1.0, "pure": 0.5}, "give delta=, 1e-6 say"),
-        ({"epsilon": 1.0, "delta": 1e-6, "pure": -1}, "finite and not negative"),
-        ({"epsilon": math.inf, "delta": 1e-6, "pure": math.inf}, "finite and not negative"),
-        ({"epsilon": 1.0, "delta": 1e-6, "pure": "half"}, "finite and not negative"),
+        ({"epsilon": 1.0, "delta": 1e-6, "pure": -1}, r"pure must be a number in \[0, inf\)"),
+        (
+            {"epsilon": math.inf, "delta": 1e-6, "pure": math.inf},
+            r"pure must be a number in \[0, inf\)",
+        ),
+        ({"epsilon": 1.0, "delta": 1e-6, "pure": "half"}, r"pure must be a number in \[0, inf\)"),
     ],
 )
 def test_parts_that_are_none_are_refused(arguments, reason):

@@ -22,6 +22,8 @@ RANKS = pd.DataFrame([[1, 2, 3], [3, 2, 1], [1, 3, 2]] * 20, columns=ITEMS)
 PAIRS = pd.DataFrame(
     {"item1": list("aab") * 30, "item2": list("bcc") * 30, "outcome": [1, 1, -1, 1, -1, 1] * 15}
 )
+TIED = PAIRS.assign(outcome=[1, 0, -1] * 30)
+TWELVE = pd.DataFrame([range(1, 13), range(12, 0, -1)] * 60, columns=list("abcdefghijkl"))
 PEOPLE = PAIRS.assign(who=np.repeat(range(30), 3), g=np.repeat(["u", "v"], 45))
 CHOICES = pd.DataFrame({"choice": list("aabc") * 20})
 PERSON = {"items": ITEMS, "respondent": "who", "max_rows": 3}
@@ -48,6 +50,18 @@ def of_reports():
 
 
 MAKERS = {
+    "proportional": lambda: pr.PrivateBTL(
+        PAIRS, items=[*ITEMS, "d"], respondent=None, pair_counts="proportional"
+    ).fit(1.0, rng=rng()),
+    "davidson": lambda: pr.PrivateBTL(TIED, items=ITEMS, respondent=None, ties="davidson").fit(
+        1.0, rng=rng()
+    ),
+    "Gaussian wins": lambda: pr.PrivateBTL(PAIRS, items=ITEMS, respondent=None).fit(
+        1.0, 1e-6, noise="gaussian", rng=rng()
+    ),
+    "sums of squares": lambda: of_people(pair_counts="release").fit(
+        2.0, dependence="pairs", rng=rng()
+    ),
     "win matrix": lambda: pr.PrivateBTL(PAIRS, items=ITEMS, respondent=None).fit(1.0, rng=rng()),
     "people": lambda: of_people().fit(1.0, rng=rng()),
     "public": lambda: of_people(design="public").fit(2.0, 1e-6, noise="gaussian", rng=rng()),
@@ -58,6 +72,12 @@ MAKERS = {
     "consensus": lambda: pr.PrivateRankAggregation(RANKS).fit(1.0, rng=rng()),
     "pairs": lambda: pr.PrivateRankAggregation(RANKS).fit(
         1.0, 1e-6, method="kemeny", score_share=0.2, rng=rng()
+    ),
+    "Gaussian pairs": lambda: pr.PrivateRankAggregation(TWELVE).fit(
+        0.5, 1e-4, method="kemeny", score_share=0.2, rng=rng()
+    ),
+    "Gaussian totals": lambda: pr.PrivateRankAggregation(TWELVE).fit(
+        0.5, 1e-4, method="borda", rng=rng()
     ),
     "uniformity": lambda: pr.UniformityTest(CHOICES["choice"], items=ITEMS).fit(
         1.0, method="tv", draws=99, rng=rng()
@@ -88,19 +108,27 @@ OTHERS = {
 HARMLESS = re.compile(
     r"""privrank                                         # the version that wrote it
     # the survey is said to have been larger, to have other names or questions
-    |release/design/(items(/\#)?|nobs|max_rows|distinct_pairs|ties|completed|group_column
+    |release/design/(items(/\#)?|pairs(/each)?|nobs|max_rows|distinct_pairs|ties|completed|group_column
         |groups(/\#)*|covariates/(formula|factors/.*|terms/\#/\#|first/\#))
     # other noise was drawn, and other numbers were found in what it gave
     |release/(tie_break|found(/.*)?|parts/[^/]*/values(/\#)?)
-    # how much of it there was is the respondents' own, or nothing where nothing is protected
-    |release/parts/(answers|counts)\ by\ [a-z]*/(epsilon|sensitivity|step)
-    |release/parts/net\ wins/(epsilon|sensitivity)|release/rho
-    # a weaker guarantee than the noise gives
+    # nothing is protected in a non-private run, so no noise is calibrated to a sensitivity
+    |release/parts/((answers|counts)\ by\ [a-z]*|net\ wins)/sensitivity
+    # reports have no noise but their own, whether none is written as a scale of 0 or as null
+    |release/parts/[^/]*/noise
+    # estimates from reports have the step that holds the largest: other steps are other values
+    |release/parts/(Borda\ scores|covariance\ of\ Borda\ scores|pairs)/step
+    # a guarantee with a larger delta follows from the one that the noise gives
     |release/delta
-    |release/parts/[^/]*/(step|noise|sensitivity)|release/(method|mechanism)
-    |release/settings/(rejected,.*|square|permutations|threshold\ level|score\ share|dependence)
-    # another level, and a null distribution that is not simulated again
-    |settings/(alpha|found/.*|null/theta)""",
+    # the name of what was released, as a summary prints it
+    |release/(method|mechanism)
+    # public choices and counts from which no other number of the release is computed
+    |release/settings/(rejected,.*|permutations|threshold\ level)
+    # twice the steps at half the fineness are the same lattice, and the same noise, of totals
+    |release/settings/steps
+    # another level or ridge, a null distribution that is not simulated again, and the spread of a
+    # null that is a table of probabilities
+    |settings/(alpha|penalty|found/.*|null/theta)""",
     re.VERBOSE,
 )
 
@@ -135,7 +163,7 @@ def near(new, value):
 def sentence(error):
     said = str(error)
     assert type(error) is ValueError and said.startswith(("text ", "link"))
-    assert "\n" not in said and said.endswith(".") and said.count(". ") == 0
+    assert "\n" not in said and said.endswith(".") and said.count(". ") < 3
     return said
 
 
@@ -173,12 +201,12 @@ def test_each_field_is_refused_or_true(name):
         ("win matrix", "release/parts/win matrix/noise/scale", 0.0, "noise in every part"),
         ("win matrix", "release/parts/win matrix/noise/scale", 9.0, "noise of the scale that"),
         ("win matrix", "release/parts/win matrix/epsilon", 0.1, "add up to the total|of the scale"),
-        ("win matrix", "release/parts/win matrix/values", [1.5] * 6, "must be JSON written by"),
+        ("win matrix", "release/parts/win matrix/values", [1.5] * 6, "must be JSON that to_json"),
         ("win matrix", "release/tie_break", [0, 0, 0], "an order of all items"),
         ("win matrix", "release/design/nobs", -5, "whole numbers of units"),
         ("win matrix", "settings/alpha", 5, "no BTLResult of its release and settings"),
         ("win matrix", "estimates/params/a", 3.0, "no BTLResult of its release and settings"),
-        ("reports", "release/epsilon", 0.1, "no AggregationResult of its release"),
+        ("reports", "release/epsilon", 0.1, "the epsilon of its protocol"),
         ("closeness", "release/settings/scale", 0.01, "no ClosenessResult of its release"),
         ("closeness", "release/settings/permutations", 1.0, "no ClosenessResult of its release"),
         ("closeness", "release/settings/permutations", 2e5, "no ClosenessResult of its release"),
@@ -199,9 +227,39 @@ def test_each_field_is_refused_or_true(name):
             for new in values
         ),
         *(
-            ("exponential", "release/settings/rate", new, "the rate that|of the right kind")
+            ("exponential", "release/settings/rate", new, "the rate that|the right numbers")
             for new in (-5, 0, 2.0, "x")
         ),
+        *(
+            (case, "release/rho", new, "rho")
+            for case in MAKERS
+            for new in (-5.0, 0.0, 1e-3, 0.7, 1e300)
+        ),
+        ("pairs", "release/settings/score share", 0.4, "a score with its share of epsilon"),
+        ("reports", "release/parts/pairs/sensitivity", 1, "noise of the respondents alone"),
+        *(
+            (case, f"release/parts/{part}/step", 0.125, "steps of its parts")
+            for case, part in (
+                ("win matrix", "win matrix"),
+                ("people", "net wins"),
+                ("people", "pair_counts"),
+                ("people", "dependence"),
+                ("sums of squares", "dependence"),
+                ("proportional", "wins and losses"),
+                ("davidson", "ties"),
+                ("groups", "group_answers"),
+                ("non-private", "net wins"),
+                ("pairs", "Kemeny score"),
+                ("Gaussian pairs", "pairs"),
+                ("Gaussian totals", "Borda totals"),
+                ("consensus", "order"),
+            )
+        ),
+        *(
+            ("voters", "release/settings/df", new, "its release and settings")
+            for new in (0, 1.5, 9)
+        ),
+        ("voters", "release/parts/statistic under H0/step", 0.5, "its release and settings"),
         ("reports", "release/design/nobs", -5, "whole numbers of units"),
         ("reports", "release/design/nobs", 5, "reports about items, of all reports"),
         ("reports", "release/settings/square", -1.0, "a mean square up to 1"),
@@ -253,3 +311,16 @@ def test_wins_of_some_pairs_are_archived():
         assert fit.release.values["win matrix"].size == wins
         text = fit.to_json()
         assert pr.from_json(text).to_json() == text
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("epsilon", [0.002, 0.013, 30.0])
+@pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning", "ignore:Low accuracy")
+def test_archives_of_small_and_large_epsilon_are_read(epsilon, noise):
+    wins = pr.PrivateBTL(PAIRS, items=ITEMS, respondent=None)
+    fits = [wins.fit(epsilon, 1e-6, noise=noise, rng=rng())]
+    if noise == "gaussian":
+        lists = pr.PrivateRankAggregation(TWELVE)
+        fits += [lists.fit(epsilon, 1e-4, method=rule, rng=rng()) for rule in ("kemeny", "borda")]
+    for fit in fits:
+        assert pr.from_json(fit.to_json()).to_json() == fit.to_json()
