@@ -30,7 +30,7 @@ from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample, size_of
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
-from privrank.results.testnotes import against_uniformity, hypotheses_of_uniformity
+from privrank.results.testnotes import hypotheses_of_uniformity
 from privrank.util import checks
 
 OfRankings = Literal["auto", "borda", "laplace", "two-sample", "mallows", "omnibus"]
@@ -440,7 +440,6 @@ def infer(
         hypotheses=hypotheses_of_uniformity(sample),
         draws=wanted_draws(draws, sample, uniform=True),
         simulation=found,
-        notes=against_uniformity(plan.method, sample),
         query=query,
         null_model=null_of(sample),
     )

@@ -21,6 +21,16 @@ at any one assignment. Sizes are public and the replaced respondent may be dealt
 
 **Null.** When respondents are exchangeable, so are the observed table and the dealt ones.
 
+**Consistency.** Against every difference of two samples, for the total variation distance of a
+fixed number of categories and for the kernel ``"mallows"`` of at most 6 items, whose orders are
+counted. Let epsilon, the number of permutations and the shares of the samples be fixed. Under a
+difference the distance T_0 of the data tends to that of the two distributions (law of large
+numbers), which is positive. Distances T_i at random assignments tend to 0 like the inverse root of
+n, and the scale of the noise like 1 / n. So the smoothed p-value is at most
+P(T_0 + noise >= M_0) / (permutations + 1) up to a term that tends to 0, and the test rejects with a
+probability that tends to 1 at every level of more than 1 / (permutations + 1). Of more than 6 items
+there is no such claim, because features replace the kernel as n grows (below).
+
 **Secrecy.** Assignments are drawn secretly, like noise, and never shown. Only then is dealing
 column totals as private as permuting respondents: the table has the same distribution, but with a
 known seed a replaced respondent would change it altogether.
@@ -31,7 +41,9 @@ With tau Kendall's correlation of two rankings of m items, that is 1 - 4 d / (m 
 that they order differently:
 
 - ``"kendall"``, the kernel tau itself, sees differences of the pairwise fractions and no others;
-- ``"mallows"``, exp(tau - 1), sees every difference of two distributions: it is characteristic.
+- ``"mallows"``, exp(tau - 1), sees every difference of two distributions: it is characteristic. A
+  power series in tau with positive coefficients is the inner product of multiples of all products
+  of signs of pairs, and every function of a ranking is a polynomial in these signs.
 
 The features of two rankings lie sqrt(k(x, x) + k(y, y) - 2 k(x, y)) apart. Both
 kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diameter is 2 for
@@ -84,7 +96,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
-from privrank.plans.closeness import MOST_FEATURED, RankKernel
+from privrank.plans.closeness import MOST_FEATURED, MOST_MATRIX, RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray, blocks
@@ -92,9 +104,6 @@ from privrank.util.checks import Rng
 from privrank.util.solvers import bracket, spectrum
 
 TableArray = NDArray[np.int32]
-
-MOST_MATRIX = 5_000
-"""Rankings of which a kernel matrix is computed; of more, features."""
 
 _LANDMARKS = 1_024
 """Public rankings on which features are projected."""

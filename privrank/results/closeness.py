@@ -26,7 +26,7 @@ from privrank.results.tables import Table, format_pvalue, interval_heads
 from privrank.results.testnotes import (
     BIT,
     SMALLEST,
-    between_groups,
+    power_notes,
     range_words,
     verdict,
 )
@@ -386,7 +386,7 @@ class ClosenessResult(Result):
                 release,
                 ("Groups:", str(len(sample.groups))),
                 ("Permutations:", f"{release.plan.number('permutations'):.0f}"),
-                ("Level:", f"{self.alpha:g}"),
+                ("Level:", "none stated" if self.pvalue is None else f"{self.alpha:g}"),
                 noise=self._noise(),
                 details=details,
             ),
@@ -395,7 +395,7 @@ class ClosenessResult(Result):
             notes=(
                 _hypotheses_of(sample),
                 self._verdict(),
-                *between_groups(self.asked, sample),
+                *power_notes(self.asked, sample, self._attainable),
                 *self._effect_words(interval),
                 *_detail_words(release, self._details(), self.alpha),
                 *([_COMPLETED] if sample.completed else []),
@@ -406,6 +406,11 @@ class ClosenessResult(Result):
                 *(guarantee.seed_notes([release]) if details else []),
             ),
         )
+
+    @property
+    def _attainable(self) -> bool:
+        """Whether some p-value is below the level; none is below 1 / (permutations + 1)."""
+        return self.alpha * (self.release.plan.number("permutations") + 1.0) > 1.0
 
     def _noise(self) -> tuple[str, str, str]:
         if self.asked.decision is not None:
