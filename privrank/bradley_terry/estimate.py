@@ -176,7 +176,7 @@ def estimate(
         # back too, in a few steps, are comparisons that noise has put below 0 and a fit takes as 0
         back = target + times(ridge, first)
         for _ in range(equations.steps):
-            moved = back + equations.surplus_score(coefficients)
+            moved = equations.attainable_ties(back + equations.surplus_score(coefficients))
             again = fit_ridge(moved, linear, ridge, loss, solver=solver, start=coefficients)
             coefficients, converged = linear.centred(again.point), converged and again.converged
     return Estimate(first, coefficients, ridge, corrected, converged, infinite)
