@@ -227,9 +227,9 @@ def fit_ridge(
         start = _fit_cvxpy(problem)
     # where another solver failed, Newton's method finishes the fit from anywhere
     start = start if np.isfinite(start).all() else np.zeros(linear.size)
-    found = minimise(problem, start, tolerance)
-    if found.converged or not isinstance(linear, WithTies):
-        return found
+    minimum = minimise(problem, start, tolerance)
+    if minimum.converged or not isinstance(linear, WithTies):
+        return minimum
     # where noise has driven worths far apart, ties have next to no curvature and Newton's steps in
     # their parameter no scale: it then follows from the worths at every step
     return minimise(problem, start, tolerance, problem.with_best_tie)

@@ -427,17 +427,6 @@ class ScoreEquations:
         surplus = self._by_edge(self.surplus)
         return self.linear.scores(surplus * self.function.mean(self.linear.predict(b)))
 
-    def attainable_ties(self, target: FloatArray) -> FloatArray:
-        """Return a target of the fit whose number of ties some tie parameter has.
-
-        That is a number between 0 and the number of comparisons, neither included.
-        """
-        total = float(self.pairs.count.sum())
-        if not self.tied or 0.0 < target[-1] < total:
-            return target
-        least = min(0.5, 0.5 * total)
-        return np.append(target[:-1], min(max(float(target[-1]), least), total - least))
-
     def surplus_information(self, b: FloatArray) -> FloatArray:
         """Return the slope of :meth:`surplus_score` by the coefficients."""
         curvature = self.function.curvature(self.linear.predict(b))

@@ -13,6 +13,7 @@ from privrank.hypotheses.nulls import Null, Order
 from privrank.release.plan import Plan
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import warn_few
+from privrank.util.frozen import immutable
 
 Decision = Callable[[FloatArray, Plan, np.random.Generator | None], int]
 
@@ -49,6 +50,7 @@ Blindness = Literal[
 ``privrank.results.testnotes.BLINDNESS`` has the sentence for each."""
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Statistic:
     """A whole-number statistic of a sample, and all that is public about it.
@@ -125,6 +127,7 @@ def check_declared(blind_to: tuple[Blindness, ...], consistent: str | None) -> N
         )
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class RandomBit:
     """A decision that is itself random, and private for that reason.
@@ -166,6 +169,7 @@ def null_for(query: Statistic | RandomBit, draws: int, alpha: float) -> Null | N
     return null
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A statistic of two or more samples, and what is released of it.

@@ -289,7 +289,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     because the other parts may reach as far.
 
     **Consistency.** For fixed probabilities. Total variation S tends to its distance from p in the
-    population (law of large numbers), which is positive under every departure. Its part is
+    population, which is positive under every departure. Its part is
     1024 n S / D with D <= 1. Under H0 deviations of counts are of the order of the root of n, so S,
     the largest deviation and the Kendall norm in lattice steps are, and the count of impossible
     observations is 0. So the omnibus is consistent

@@ -21,16 +21,6 @@ at any one assignment. Sizes are public and the replaced respondent may be dealt
 
 **Null.** When respondents are exchangeable, so are the observed table and the dealt ones.
 
-**Consistency.** Against every difference of two samples, for the total variation distance of a
-fixed number of categories and for the kernel ``"mallows"`` of at most 6 items, whose orders are
-counted. Let epsilon, the number of permutations and the shares of the samples be fixed. Under a
-difference the distance T_0 of the data tends to that of the two distributions (law of large
-numbers), which is positive. Distances T_i at random assignments tend to 0 like the inverse root of
-n, and the scale of the noise like 1 / n. So the smoothed p-value is at most
-P(T_0 + noise >= M_0) / (permutations + 1) up to a term that tends to 0, and the test rejects with a
-probability that tends to 1 at every level of more than 1 / (permutations + 1). Of more than 6 items
-there is no such claim, because features replace the kernel as n grows (below).
-
 **Secrecy.** Assignments are drawn secretly, like noise, and never shown. Only then is dealing
 column totals as private as permuting respondents: the table has the same distribution, but with a
 known seed a replaced respondent would change it altogether.

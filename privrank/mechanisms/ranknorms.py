@@ -226,9 +226,9 @@ def residual_norm(n: int, m: int) -> Statistic:
     of pairs. Two equal signs have the product 1, so products of three signs are those of one
     among others: every product of signs is among them. Every function of a ranking is a polynomial
     in its signs. So if the mean embedding under the third term is that of uniform rankings, the
-    population is uniform. R / n tends to the distance of the mean embeddings (law of large
-    numbers), which is positive under every departure. Under uniformity R is of the order of the
-    root of n, and so is the threshold. The noise does not grow with n.
+    population is uniform. R / n tends to the distance of the mean embeddings, which is positive
+    under every departure. Under uniformity R is of the order of the root of n, and so is the
+    threshold. The noise does not grow with n.
 
     For more than 6 items there is no such claim, because the third term is left out as n grows.
     """

@@ -21,6 +21,7 @@ import numpy as np
 from privrank.privacy.accounting import Unit
 from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
 from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.frozen import immutable
 
 DesignKind = Literal["public", "private"]
 Excess = Literal["refuse", "sample"]
@@ -45,6 +46,7 @@ MOST_NUMBERS = 2**23
 """Weights up to which they are, too."""
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Covariates:
     """What is public about the covariates of a model.
@@ -191,6 +193,7 @@ def powers_of(position: IntArray, monomials: Sequence[tuple[int, ...]]) -> IntAr
     return table
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCounts:
     """Comparisons per pair as the public may know them.
@@ -237,6 +240,7 @@ class PairCounts:
         return table
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
     """The public facts of a paired-comparison survey.
@@ -390,6 +394,7 @@ class Design:
         return float(self.nobs * self.sensitivity.effective_rows)
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The public facts of a sample of rankings, or of choices of one category each.

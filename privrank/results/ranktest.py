@@ -28,8 +28,10 @@ from privrank.results.testnotes import (
     power_notes,
 )
 from privrank.util.checks import check_count, check_flag, is_number
+from privrank.util.frozen import immutable
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class RankTestResult(Result):
     """A private test: the noisy statistic, its threshold and p-value, and the decision.

@@ -196,7 +196,7 @@ def hypotheses_of_uniformity(sample: Sample) -> tuple[str, str]:
 
 
 def power_notes(
-    asked: Statistic | RandomBit | Comparison, sample: Sample, attainable: bool
+    statistic: Statistic | RandomBit | Comparison, sample: Sample, attainable: bool
 ) -> tuple[str, ...]:
     """Return what a statistic declares about its power, and nothing that it does not declare.
 
@@ -204,10 +204,12 @@ def power_notes(
     where what respondents left open was drawn from H0.
     """
     m = len(sample.items)
-    notes = [BLINDNESS[key].format(items=m, rankings=most_rankings(m)) for key in asked.blind_to]
-    if isinstance(asked, RandomBit):
-        return (*notes, BIT) if asked.level is None else tuple(notes)
-    if asked.consistent is not None and attainable and not sample.completed:
+    notes = [
+        BLINDNESS[key].format(items=m, rankings=most_rankings(m)) for key in statistic.blind_to
+    ]
+    if isinstance(statistic, RandomBit):
+        return (*notes, BIT) if statistic.level is None else tuple(notes)
+    if statistic.consistent is not None and attainable and not sample.completed:
         notes.append(CONSISTENT)
     return tuple(notes)
 
