@@ -258,9 +258,9 @@ class ClosenessTest:
         method : str, default "auto"
             Choices: ``"auto"``, which sees a difference in one category and one that many have a
             part in, ``"tv"``, the total variation distance, for the latter alone, or
-            ``"chi-square"``. Rankings: ``"auto"`` or ``"mmd"``, a kernel distance, consistent
-            against every difference, or ``"kendall"``, against those of the pairwise fractions. Of
-            more than two groups these compare each with all units, and their noise goes with the
+            ``"chi-square"``. Rankings: ``"auto"`` or ``"mmd"``, a kernel distance, or
+            ``"kendall"``, the same for differences of the pairwise fractions alone. Of more than
+            two groups these compare each with all units, and their noise goes with the
             number of units. ``"pairs"`` takes the two groups that differ most, with noise by the
             smallest group, and has more power where only a small group differs. ``"sigmoid"``
             releases one bit without a stated level.

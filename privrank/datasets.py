@@ -11,6 +11,7 @@ import pandas as pd
 
 from privrank.distributions.simulate import generator
 from privrank.util.checks import check_choice
+from privrank.util.frozen import immutable
 
 __all__ = ["Survey", "UniversityVersion", "load_immigration", "load_university"]
 
@@ -31,6 +32,7 @@ _IMMIGRATION_ITEMS = ("crimRate", "position", "socBurd", "culture")
 _IMMIGRATION_LEVELS = {"sex": ("female", "male")}
 
 
+@immutable
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Survey:
     """A paired-comparison survey.

@@ -458,7 +458,8 @@ def ask(
     # the omnibus statistic
     query, rankings = _of_counts(method, n, null, sample, xi), sample.kind == "rankings"
     if null.rules_out and math.isinf(xi):
-        query = replace(query, impossible=partial(count_impossible, p=p))
+        blind = tuple(one for one in query.blind_to if one != "impossible observations")
+        query = replace(query, impossible=partial(count_impossible, p=p), blind_to=blind)
     return categories.of_ranks(query) if rankings else query
 
 
@@ -522,7 +523,7 @@ def infer(
         hypotheses=(model.words, _against(model, str(settings.get("alternative", "two-sided")))),
         draws=wanted_draws(draws, sample),
         simulation=found,
-        notes=against_null(plan.method, model, release),
+        notes=against_null(release),
         query=query,
         null_model=model,
         settings={"null": model.to_record()},

@@ -29,7 +29,7 @@ from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Sample, size_of
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
-from privrank.results.testnotes import against_uniformity, hypotheses_of_uniformity
+from privrank.results.testnotes import hypotheses_of_uniformity
 from privrank.util import checks
 
 OfRankings = Literal["auto", "borda", "laplace", "two-sample", "mallows", "omnibus"]
@@ -230,10 +230,10 @@ class UniformityTest:
         delta : float, default 0
             Privacy delta.
         method : str, default "auto"
-            For rankings: ``"auto"``, mean ranks at nine tenths of the level and all that leaves
-            them alone at one tenth. ``"borda"``, mean ranks alone: the norm of the summed rank
-            vectors, capped where n and m say that this lowers the noise (without noise, Friedman's
-            test). ``"laplace"``, the sum of squared wins in disjoint random pairs of items.
+            For rankings: ``"auto"``, mean ranks at nine tenths of the level and departures that
+            leave them alone at one tenth. ``"borda"``, mean ranks alone: the norm of the summed
+            rank vectors, capped where n and m say that this lowers the noise (without noise,
+            Friedman's test). ``"laplace"``, the sum of squared wins in disjoint random pairs of items.
             ``"mallows"``, distances to the order of the columns; ``"two-sample"``, the
             distance of two rankings; ``"omnibus"``, for at most 6 items, counts over all orders;
             ``"truncated"`` and ``"bucket"`` release the decision alone. For choices: ``"auto"`` or
@@ -439,7 +439,6 @@ def infer(
         hypotheses=hypotheses_of_uniformity(sample),
         draws=wanted_draws(draws, sample, uniform=True),
         simulation=found,
-        notes=against_uniformity(plan.method, sample),
         query=query,
         null_model=null_of(sample),
     )

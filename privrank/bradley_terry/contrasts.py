@@ -31,9 +31,11 @@ from privrank.hypotheses.ranksets import rank_sets
 from privrank.release.names import LARGEST, MOMENTS
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import PrivrankWarning
+from privrank.util.frozen import immutable
 from privrank.util.solvers import applied, attempt, carried, pseudo_inverse, quadratic, whitener
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class HomogeneityResult:
     """Test that all items are equally preferred, or that other contrasts are zero.

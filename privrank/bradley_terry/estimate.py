@@ -26,9 +26,11 @@ from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, kept, own
+from privrank.util.frozen import immutable
 from privrank.util.solvers import product, pseudo_inverse
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
     """Fitted coefficients; without covariates they are the centred worths.
@@ -176,10 +178,22 @@ def estimate(
         # back too, in a few steps, are comparisons that noise has put below 0 and a fit takes as 0
         back = target + times(ridge, first)
         for _ in range(equations.steps):
-            moved = back + equations.surplus_score(coefficients)
+            moved = _attainable(equations, back + equations.surplus_score(coefficients))
             again = fit_ridge(moved, linear, ridge, loss, solver=solver, start=coefficients)
             coefficients, converged = linear.centred(again.point), converged and again.converged
     return Estimate(first, coefficients, ridge, corrected, converged, infinite)
+
+
+def _attainable(equations: ScoreEquations, target: FloatArray) -> FloatArray:
+    """Return a target of the fit with a number of ties that some tie parameter has.
+
+    That is a number between 0 and the number of comparisons, neither included.
+    """
+    total = float(equations.pairs.count.sum())
+    if not equations.tied or 0.0 < target[-1] < total:
+        return target
+    least = min(0.5, 0.5 * total)
+    return np.append(target[:-1], min(max(float(target[-1]), least), total - least))
 
 
 def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:

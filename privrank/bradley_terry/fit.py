@@ -13,18 +13,20 @@ release, too: no failure of a library's routine is an error here.
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
 
-from privrank.bradley_terry.linear import LinearPredictor, Ridge, times
+from privrank.bradley_terry.linear import LinearPredictor, Ridge, WithTies, times
 from privrank.bradley_terry.losses import EdgeLoss
 from privrank.distributions.links import LOGIT
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import attempt, square_root
+from privrank.util.solvers import attempt, square_root, zero
 
 Solver = Literal["newton", "lbfgs", "cvxpy"]
 
@@ -75,6 +77,26 @@ class Objective:
         steeper = self.linear.steeper(self.ridge, weights)
         return self.linear.newton_step(slope, weights, steeper, accuracy)
 
+    def with_best_tie(self, b: FloatArray) -> FloatArray:
+        """Return coefficients with the tie parameter that is best for their worths.
+
+        Its derivative is N P - T for N comparisons, the mean probability P of a tie and the target
+        T in (0, N). The derivative changes sign between min |d| / 2 + log(T / N), where P is at
+        most T / N, and max |d| / 2 + log(2 N / (N - T)), where 1 - P is at most 1 - T / N.
+        """
+        assert isinstance(self.linear, WithTies)
+        total, target = float(self.loss.size[: len(self.loss.size) // 3].sum()), self.target[-1]
+        if not 0.0 < target < total:
+            return b
+        half = 0.5 * np.abs(self.linear.worths.predict(b[:-1]))
+        low = float(half.min()) + math.log(target / total) - 1.0
+        high = float(half.max()) + math.log(2.0 * total / (total - target)) + 1.0
+
+        def derivative(tie: float) -> float:
+            return float(self.gradient(np.append(b[:-1], tie))[-1])
+
+        return np.append(b[:-1], zero(derivative, low, high))
+
     def moved(self, b: FloatArray) -> float:
         """Return the largest predictor, in absolute value."""
         return float(np.abs(self.linear.predict(b)).max())
@@ -94,11 +116,17 @@ class Minimum:
     converged: bool = True
 
 
-def minimise(problem: Objective, start: FloatArray, tolerance: float | None = None) -> Minimum:
+def minimise(
+    problem: Objective,
+    start: FloatArray,
+    tolerance: float | None = None,
+    settle: Callable[[FloatArray], FloatArray] | None = None,
+) -> Minimum:
     """Minimise by damped Newton steps, which converge for every convex objective.
 
     A `tolerance` asks for a certificate: iterate until the computed gradient norm plus its rounding
     bound is at most that, however long it takes. Without one, to the accuracy of double precision.
+    Every point is replaced by ``settle(point)``, if given, where the objective is no larger.
 
     Notes
     -----
@@ -113,7 +141,8 @@ def minimise(problem: Objective, start: FloatArray, tolerance: float | None = No
     vanishes on the way to infinity: the minimum is finite if the last step would move no predictor
     any more.
     """
-    x, gradient = start, problem.gradient(start)
+    x = start if settle is None else settle(start)
+    gradient = problem.gradient(x)
     bound = problem.linear.rounding(problem.target, problem.loss, problem.ridge)
     norm = float(np.linalg.norm(gradient))
     start_norm = max(norm, 1e-300)
@@ -135,6 +164,7 @@ def minimise(problem: Objective, start: FloatArray, tolerance: float | None = No
         length, resolved = 1.0, certified or slope > _UNRESOLVED
         while True:
             trial = x - length * step
+            trial = trial if settle is None else settle(trial)
             trial_gradient = problem.gradient(trial)
             trial_norm = float(np.linalg.norm(trial_gradient))
             if trial_norm <= 0.9 * norm:
@@ -197,7 +227,12 @@ def fit_ridge(
         start = _fit_cvxpy(problem)
     # where another solver failed, Newton's method finishes the fit from anywhere
     start = start if np.isfinite(start).all() else np.zeros(linear.size)
-    return minimise(problem, start, tolerance)
+    minimum = minimise(problem, start, tolerance)
+    if minimum.converged or not isinstance(linear, WithTies):
+        return minimum
+    # where noise has driven worths far apart, ties have next to no curvature and Newton's steps in
+    # their parameter no scale: it then follows from the worths at every step
+    return minimise(problem, start, tolerance, problem.with_best_tie)
 
 
 def _fit_lbfgs(problem: Objective) -> FloatArray:

@@ -197,7 +197,8 @@ class _ScoreTests:
         return (
             weights @ self._score - expected,
             weights,
-            variance / np.maximum(fit, 1e-300),
+            # its square is taken, and stays finite
+            np.minimum(variance / np.maximum(fit, 1e-300), 1e150),
             fit,
             grown,
         )

@@ -32,8 +32,10 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray
+from privrank.util.frozen import immutable
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyVotes:
     """Votes to which noise of a known distribution was added: pair counts, or Borda totals.
@@ -106,6 +108,7 @@ class NoisyVotes:
         return np.full((m, m), gap)
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class PairVotes:
     """Votes of randomised reports on pairs of items, in which sampling and response are one error.
@@ -201,6 +204,7 @@ class PairVotes:
         return np.where(answered, low, 0.0), np.where(answered, high, 1.0)
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomReports:
     """Reports of the local model, whose answers are random themselves.

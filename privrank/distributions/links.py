@@ -30,6 +30,7 @@ from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_number, quoted
+from privrank.util.frozen import immutable
 from privrank.util.solvers import bracket
 
 Function = Callable[[FloatArray], FloatArray]
@@ -171,6 +172,7 @@ class Antiderivatives:
         return np.asarray(inside + beyond * self._first(self._end))
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Link:
     """A link of your own for :class:`privrank.PrivateBTL`.

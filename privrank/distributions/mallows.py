@@ -15,6 +15,7 @@ from privrank.distributions import kendall
 from privrank.distributions.simulate import generator
 from privrank.util.arrays import FloatArray, IntArray, blocks, own
 from privrank.util.checks import as_array, check_count, check_items, check_number, quoted
+from privrank.util.frozen import immutable
 
 LEAST_TOLERANCE = 1e-9
 """Total variation distances are computed to about 1e-15, so this still has six digits."""
@@ -55,6 +56,7 @@ def _check_center(center: object, m: int) -> IntArray:
     return own(ranks, np.int64)
 
 
+@immutable
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Mallows:
     """Mallows model: rankings scattered around a centre.

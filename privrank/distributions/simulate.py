@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from privrank.distributions.links import Link, find
 from privrank.util.arrays import FloatArray, IntArray, blocks
 from privrank.util.checks import as_numbers, check_count, check_names, check_number
+from privrank.util.frozen import immutable
 
 __all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
 
@@ -71,6 +72,7 @@ def _check_worths(worths: object) -> tuple[FloatArray, pd.Index]:
     return values, items
 
 
+@immutable
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class PlackettLuce:
     """Plackett-Luce model: a ranking chosen item by item, best first.

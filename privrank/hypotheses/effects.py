@@ -20,6 +20,7 @@ from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import is_number, quoted
+from privrank.util.frozen import immutable
 
 MOST_THETA = 50.0
 """A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
@@ -28,6 +29,7 @@ MOST_ENUMERATED = 1_000_000
 """Choices of two categories up to which all counts are gone through."""
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class DetectableEffect:
     """The smallest effect that a test detects with a given power.

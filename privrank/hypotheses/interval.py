@@ -52,6 +52,7 @@ import numpy as np
 from privrank.hypotheses.nullmodel import Probabilities, binomial_weights
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import FloatArray
+from privrank.util.frozen import immutable
 from privrank.util.solvers import bracket
 
 _HALVINGS = 10
@@ -256,6 +257,7 @@ def corrected_distance(observed: float, n: int, p: Probabilities) -> float:
     return math.sqrt(max(max(observed, 0.0) ** 2 - mean**2, 0.0))
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Distance:
     """The distance of two samples, as public numbers define it.

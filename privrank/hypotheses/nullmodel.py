@@ -16,6 +16,7 @@ import numpy as np
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulls import Null
 from privrank.util.arrays import FloatArray, IntArray, orders_of, own
+from privrank.util.frozen import immutable
 
 Probabilities = tuple[float, ...]
 
@@ -53,6 +54,7 @@ def _ascending(p: Probabilities) -> tuple[IntArray, Probabilities]:
     return np.argsort(p, kind="stable"), tuple(sorted(p))
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class NullModel:
     """A public null hypothesis: probabilities of categories or of rankings, or a Mallows model.

@@ -23,6 +23,7 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_count
+from privrank.util.frozen import immutable
 from privrank.util.workers import in_processes
 
 Draw = Callable[[np.random.Generator], int | IntArray]
@@ -193,6 +194,7 @@ def _write(label: str, draws: IntArray) -> None:
         return  # a table that cannot be kept is drawn again next time
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Null:
     """The distribution of a whole-number statistic under the null hypothesis, before noise.

@@ -13,10 +13,44 @@ from privrank.hypotheses.nulls import Null, Order
 from privrank.release.plan import Plan
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import warn_few
+from privrank.util.frozen import immutable
 
 Decision = Callable[[FloatArray, Plan, np.random.Generator | None], int]
 
+Blindness = Literal[
+    "single category",
+    "many categories",
+    "dense choices",
+    "impossible observations",
+    "even pairs",
+    "equal mean ranks",
+    "equal mean ranks, reports",
+    "mean ranks and products of pairs",
+    "first and last alone",
+    "two rankings alone",
+    "halfway consensus",
+    "dispersion",
+    "equal mean distance",
+    "pairs and distance alone",
+    "even public pairs",
+    "one side",
+    "more noise",
+    "small group",
+    "small group, private labels",
+    "large groups",
+    "only a small group",
+    "rare category",
+    "rare category, private labels",
+    "equal pairwise fractions",
+    "beyond landmarks",
+    "equal margins",
+]
+"""Conditions, all public, in which a statistic has little power or none.
 
+``privrank.results.testnotes.BLINDNESS`` has the sentence for each."""
+
+
+@immutable
 @dataclass(frozen=True, slots=True)
 class Statistic:
     """A whole-number statistic of a sample, and all that is public about it.
@@ -40,6 +74,12 @@ class Statistic:
         Maps the number of Monte Carlo draws wanted, where the distribution is not known exactly, to
         the distribution of the statistic under the null hypothesis; 0 draws leave one that is not
         known exactly empty.
+    blind_to : tuple of Blindness
+        What the statistic cannot detect, or detects with little power. Has no default: what is not
+        declared would be promised.
+    consistent : str or None
+        Dotted name of the object whose docstring proves, under **Consistency.**, that the power
+        against every departure tends to 1 as n grows. None: no summary claims consistency.
     simulated : callable or None
         The statistic as `value` gives it but without what only privacy needs, for simulations of
         power; None when there is nothing to leave out.
@@ -65,6 +105,8 @@ class Statistic:
     sensitivity: int
     value: Callable[[Any, Order], int]
     null: Callable[[int], Null]
+    blind_to: tuple[Blindness, ...]
+    consistent: str | None
     simulated: Callable[[Any, Order], int] | None = None
     impossible: Callable[[IntArray], int] | None = None
     distance: bool = False
@@ -72,7 +114,20 @@ class Statistic:
     coarse: Callable[[int], Statistic] | None = None
     sampler: Callable[[float, np.random.Generator], Any] | None = None
 
+    def __post_init__(self) -> None:
+        check_declared(self.blind_to, self.consistent)
 
+
+def check_declared(blind_to: tuple[Blindness, ...], consistent: str | None) -> None:
+    """Refuse a claim of consistency next to something that cannot be detected."""
+    if blind_to and consistent is not None:
+        raise ValueError(
+            f"consistent must be None for a statistic that is blind to {blind_to[0]!r}. Declare "
+            f"the blindness or the proof of consistency."
+        )
+
+
+@immutable
 @dataclass(frozen=True, slots=True)
 class RandomBit:
     """A decision that is itself random, and private for that reason.
@@ -84,14 +139,21 @@ class RandomBit:
     probability : callable
         Maps the data and a public order of the items to the probability that the bit is 1, the
         decision to reject. The proof that it is private stands where it is defined.
-    dealt : bool, default False
+    blind_to : tuple of Blindness
+        As for a :class:`Statistic`.
+    level : str or None
+        Dotted name of the object whose docstring proves, under **Null.**, that the level is at
+        most the one asked for. None: no summary states a level.
+    dealt : bool
         Whether the probability depends on the order of the rankings. They are then put in one that
         is drawn uniformly and kept secret, because a respondent can move the places of others.
     """
 
     name: str
     probability: Callable[[IntArray, Order], float]
-    dealt: bool = False
+    blind_to: tuple[Blindness, ...]
+    level: str | None
+    dealt: bool
 
 
 def null_for(query: Statistic | RandomBit, draws: int, alpha: float) -> Null | None:
@@ -107,6 +169,7 @@ def null_for(query: Statistic | RandomBit, draws: int, alpha: float) -> Null | N
     return null
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A statistic of two or more samples, and what is released of it.
@@ -123,6 +186,10 @@ class Comparison:
         what pooled counts make expect, and of the largest cell.
     sensitivity : float
         Largest change when one unit is replaced, at every re-labelling.
+    blind_to : tuple of Blindness
+        As for a :class:`Statistic`.
+    consistent : str or None
+        As for a :class:`Statistic`.
     effect : float or None
         Sensitivity of the statistic of two samples that can be released as an effect; None where
         there is none.
@@ -138,6 +205,11 @@ class Comparison:
     statistic: Literal["tv", "chi-square", "mallows", "kendall"]
     form: Literal["pairs", "sum", "groups", "cells"]
     sensitivity: float
+    blind_to: tuple[Blindness, ...]
+    consistent: str | None
     effect: float | None = None
     distance: Distance | None = None
     decision: Decision | None = None
+
+    def __post_init__(self) -> None:
+        check_declared(self.blind_to, self.consistent)

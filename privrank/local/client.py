@@ -123,6 +123,12 @@ class Client:
         self.protocol = protocol
         self._reported = False
 
+    def __repr__(self) -> str:
+        """Show the protocol."""
+        protocol = self.protocol
+        kind = type(protocol).__name__
+        return f"<Client of {kind}: {len(protocol.items)} items, epsilon {protocol.epsilon:g}>"
+
     def __reduce_ex__(self, version: object) -> NoReturn:
         """Refuse to be copied or pickled: a copy would answer once more."""
         raise TypeError(

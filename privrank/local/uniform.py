@@ -42,7 +42,7 @@ from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import FULL, Null, Order, fingerprint, public_generator
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.statistic import Blindness, Statistic
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.protocols_orders import PairBits, RandomPairs
@@ -238,7 +238,7 @@ def infer(
         hypotheses=hypotheses_of_uniformity(release.sample),
         draws=len(release.values[NULL]),
         simulation=simulation,
-        notes=_notes(release, protocol),
+        notes=(_null_note(release),),
         query=replace(collected, null=partial(_kept, null)),
         null_model=NullModel(),
     )
@@ -249,21 +249,11 @@ def _kept(null: Null, draws: int) -> Null:
     return null
 
 
-def _notes(release: Release, protocol: Protocol) -> tuple[str, ...]:
-    sees = (
-        "The statistic sees mean ranks alone: opposite camps, cycles of preferences and items that "
-        "are placed first or last are invisible to it if mean ranks are equal."
-    )
-    if isinstance(protocol, PairBits) and protocol.pairing == "public":
-        sees = (
-            f"The statistic sees the order of {protocol.table.size // 2} public pairs, and no "
-            f"consensus that leaves these even."
-        )
-    null = (
+def _null_note(release: Release) -> str:
+    return (
         f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} degrees "
         f"of freedom; the p-value is by simulation, given how often each was asked."
     )
-    return sees, null
 
 
 @dataclass(frozen=True)
@@ -296,12 +286,18 @@ class Collection:
     @property
     def statistic(self) -> Statistic:
         """The statistic of the test, of surveys that are simulated."""
+        protocol = self.protocol
+        blind: Blindness = "equal mean ranks, reports"
+        if isinstance(protocol, PairBits) and protocol.pairing == "public":
+            blind = "even public pairs"
         return Statistic(
-            self.protocol.kind,
+            protocol.kind,
             STEP,
             0,
             value=_as_drawn,
             null=self.null,
+            blind_to=(blind,),
+            consistent=None,
             sampler=self.simulated,
         )
 

@@ -35,7 +35,7 @@ from privrank.hypotheses.nulls import (
     null_draws,
     null_of,
 )
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.statistic import Blindness, Statistic
 from privrank.mechanisms.permutation import noisy_quantile
 from privrank.util.arrays import IntArray, own, signs_of_orders
 
@@ -179,7 +179,11 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     null = cells.null(name, value)
     if k == 2 and n <= _LARGEST:
         null = partial(_null_of_two, measure, n, p)
-    return Statistic("total variation distance", step, sensitivity, value, null, distance=True)
+    blind: tuple[Blindness, ...] = ("single category",) if k > 2 else ()
+    if k > 2 and 0.0 in p:
+        blind = (*blind, "impossible observations")
+    name = "total variation distance"
+    return Statistic(name, step, sensitivity, value, null, blind, None, distance=True)
 
 
 def kendall_norm(n: int, p: Probabilities) -> Statistic:
@@ -203,7 +207,15 @@ def kendall_norm(n: int, p: Probabilities) -> Statistic:
     """
     name, cells = "Kendall norm from the null", _Expected(n, p)
     null = cells.null(name, cells.kendall_value)
-    return Statistic(name, 2.0 / n / GRID, GRID + ALLOWANCE, cells.kendall_value, null)
+    return Statistic(
+        name,
+        2.0 / n / GRID,
+        GRID + ALLOWANCE,
+        cells.kendall_value,
+        null,
+        blind_to=("equal pairwise fractions",),
+        consistent=None,
+    )
 
 
 def _items_of(p: Probabilities) -> int:
@@ -235,7 +247,15 @@ def cellwise_excess(n: int, p: Probabilities) -> Statistic:
     """
     name, cells = "largest deviation of a category", _Expected(n, p)
     null = cells.null(name, cells.cellwise_value)
-    return Statistic(name, 1.0 / GRID, GRID, cells.cellwise_value, null)
+    return Statistic(
+        name,
+        1.0 / GRID,
+        GRID,
+        cells.cellwise_value,
+        null,
+        blind_to=("many categories",),
+        consistent=None,
+    )
 
 
 def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -> Statistic:
@@ -267,6 +287,13 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
 
     **Power.** One impossible observation that is clear of the noise has a p-value of about .045,
     because the other parts may reach as far.
+
+    **Consistency.** For fixed probabilities. Total variation S tends to its distance from p in the
+    population, which is positive under every departure. Its part is
+    1024 n S / D with D <= 1. Under H0 deviations of counts are of the order of the root of n, so S,
+    the largest deviation and the Kendall norm in lattice steps are, and the count of impossible
+    observations is 0. So the omnibus is consistent
+    (:func:`privrank.mechanisms.categories.omnibus`).
     """
     cells, ruled_out = _Expected(n, p), 0.0 in p
     values: tuple[Value, ...] = (partial(_whole, cells.excess), cells.cellwise_value)
@@ -287,7 +314,16 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     if counted:
         label += " and of impossible ones"
         parts.append(Part(cells.impossible_value, _COUNT_LEVEL))
-    statistic = omnibus(name, label, sizes, tuple(parts), sample, sensitivity, xi, QUANTILE_DRAWS)
+    statistic = omnibus(
+        name,
+        NullSample(label, sizes, sample),
+        tuple(parts),
+        sensitivity,
+        xi,
+        QUANTILE_DRAWS,
+        blind_to=(),
+        consistent="privrank.mechanisms.categories.omnibus_of",
+    )
     apart = ruled_out and not counted
     return replace(statistic, impossible=partial(impossible, p=p)) if apart else statistic
 
@@ -355,6 +391,8 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
         sensitivity=1,
         value=partial(_count, category=category),
         null=partial(_binomial_null, n, (p, 1.0 - p)[category]),
+        blind_to=("one side",),
+        consistent=None,
         randomised=True,
     )
 
@@ -397,13 +435,30 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Omnibus:
-    """max_j (T_j - q_j) of statistics T_j in lattice steps and public whole numbers q_j."""
+class NullSample:
+    """Data under the null hypothesis, and the public sequence that they come from.
+
+    Parameters
+    ----------
+    label : str
+        Name of the sequence.
+    sizes : tuple of int
+        What else the null distribution depends on.
+    draw : callable
+        Maps a generator to data under the null hypothesis; can be pickled.
+    """
 
     label: str
     sizes: tuple[int, ...]
+    draw: Sampler
+
+
+@dataclass(frozen=True, slots=True)
+class _Omnibus:
+    """max_j (T_j - q_j) of statistics T_j in lattice steps and public whole numbers q_j."""
+
+    sample: NullSample
     parts: tuple[Part, ...]
-    sample: Sampler
     scale: float
     draws: int
 
@@ -423,18 +478,18 @@ class _Omnibus:
         return np.array(values, dtype=np.int64)
 
     def drawn(self, rng: np.random.Generator) -> IntArray:
-        return self.vector(self.sample(rng))
+        return self.vector(self.sample.draw(rng))
 
     def null(self, draws: int) -> Null:
-        table = null_draws(self.label, self.sizes, self.drawn, draws)
+        table = null_draws(self.sample.label, self.sample.sizes, self.drawn, draws)
         return Null.of_draws(self.largest(table) if draws else table)
 
 
 @lru_cache(maxsize=256)
 def _quantiles(whole: _Omnibus) -> IntArray:
     """Return q_j, from a public sequence of its own, apart from that of the p-values."""
-    name = f"quantiles of the {whole.label}"
-    table = null_draws(name, whole.sizes, whole.drawn, whole.draws)
+    name = f"quantiles of the {whole.sample.label}"
+    table = null_draws(name, whole.sample.sizes, whole.drawn, whole.draws)
     levels = [part.level for part in whole.parts]
     pairs = zip(table.T, levels, strict=True)
     return own([math.ceil(noisy_quantile(*pair, whole.scale)) for pair in pairs], np.int64)
@@ -442,13 +497,14 @@ def _quantiles(whole: _Omnibus) -> IntArray:
 
 def omnibus(
     name: str,
-    label: str,
-    sizes: tuple[int, ...],
+    sample: NullSample,
     parts: tuple[Part, ...],
-    sample: Sampler,
     sensitivity: int,
     xi: float,
     draws: int,
+    *,
+    blind_to: tuple[Blindness, ...],
+    consistent: str | None,
 ) -> Statistic:
     """Return the largest of several statistics in units of their sensitivities, less quantiles.
 
@@ -456,20 +512,20 @@ def omnibus(
     ----------
     name : str
         As a summary prints it.
-    label : str
-        Name of the public sequence of vectors (T_1, ..., T_J).
-    sizes : tuple of int
-        What else their null distribution depends on.
+    sample : NullSample
+        The data of the public sequence of vectors (T_1, ..., T_J).
     parts : tuple of Part
         The statistics.
-    sample : callable
-        Maps a generator to data under the null hypothesis; can be pickled.
     sensitivity : int
         By how much any T_j moves at most: 1024, and more for rounding errors.
     xi : float
         Pure privacy budget, infinite for none.
-    draws : int, optional
+    draws : int
         Draws behind the q_j.
+    blind_to : tuple of Blindness
+        What no part detects.
+    consistent : str or None
+        As for a :class:`privrank.hypotheses.statistic.Statistic`.
 
     Returns
     -------
@@ -493,17 +549,34 @@ def omnibus(
     it would by itself at its own level. Where the noise dominates, the q_j are the null means of
     the T_j and one common number: then the part in which the data stand out most decides, whatever
     the spread of the others.
+
+    **Consistency.** Let epsilon, the categories or items and the numbers of draws be fixed, and
+    under the null all T_j of the order of the root of n. Then so are the q_j, the noisy maximum and
+    the threshold of every level that the draws allow, at least 1 / (draws + 1). If T_j / n tends to
+    a positive number for some j, the noisy maximum exceeds the threshold with a probability that
+    tends to 1.
     """
     scale = 0.0 if math.isinf(xi) else sensitivity / xi
-    whole = _Omnibus(label, sizes, parts, sample, scale, draws)
+    whole = _Omnibus(sample, parts, scale, draws)
     return Statistic(
         name,
         step=1.0 / GRID,
         sensitivity=sensitivity,
         value=whole.value,
         null=whole.null,
+        blind_to=blind_to,
+        consistent=consistent,
         simulated=whole.simulated,
-        coarse=partial(omnibus, name, label, sizes, parts, sample, sensitivity, xi),
+        coarse=partial(
+            omnibus,
+            name,
+            sample,
+            parts,
+            sensitivity,
+            xi,
+            blind_to=blind_to,
+            consistent=consistent,
+        ),
     )
 
 

@@ -12,8 +12,15 @@ import numpy as np
 from privrank.distributions import kendall
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulls import FULL, Order, Value, fingerprint, null_draws, null_of
-from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.categories import ALLOWANCE, GRID, QUANTILE_DRAWS, Part, omnibus
+from privrank.hypotheses.statistic import Blindness, Statistic
+from privrank.mechanisms.categories import (
+    ALLOWANCE,
+    GRID,
+    QUANTILE_DRAWS,
+    NullSample,
+    Part,
+    omnibus,
+)
 from privrank.util.arrays import FloatArray, IntArray
 
 MOST_PAIRED = 200
@@ -55,9 +62,13 @@ def _model(n: int, model: Mallows) -> _Model:
     return _Model(n, model.theta, tuple(int(rank) for rank in model.center))
 
 
-def _statistic(name: str, step: float, sensitivity: int, model: _Model, value: Value) -> Statistic:
+def _statistic(
+    name: str, step: float, sensitivity: int, model: _Model, value: Value, blind_to: Blindness
+) -> Statistic:
     null = partial(null_of, name, model.sizes(), value, model.sample)
-    return Statistic(name, step, sensitivity, value, null)
+    # of two items the share of one order is all there is
+    blind = (blind_to,) if model.m > 2 else ()
+    return Statistic(name, step, sensitivity, value, null, blind, None)
 
 
 # The distance to the centre
@@ -113,7 +124,8 @@ def clipped_distance(n: int, model: Mallows) -> Statistic:
     low, high, _ = _window(known.m, known.theta)
     step = (high - low) / n / GRID
     value = partial(_distance, known)
-    return _statistic("clipped distance to the centre", step, GRID, known, value)
+    name = "clipped distance to the centre"
+    return _statistic(name, step, GRID, known, value, "equal mean distance")
 
 
 # The mean sign vector
@@ -226,7 +238,7 @@ def clipped_kernel(n: int, model: Mallows) -> Statistic:
         )
     step = _reach(known.m, known.theta) / n / GRID
     name, value = "clipped Kendall norm from the null", partial(_kernel, known)
-    return _statistic(name, step, GRID + ALLOWANCE, known, value)
+    return _statistic(name, step, GRID + ALLOWANCE, known, value, "dispersion")
 
 
 def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
@@ -244,5 +256,14 @@ def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
         return distance
     known = _model(n, model)
     parts = tuple(Part(one.value, 0.025) for one in (clipped_kernel(n, model), distance))
-    name, sizes = "omnibus of a Mallows model", known.sizes()
-    return omnibus(name, name, sizes, parts, known.sample, GRID + ALLOWANCE, xi, QUANTILE_DRAWS)
+    name = "omnibus of a Mallows model"
+    return omnibus(
+        name,
+        NullSample(name, known.sizes(), known.sample),
+        parts,
+        GRID + ALLOWANCE,
+        xi,
+        QUANTILE_DRAWS,
+        blind_to=("pairs and distance alone",),
+        consistent=None,
+    )

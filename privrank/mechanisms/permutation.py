@@ -31,7 +31,9 @@ With tau Kendall's correlation of two rankings of m items, that is 1 - 4 d / (m 
 that they order differently:
 
 - ``"kendall"``, the kernel tau itself, sees differences of the pairwise fractions and no others;
-- ``"mallows"``, exp(tau - 1), sees every difference of two distributions: it is characteristic.
+- ``"mallows"``, exp(tau - 1), sees every difference of two distributions: it is characteristic. A
+  power series in tau with positive coefficients is the inner product of multiples of all products
+  of signs of pairs, and every function of a ranking is a polynomial in these signs.
 
 The features of two rankings lie sqrt(k(x, x) + k(y, y) - 2 k(x, y)) apart. Both
 kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diameter is 2 for
@@ -84,7 +86,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
-from privrank.plans.closeness import MOST_FEATURED, RankKernel
+from privrank.plans.closeness import MOST_FEATURED, MOST_MATRIX, RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray, blocks
@@ -92,9 +94,6 @@ from privrank.util.checks import Rng
 from privrank.util.solvers import bracket, spectrum
 
 TableArray = NDArray[np.int32]
-
-MOST_MATRIX = 5_000
-"""Rankings of which a kernel matrix is computed; of more, features."""
 
 _LANDMARKS = 1_024
 """Public rankings on which features are projected."""

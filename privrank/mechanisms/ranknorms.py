@@ -36,13 +36,14 @@ from privrank.hypotheses.nulls import (
     uniform_rankings,
     usual_draws,
 )
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.statistic import Blindness, Statistic
 from privrank.mechanisms.capped import capped_norm
 from privrank.mechanisms.categories import (
     ALLOWANCE,
     GRID,
     MOST_ITEMS,
     QUANTILE_DRAWS,
+    NullSample,
     Part,
     binomial,
     of_ranks,
@@ -92,8 +93,15 @@ def borda_norm(n: int, m: int) -> Statistic:
         sensitivity=GRID + ALLOWANCE,
         value=value,
         null=partial(null_of, "capped borda norm", (n, m), drawn, _rankings(n, m)),
+        blind_to=_mean_ranks(m),
+        consistent=None,
         simulated=drawn,
     )
+
+
+def _mean_ranks(m: int) -> tuple[Blindness, ...]:
+    """Return what mean ranks leave out; of two items they are all there is."""
+    return ("equal mean ranks",) if m > 2 else ()
 
 
 def _capped(norm: Callable[[IntArray], float], step: float, ranks: IntArray, order: Order) -> int:
@@ -128,6 +136,8 @@ def plain_norm(n: int, m: int) -> Statistic:
         sensitivity=GRID,
         value=_plain,
         null=null,
+        blind_to=_mean_ranks(m),
+        consistent=None,
     )
 
 
@@ -211,18 +221,31 @@ def residual_norm(n: int, m: int) -> Statistic:
 
     **Null.** Monte Carlo over uniform rankings, or at its limit (:class:`Limit`).
 
-    **Power.** If R is 0 for a population whose mean ranks are equal, its mean embedding under the
-    second term, tau, and with the third under e^tau are those of uniform rankings. That kernel is
-    characteristic: the population is uniform. So together with the plain Borda norm the statistic
-    with all three terms is consistent against every departure.
+    **Consistency.** For at most 6 items, where the third term is always taken. It is a sum of
+    positive multiples of tau^k, k >= 2, and tau^k is the inner product of all products of k signs
+    of pairs. Two equal signs have the product 1, so products of three signs are those of one
+    among others: every product of signs is among them. Every function of a ranking is a polynomial
+    in its signs. So if the mean embedding under the third term is that of uniform rankings, the
+    population is uniform. R / n tends to the distance of the mean embeddings, which is positive
+    under every departure. Under uniformity R is of the order of the root of n, and so is the
+    threshold. The noise does not grow with n.
+
+    For more than 6 items there is no such claim, because the third term is left out as n grows.
     """
     value = partial(_residual, n=n, m=m)
+    blind: tuple[Blindness, ...] = ("mean ranks and products of pairs",)
+    proof = None
+    if sees_everything(n, m):
+        blind = ()
+        proof = "privrank.mechanisms.ranknorms.residual_norm" if m <= MOST_ITEMS else None
     return Statistic(
         name="residual norm",
         step=_constants(m, sees_everything(n, m))[2] / GRID,
         sensitivity=GRID + ALLOWANCE,
         value=value,
         null=partial(null_of, "residual norm", (n, m), value, _rankings(n, m)),
+        blind_to=blind,
+        consistent=proof,
     )
 
 
@@ -428,6 +451,10 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
     **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus` of its parts.
     n and m alone decide whether the Borda norm is capped and whether the residual norm has its
     third term.
+
+    **Consistency.** For at most 6 items. The residual norm grows like n under every departure. The
+    Borda norm is the plain one for large n, of the order of the root of n under uniformity. So
+    the omnibus is consistent (:func:`privrank.mechanisms.categories.omnibus`).
     """
     if m == 2:
         return of_ranks(replace(binomial(n, 0.5), distance=False))
@@ -441,6 +468,20 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
         label += ", many"
     levels, values = (BORDA_LEVEL, RESIDUAL_LEVEL), (borda.value, residual.value)
     parts = tuple(Part(*part) for part in zip(values, levels, drawn, strict=True))
-    whole = omnibus(name, label, (n, m), parts, sample, GRID + ALLOWANCE, xi, draws)
+    blind: tuple[Blindness, ...] = ("first and last alone",)
+    proof = None
+    if sees_everything(n, m):
+        blind = ()
+        proof = "privrank.mechanisms.ranknorms.of_rankings" if m <= MOST_ITEMS else None
+    whole = omnibus(
+        name,
+        NullSample(label, (n, m), sample),
+        parts,
+        GRID + ALLOWANCE,
+        xi,
+        draws,
+        blind_to=blind,
+        consistent=proof,
+    )
     # simulations of power draw rankings
     return replace(whole, simulated=None, coarse=None) if are_many(n, m) else whole

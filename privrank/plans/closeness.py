@@ -2,6 +2,17 @@
 
 By which statistic groups are compared follows from public facts: what is chosen or ranked, among
 how many, by how many groups of which sizes, and whether these are protected.
+
+**Consistency.** Against every difference of two samples of different units, for the total variation
+distance of a fixed number of categories and for the kernel ``"mallows"`` of at most 6 items, whose
+orders are counted. Let epsilon, the number of permutations and the shares of the samples be fixed.
+Under a difference the distance T_0 of the data tends to that of the two distributions, which is
+positive as the kernel is characteristic (:mod:`privrank.mechanisms.permutation`). Distances T_i at
+random assignments tend to 0 like the inverse root of n, and the scale of the noise like 1 / n. So
+the smoothed p-value is at most P(T_0 + noise >= M_0) / (permutations + 1) up to a term that tends
+to 0, and the test rejects with a probability that tends to 1 at every level of more than
+1 / (permutations + 1). For more than 6 items there is no such claim, because features replace the
+kernel as n grows.
 """
 
 from __future__ import annotations
@@ -14,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, Distance
-from privrank.hypotheses.statistic import Comparison
+from privrank.hypotheses.statistic import Blindness, Comparison
 from privrank.plans.samples import TEST, shares_of
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
@@ -102,13 +113,62 @@ def comparison_of(method: str, sample: Sample) -> Comparison:
 
     **Privacy.** Of pairs it moves twice as far, and no effect is released. Proof:
     `privrank.mechanisms.permutation`.
+
+    Of the same respondents the null hypothesis is that their two answers are exchangeable, which
+    can be wrong where both samples have one distribution.
     """
     chosen = _chi_square if method in ("chi-square", "sigmoid") else _distance
     comparison = chosen(method, sample)
     if not sample.paired:
         return comparison
     sensitivity = PAIR_FACTOR * comparison.sensitivity
-    return replace(comparison, sensitivity=sensitivity, effect=None, distance=None)
+    blind: tuple[Blindness, ...] = (*comparison.blind_to, "equal margins")
+    return replace(
+        comparison,
+        sensitivity=sensitivity,
+        blind_to=blind,
+        consistent=None,
+        effect=None,
+        distance=None,
+    )
+
+
+def _unseen(
+    statistic: Literal["tv", "mallows", "kendall"],
+    form: Literal["pairs", "sum", "groups", "cells"],
+    sample: Sample,
+) -> tuple[Blindness, ...]:
+    """Return what a distance in some form cannot detect, or detects with little power."""
+    of_groups: dict[str, Blindness] = {
+        "pairs": "large groups",
+        "groups": "only a small group",
+        "cells": "only a small group",
+    }
+    items = len(sample.items)
+    private = sample.private_labels
+    blind: list[Blindness] = []
+    if form == "sum":
+        blind.append("small group, private labels" if private else "small group")
+    elif len(sample.groups) > 2:
+        blind.append(of_groups[form])
+    if form == "cells":
+        blind.append("many categories")
+    elif statistic == "tv" and items > FEW_CATEGORIES:
+        blind.append("rare category, private labels" if private else "rare category")
+    if statistic == "kendall":
+        blind.append("equal pairwise fractions")
+    many = (1 + sample.paired) * sample.nobs > MOST_MATRIX
+    if statistic == "mallows" and many and MOST_TABULATED < items <= MOST_FEATURED:
+        blind.append("beyond landmarks")
+    return tuple(blind)
+
+
+def _proof(
+    statistic: Literal["tv", "mallows", "kendall"], blind: tuple[Blindness, ...], items: int
+) -> str | None:
+    """Name the proof that the distance of two groups is consistent, if it is."""
+    proved = statistic == "tv" or (statistic == "mallows" and items <= MOST_TABULATED)
+    return "privrank.plans.closeness" if proved and not blind else None
 
 
 def _distance(method: str, sample: Sample) -> Comparison:
@@ -139,12 +199,14 @@ def _distance(method: str, sample: Sample) -> Comparison:
     # who changes group changes sizes, too: the sum over groups has a sensitivity by nobs alone
     if sample.private_labels:
         sensitivity = private_label_sensitivity(sample.nobs, diameter)
-        return Comparison(_NAMES[statistic, "sum"], statistic, "sum", sensitivity)
+        blind = _unseen(statistic, "sum", sample)
+        return Comparison(_NAMES[statistic, "sum"], statistic, "sum", sensitivity, blind, None)
     sizes, two = np.array(sample.sizes), len(sample.sizes) == 2
     many = len(sample.items) > FEW_CATEGORIES
     distance = effect = None
     if two:
-        categories, exact = len(sample.items) if statistic == "tv" else None, statistic != "kendall"
+        categories = len(sample.items) if statistic == "tv" else None
+        exact = statistic in ("tv", "mallows")
         pair = sample.sizes[0], sample.sizes[1]
         distance = Distance(pair, diameter, categories, exact=exact)
         effect = mean_sensitivity(sizes, diameter)
@@ -153,20 +215,28 @@ def _distance(method: str, sample: Sample) -> Comparison:
     if method == "pairs" or (two and not (method == "auto" and statistic == "tv" and many)):
         name = DISTANCES[statistic] if two else f"largest {DISTANCES[statistic]}"
         sensitivity = mean_sensitivity(sizes, diameter)
-        return Comparison(name, statistic, "pairs", sensitivity, effect, distance)
+        blind = _unseen(statistic, "pairs", sample)
+        proof = _proof(statistic, blind, len(sample.items))
+        return Comparison(name, statistic, "pairs", sensitivity, blind, proof, effect, distance)
     if method == "tv":
         sensitivity = sum_sensitivity(sizes, diameter)
-        return Comparison(_NAMES["tv", "sum"], "tv", "sum", sensitivity)
+        blind = _unseen("tv", "sum", sample)
+        return Comparison(_NAMES["tv", "sum"], "tv", "sum", sensitivity, blind, None)
     if statistic == "tv" and many:
-        return Comparison(_NAMES["tv", "cells"], "tv", "cells", 1.0, effect, distance)
-    return Comparison(_NAMES[statistic, "groups"], statistic, "groups", 1.0)
+        name = _NAMES["tv", "cells"]
+        blind = _unseen("tv", "cells", sample)
+        return Comparison(name, "tv", "cells", 1.0, blind, None, effect, distance)
+    blind = _unseen(statistic, "groups", sample)
+    return Comparison(_NAMES[statistic, "groups"], statistic, "groups", 1.0, blind, None)
 
 
 def _chi_square(method: str, sample: Sample) -> Comparison:
     """Return the largest chi-square statistic of two groups."""
     sensitivity = chi_square_sensitivity(np.array(sample.sizes))
-    effect = sensitivity if len(sample.sizes) == 2 else None
-    return Comparison("chi-square", "chi-square", "pairs", sensitivity, effect)
+    two = len(sample.sizes) == 2
+    blind: tuple[Blindness, ...] = ("more noise",) if two else ("large groups",)
+    effect = sensitivity if two else None
+    return Comparison("chi-square", "chi-square", "pairs", sensitivity, blind, None, effect)
 
 
 _LARGEST_ZERO_SUM = 100
@@ -191,6 +261,9 @@ MOST_FEATURED = 100
 
 MOST_TABULATED = 6
 """Items up to which rankings are counted one by one."""
+
+MOST_MATRIX = 5_000
+"""Rankings of which a kernel matrix is computed; of more, features."""
 
 LARGEST_DEAL = 10**9
 """Respondents below which NumPy draws hypergeometric numbers."""

@@ -17,6 +17,7 @@ from privrank.hypotheses.effects import check_power
 from privrank.hypotheses.solving import Search, solve
 from privrank.local.protocols import LARGEST_EPSILON
 from privrank.util import checks
+from privrank.util.frozen import immutable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,6 +90,7 @@ class Estimate(float):
     __str__ = __repr__
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Point:
     """One combination of what can vary in a design.

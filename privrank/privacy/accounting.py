@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from privrank.util import checks
+from privrank.util.frozen import immutable
 
 Unit = Literal["row", "respondent"]
 
@@ -42,6 +43,7 @@ def split(epsilon: float, shares: dict[str, float], main: str) -> dict[str, floa
     return {main: math.nextafter(rest, 0.0), **parts}
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Spending:
     """One line of the ledger.
@@ -98,6 +100,7 @@ def _exact(value: float) -> Fraction | float:
     return value if math.isinf(value) else Fraction(repr(value))
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Survey:
     """Of which survey an account is: what it may spend, `pure` of it without delta; per which unit.
@@ -117,6 +120,7 @@ class Survey:
         return float(_exact(self.epsilon) - _exact(self.pure or 0.0))
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Account:
     """A survey and what was spent of it, oldest first.

@@ -27,6 +27,7 @@ from scipy.special import gammaln
 from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
 from privrank.util.arrays import IntArray
 from privrank.util.checks import Rng
+from privrank.util.frozen import immutable
 
 SLACK = 2.0**-26
 """Privacy loss per step set aside for rounding the weights of the radius."""
@@ -49,6 +50,7 @@ def step_rate(sensitivity: int, epsilon: float) -> float:
     return rate
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Radius:
     """Whole numbers k >= start with P(k) nearly proportional to (k + offset)^dimension e^(-rate k).
@@ -120,6 +122,7 @@ class Radius:
         return float((self.weights @ k**power + self.tail * beyond) / total)
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class CubeNoise:
     """P(x) proportional to exp(-rate max |x_i|) on integer vectors; rate inf is no noise.
@@ -178,6 +181,7 @@ class CubeNoise:
         return clipped_sum(values, noise)
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class PermutohedronNoise:
     """K-norm noise for the Borda totals of m items, on a lattice finer than the totals.

@@ -39,6 +39,7 @@ from privrank.privacy.noise import (
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.util.arrays import IntArray
 from privrank.util.checks import Rng
+from privrank.util.frozen import immutable
 
 NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 
@@ -58,6 +59,7 @@ _LARGEST_SCALE = 2.0**44
 """Beyond this the noise would fill most of the 64-bit integers to which sums are clipped."""
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class ZeroSumLaplace:
     """The distribution P(x) proportional to exp(-|x|_1 / scale) on integer vectors with sum 0.
@@ -146,6 +148,7 @@ class ZeroSumLaplace:
 NetDistribution = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | PermutohedronNoise
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class NetNoise:
     """Noise of one vector of net wins.
@@ -172,6 +175,7 @@ class NetNoise:
     rho: float | None = None
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class CountNoise:
     """Noise of the comparisons per pair, on their own lattice; attributes as above."""

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from privrank.util.arrays import IntArray
 from privrank.util.checks import Rng
+from privrank.util.frozen import immutable
 
 Bits = Callable[[int], bytes]
 """Returns so many random bytes."""
@@ -200,6 +201,7 @@ def exact_gaussian(scale: float, size: int, bits: Bits) -> Integers:
     return out
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace:
     """The distribution P(k) proportional to exp(-|k| / scale) on the integers; scale 0 is no noise.
@@ -290,6 +292,7 @@ class DiscreteLaplace:
         return rng.geometric(success, size) - rng.geometric(success, size)
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian:
     """P(k) proportional to exp(-k^2 / (2 scale^2)) on the integers; scale 0 is no noise.

@@ -28,6 +28,8 @@ from typing import Literal
 
 import numpy as np
 
+from privrank.util.frozen import immutable
+
 Adjacency = Literal["outcome", "replace"]
 
 _SECOND_MOMENTS = {
@@ -78,6 +80,7 @@ class LossBounds:
 LOGISTIC = LossBounds("log-likelihood", 1.0, 1.0, 0.25, logistic=True)
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class UnitSensitivity:
     """What one unit can change: the closed-form sensitivities of every released statistic.
@@ -304,6 +307,7 @@ class UnitSensitivity:
         return 2.0 * (slope * single + reversal * shared)
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class RankingSensitivity:
     """How far replacing one complete ranking of `items` items can move counts of a sample.

@@ -19,7 +19,7 @@ import numpy as np
 
 from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import Order, null_of
-from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
+from privrank.hypotheses.statistic import Blindness, Decision, RandomBit, Statistic
 from privrank.mechanisms.categories import excess
 from privrank.privacy.draws import draw_bit
 from privrank.release.names import DECISION
@@ -53,7 +53,7 @@ def paninski(n: int, k: int) -> Statistic:
     """
     name, sensitivity = "repeated choices", 1 if k == 2 and n > 2 else 2
     null = partial(null_of, name, (n, k), _repeated, partial(multinomial, n, uniform(k)))
-    return Statistic(name, 1.0, sensitivity, _repeated, null)
+    return Statistic(name, 1.0, sensitivity, _repeated, null, ("dense choices",), None)
 
 
 def _repeated(counts: IntArray, order: Order) -> int:
@@ -116,7 +116,9 @@ def sigmoid_bit(n: int, k: int, epsilon: float, tolerance: float) -> RandomBit:
     mean = least_mean(n, k, 0.0)[1] / n
     gap = least_mean(n, k, tolerance)[1] / n - mean
     centre = (mean + gap / 2) * max(n, k)
-    return RandomBit("sigmoid of the distance", partial(_distance, n, epsilon, centre))
+    probability = partial(_distance, n, epsilon, centre)
+    blind: tuple[Blindness, ...] = ("single category",) if k > 2 else ()
+    return RandomBit("sigmoid of the distance", probability, blind, level=None, dealt=False)
 
 
 def _distance(n: int, epsilon: float, centre: float, counts: IntArray, order: Order) -> float:
@@ -145,7 +147,8 @@ def binary_bit(n: int, p: float, epsilon: float, tolerance: float) -> RandomBit:
     **Privacy.** Z = |M - n p| - n tolerance / 2 moves by at most 1 with the count M of the first
     category, so the bit of probability sigma(epsilon Z) is private as in `sigmoid_bit`.
     """
-    return RandomBit("sigmoid of the count", partial(_count, n * p, epsilon, tolerance * n / 2))
+    probability = partial(_count, n * p, epsilon, tolerance * n / 2)
+    return RandomBit("sigmoid of the count", probability, (), level=None, dealt=False)
 
 
 def _count(mean: float, epsilon: float, room: float, counts: IntArray, order: Order) -> float:

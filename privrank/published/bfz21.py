@@ -21,7 +21,7 @@ import numpy as np
 
 from privrank.distributions import kendall
 from privrank.hypotheses.nulls import FULL, Order, null_of
-from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.hypotheses.statistic import Blindness, RandomBit, Statistic
 from privrank.mechanisms.ranknorms import pair_sums
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import IntArray
@@ -53,7 +53,14 @@ def pair_squares(n: int, m: int) -> Statistic:
         sensitivity=4 * d * (n - 1) // unit,
         value=partial(_squares, odd=n % 2, unit=unit),
         null=partial(null_of, "squared pair counts", (n, d), squared, partial(_signs, n, d)),
+        blind_to=_even_pairs(m),
+        consistent=None,
     )
+
+
+def _even_pairs(m: int) -> tuple[Blindness, ...]:
+    """Return what disjoint pairs of items leave out; of two items the pair is all there is."""
+    return ("even pairs",) if m > 2 else ()
 
 
 def _squares(ranks: IntArray, order: Order, odd: int, unit: int) -> int:
@@ -93,6 +100,8 @@ def two_rankings(m: int) -> Statistic:
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_concordant, cell=cell),
         null=partial(null_of, "pairs of two rankings", (m,), counted, partial(_distances, 1, m)),
+        blind_to=("two rankings alone",),
+        consistent=None,
     )
 
 
@@ -150,6 +159,8 @@ def central_distance(n: int, m: int) -> Statistic:
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_off_centre, cell=cell),
         null=partial(null_of, "sum of distances", (n, m), apart, partial(_distances, n, m)),
+        blind_to=("halfway consensus",) if m > 2 else (),
+        consistent=None,
     )
 
 
@@ -211,7 +222,9 @@ class Ramp:
 
     def bit(self) -> RandomBit:
         """Return the decision as what a mechanism releases."""
-        return RandomBit("coin and ramp", self.reject_probability)
+        blind = _even_pairs(self.m)
+        proof = "privrank.published.bfz21.Ramp"
+        return RandomBit("coin and ramp", self.reject_probability, blind, proof, dealt=False)
 
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
         """Return the probability to reject, coin included, given ranks (n, m) and item order."""
@@ -287,7 +300,9 @@ class Buckets:
 
     def bit(self) -> RandomBit:
         """Return the decision as what a mechanism releases."""
-        return RandomBit("coin and buckets", self.reject_probability, dealt=True)
+        blind = _even_pairs(self.m)
+        proof = "privrank.published.bfz21.Buckets"
+        return RandomBit("coin and buckets", self.reject_probability, blind, proof, dealt=True)
 
     def threshold(self, size: int) -> int:
         """Return the least lattice value of `pair_squares` that a bucket of `size` rejects."""

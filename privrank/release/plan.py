@@ -9,6 +9,7 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import WORTHS
+from privrank.util.frozen import immutable
 
 Noise = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise | ZeroSumLaplace
 
@@ -33,6 +34,7 @@ def equivalent_variance(distribution: Noise, items: int) -> float:
     return distribution.variance
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class PartPlan:
     """One statistic on a lattice, and the noise that is going to be added to it.
@@ -61,6 +63,7 @@ class PartPlan:
     fineness: int = 1
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a fit is going to release.
@@ -97,6 +100,7 @@ class Plan:
         return float(self.settings[name])
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Perturbation:
     """Public numbers of one objective perturbation, which the settings of its plan hold."""

@@ -22,6 +22,7 @@ from privrank.release.names import REJECTED
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample, record_of, survey_of
 from privrank.util.arrays import IntArray, own
+from privrank.util.frozen import immutable
 
 Mechanism = Literal["net wins", "wins and losses", "win matrix", "objective perturbation"]
 
@@ -38,6 +39,7 @@ _NOISES: dict[str, type[Noise]] = {
 }
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """One released statistic: its noisy values, and all that is public about its noise.
@@ -118,6 +120,7 @@ class Part:
         }
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
     """Everything a fit lets out of the data, frozen; all of it may be published.

@@ -22,6 +22,7 @@ from privrank.privacy.accounting import Unit
 from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
 from privrank.release import names
 from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.frozen import immutable
 
 DesignKind = Literal["public", "private"]
 Excess = Literal["refuse", "sample"]
@@ -46,6 +47,7 @@ MOST_NUMBERS = 2**23
 """Weights up to which they are, too."""
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Covariates:
     """What is public about the covariates of a model.
@@ -192,6 +194,7 @@ def powers_of(position: IntArray, monomials: Sequence[tuple[int, ...]]) -> IntAr
     return table
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCounts:
     """Comparisons per pair as the public may know them.
@@ -238,6 +241,7 @@ class PairCounts:
         return table
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
     """The public facts of a paired-comparison survey.
@@ -404,6 +408,7 @@ class Design:
         return float(self.nobs * self.sensitivity.effective_rows)
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The public facts of a sample of rankings, or of choices of one category each.

@@ -31,8 +31,10 @@ _ITEMS = "the items in the reference group"
 
 # What a test finds, if it rejects and if it does not, by its name and what its data are.
 _TESTED = {
-    ("UniformityTest", "rankings"): ("A consensus was found", "No consensus was found"),
-    ("UniformityTest", "choices"): ("Preferences were found", "No preferences were found"),
+    ("UniformityTest", ""): (
+        "A departure from uniformity was found",
+        "No departure from uniformity was found",
+    ),
     ("IdentityTest", ""): ("A departure from H0 was found", "No departure from H0 was found"),
     ("ClosenessResult", ""): ("A difference was found", "No difference was found"),
 }

@@ -20,8 +20,10 @@ from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
 from privrank.results.consensustable import consensus_table
 from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.frozen import immutable
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class AggregationResult(Result):
     """A private consensus: the order, intervals of ranks, scores and pair fractions.

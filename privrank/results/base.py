@@ -19,6 +19,7 @@ from privrank.results import plots
 from privrank.results.guarantee import release_facts
 from privrank.results.tables import Table
 from privrank.util.checks import check_alpha, check_names, seen
+from privrank.util.frozen import immutable
 
 # The words of ``tidy()`` for the columns of frames.
 _WORDS = {
@@ -55,6 +56,7 @@ def once(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
     return stored
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Result(ABC):
     """A frozen result: everything is computed from `release` and settings, nothing from data.

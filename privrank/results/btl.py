@@ -35,6 +35,7 @@ from privrank.results.tables import Table
 from privrank.results.worthtable import TIE_ROW, fit_table
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_choice, check_count, check_number
+from privrank.util.frozen import immutable
 from privrank.util.solvers import applied
 
 # Points of the Elo scale in one unit of the logit: 400 of them are odds of 10.
@@ -44,6 +45,7 @@ Form = Literal["comparisons", "rankings"]
 At = Mapping[str, Any] | None
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class BTLResult(Coefficients):
     """A private Bradley-Terry fit: worths or coefficients, errors, ranks, tables and plots.

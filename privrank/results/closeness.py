@@ -23,14 +23,9 @@ from privrank.results import guarantee, plots
 from privrank.results.base import Result, once
 from privrank.results.rejections import comparison_rejects
 from privrank.results.tables import Table, format_pvalue, interval_heads
-from privrank.results.testnotes import (
-    BIT,
-    SMALLEST,
-    between_groups,
-    range_words,
-    verdict,
-)
+from privrank.results.testnotes import BIT, SMALLEST, power_notes, range_words, verdict
 from privrank.util.checks import check_count, check_flag
+from privrank.util.frozen import immutable
 
 _COMPLETED = (
     "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "
@@ -49,6 +44,7 @@ _REST = "the others"
 _MOST_WORDS = 4
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class ClosenessResult(Result):
     """A private comparison of samples: a p-value or a decision, and an effect if one was paid for.
@@ -379,14 +375,16 @@ class ClosenessResult(Result):
             limits = (">0" if 0 < low < 5e-5 else f"{low:.4f}", f"{high:.4f}")
             cells |= zip(interval_heads(self.alpha), limits, strict=True)
         # the proof of a smoothed p-value has one step in real numbers: a note says so
+        permutations = release.plan.number("permutations")
+        attainable = self.alpha * (permutations + 1.0) > 1.0
         arithmetic = self.pvalue is not None and release.source != "none"
         return Table(
             title=guarantee.title("Test of Closeness", release),
             header=guarantee.header(
                 release,
                 ("Groups:", str(len(sample.groups))),
-                ("Permutations:", f"{release.plan.number('permutations'):.0f}"),
-                ("Level:", f"{self.alpha:g}"),
+                ("Permutations:", f"{permutations:.0f}"),
+                ("Level:", "none stated" if self.pvalue is None else f"{self.alpha:g}"),
                 noise=self._noise(),
                 details=details,
             ),
@@ -395,7 +393,7 @@ class ClosenessResult(Result):
             notes=(
                 _hypotheses_of(sample),
                 self._verdict(),
-                *between_groups(self.asked, sample),
+                *power_notes(self.asked, sample, attainable),
                 *self._effect_words(interval),
                 *_detail_words(release, self._details(), self.alpha),
                 *([_COMPLETED] if sample.completed else []),

@@ -24,9 +24,11 @@ from privrank.results.pairs import tie_series
 from privrank.util.arrays import FloatArray, own
 from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
+from privrank.util.frozen import immutable
 from privrank.util.solvers import applied, carried
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Coefficients(Result):
     """The coefficients of a fit, worths or those of covariates; a base of its result.

@@ -204,10 +204,11 @@ def _errors(release: Release, effect: float, details: bool) -> str:
         return "cluster-robust"
     if names.DEPENDENCE not in release.parts:
         return "independent answers"
-    if names.LARGEST in release.found:
+    if names.LARGEST in release.found and math.isfinite(effect):
         least = " (least)" if details and effect == 1.0 else ""
         return f"design effect {effect:.2f}{least}"
-    return "second moments of pairs" if details else "clustered by respondent"
+    pairs = details and names.LARGEST not in release.found
+    return "second moments of pairs" if pairs else "clustered by respondent"
 
 
 def allowance(release: Release) -> str:

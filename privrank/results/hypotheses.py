@@ -16,6 +16,7 @@ from privrank.bradley_terry.score import ScoreEquations
 from privrank.results.tables import Table, interval_heads, printed, pvalue_cell
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_alpha
+from privrank.util.frozen import immutable
 from privrank.util.solvers import carried, pseudo_inverse
 
 # Weights of the coefficients by row, and the constants that they are compared with.
@@ -25,6 +26,7 @@ Linear = tuple[FloatArray, FloatArray]
 _LONGEST = 60
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ContrastTests:
     """Tests of linear hypotheses one by one, with the words of statsmodels.

@@ -25,6 +25,7 @@ from privrank.results.pairs import probability_name
 from privrank.results.pooledtable import pooled_table
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
 from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.frozen import immutable
 
 Survey = Literal["same", "different"]
 Effects = Literal["common", "random"]
@@ -66,6 +67,7 @@ def pooled(
 
 
 @Result.register
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class PooledResult:
     """Several releases pooled: worths, or Borda scores and pair fractions, errors and tables.

@@ -74,6 +74,7 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.frozen import immutable
 from privrank.util.solvers import inverse, solve_each, zero
 
 _MOST_FREEDOM = 1e9
@@ -90,6 +91,7 @@ _ROUNDS, _CLOSE = 200, 1e-10
 _DRAWS = 5_000
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """One result as estimating equations.

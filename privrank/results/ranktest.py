@@ -25,10 +25,13 @@ from privrank.results.testnotes import (
     findings,
     impossible,
     noise_of,
+    power_notes,
 )
 from privrank.util.checks import check_count, check_flag, is_number
+from privrank.util.frozen import immutable
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class RankTestResult(Result):
     """A private test: the noisy statistic, its threshold and p-value, and the decision.
@@ -332,6 +335,12 @@ class RankTestResult(Result):
         check_flag("details", details)
         release, decision = self.release, "reject H0" if self.reject else "do not reject"
         null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
+        level = f"{self.alpha:g}"
+        if isinstance(self.asked, RandomBit):
+            null = "level by calibration"
+            if self.asked.level is None:
+                null = "none"
+                level = "none stated"
         # a test that releases only its decision has neither statistic nor p-value to show
         cells = {"": statistic_words(release.mechanism)}
         if self.pvalue is not None:
@@ -345,8 +354,8 @@ class RankTestResult(Result):
             header=guarantee.header(
                 release,
                 *([("Method:", self.method)] if details else []),
-                ("Null:", "level by calibration" if self.pvalue is None else null),
-                ("Level:", f"{self.alpha:g}"),
+                ("Null:", null),
+                ("Level:", level),
                 noise=noise_of(release),
                 details=details,
             ),
@@ -415,6 +424,7 @@ def read_test(
     alpha: float,
     draws: int,
     simulation: Mapping[str, Any] | None,
+    notes: tuple[str, ...] = (),
     **public: Any,
 ) -> RankTestResult:
     """Return what a released statistic says: post-processing.
@@ -423,6 +433,7 @@ def read_test(
     it is none that is known exactly, given the `simulation` of before. An observation that H0 rules
     out has the least p-value there is: 0 under an exact null, else 1 / (draws + 1), as if the
     statistic were beyond all draws. H0 gives that event probability 0, so no level is spent.
+    `notes` go below what the statistic declares about its power.
     """
     pvalue = threshold = used = None
     if isinstance(query, Statistic):
@@ -449,6 +460,7 @@ def read_test(
         pvalue=pvalue,
         threshold=threshold,
         draws=used,
+        notes=(*power_notes(query, release.sample, threshold is not None), *notes),
         **public,
     )
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pandas as pd
 
+from privrank.util.frozen import immutable
+
 # What is printed in place of a number that a release does not identify.
 UNIDENTIFIED = "not identified"
 
@@ -128,6 +130,7 @@ def format_pvalue(value: float) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class Table:
     """A titled table: facts in two columns, rows of results, notes.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from privrank.hypotheses.nullmodel import NullModel
-from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.ranknorms import most_rankings, sees_everything
-from privrank.plans.closeness import FEW_CATEGORIES
+from privrank.hypotheses.statistic import Blindness, Comparison, RandomBit, Statistic
+from privrank.mechanisms.ranknorms import most_rankings
 from privrank.release.names import EFFECT, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
@@ -23,20 +21,61 @@ BIT = (
     "categories."
 )
 
-# What the statistic of a method hardly sees, of choices, of rankings, and under a Mallows null.
-_UNSEEN = {
-    "tv": "a large deviation of a single category among many",
-    "paninski": "anything where there are many more choices than categories",
-    **dict.fromkeys(
-        ("laplace", "truncated", "bucket"),
-        "what leaves disjoint random pairs of items even",
-    ),
-    "borda": "opposite camps, cycles of preferences and items placed first or last, if mean ranks "
-    "are equal",
-    "two-sample": "what shows in more rankings than two",
-    "mallows": "a consensus on an order half way from that of the columns",
-    "kernel": "another dispersion about the centre",
-    "distance": "another centre at the same mean distance (up to 200 items)",
+# The sentence for each thing that a statistic declares it cannot detect.
+BLINDNESS: dict[Blindness, str] = {
+    "single category": "The statistic hardly sees a large deviation of a single category among "
+    "many: method='auto' does.",
+    "many categories": "This method has little power against small differences in many "
+    "categories; method='tv' has more.",
+    "dense choices": "This method has little power if there are many more choices than "
+    "categories; method='auto' has more.",
+    "impossible observations": "An observation to which H0 gives probability 0 counts no more than "
+    "another here; method='auto' counts them apart.",
+    "even pairs": "This method has little power against departures that leave all pairs of items "
+    "even. method='auto' also compares how often items are placed first or last.",
+    "equal mean ranks": "This method has little power against opposite camps, cycles of "
+    "preferences and items placed first or last, if mean ranks are equal; method='auto' has.",
+    "equal mean ranks, reports": "The statistic sees mean ranks alone: opposite camps, cycles of "
+    "preferences and items that are placed first or last are invisible to it if mean ranks are "
+    "equal.",
+    "mean ranks and products of pairs": "This statistic has no power against departures in mean "
+    "ranks alone, or in three or more pairs of items at once.",
+    "first and last alone": "Mean ranks have nine tenths of the level; of other departures the "
+    "rest is for items placed first or last, opposite camps and cycles of preferences alone, as "
+    "for {items} items others are looked for in at most {rankings} rankings.",
+    "two rankings alone": "This method has little power, as it compares two rankings and leaves "
+    "out all others; method='auto' uses them.",
+    "halfway consensus": "This method has little power against a consensus on an order halfway "
+    "between that of the columns and its reverse; method='auto' has.",
+    "dispersion": "This method has little power against another dispersion about the centre; "
+    "method='auto' has.",
+    "equal mean distance": "This method has no power against another centre at the same mean "
+    "distance; method='auto' has for at most 200 items.",
+    "pairs and distance alone": "The statistic sees the shares of pairs of items and the mean "
+    "distance to the centre alone. For at most 6 items, a table of probabilities as null is "
+    "compared with the shares of all orders.",
+    "even public pairs": "The statistic sees the order of the public pairs alone, and no consensus "
+    "that leaves these even.",
+    "one side": "This one-sided test has no power against a departure in the other direction.",
+    "more noise": "method='auto' sees the same differences with less noise.",
+    "small group": "This method has little power against a difference of a small group alone; "
+    "method='auto' has more.",
+    "small group, private labels": "This method has little power against a difference of a small "
+    "group alone.",
+    "large groups": "This method has little power against differences between large groups if "
+    "another group is small; method='auto' has more.",
+    "only a small group": "This method has little power if only a small group differs; "
+    "method='pairs' has more.",
+    "rare category": "This method has little power against a difference in one rare category of "
+    "many; method='auto' has more.",
+    "rare category, private labels": "This method has little power against a difference in one "
+    "rare category of many.",
+    "equal pairwise fractions": "This method has no power against differences that leave all "
+    "pairwise fractions equal; method='mmd' has.",
+    "beyond landmarks": "For so many rankings the kernel is projected on 1,024 public rankings. "
+    "Differences that this projection leaves out are not detected.",
+    "equal margins": "This method has no power if both samples have the same distribution and the "
+    "two answers of a respondent are not exchangeable all the same.",
 }
 
 THRESHOLD = (
@@ -107,6 +146,12 @@ def verdict(result: Any, line: str = SMALLEST) -> str:
     Given which line computes what would have been found, of tests that keep H0.
     """
     said = f"H0 {'is' if result.reject else 'is not'} rejected at level {result.alpha:g}"
+    if result.pvalue is None and result.asked.level is None:
+        return (
+            f"H0 {'is' if result.reject else 'is not'} rejected by the released bit. This method "
+            f"releases the decision alone, so there is no p-value; another draw may decide "
+            f"otherwise."
+        )
     if result.pvalue is None:
         return (
             f"{said}, fixed beforehand. This method releases the decision alone, so there is no "
@@ -150,22 +195,23 @@ def hypotheses_of_uniformity(sample: Sample) -> tuple[str, str]:
     return f"all {named} are equally likely.", "some are more likely than others."
 
 
-def against_uniformity(method: str, sample: Sample) -> tuple[str, ...]:
-    """Return what the statistic of a method does not see, or hardly."""
-    n, m = sample.nobs, len(sample.items)
-    if method == "sigmoid":
-        return (BIT,)
-    if m == 2:
-        return ()
-    if method in _UNSEEN:
-        return (f"The statistic hardly sees {_UNSEEN[method]}: method='auto' does.",)
-    if sample.kind == "choices" or method == "omnibus" or sees_everything(n, m):
-        return (CONSISTENT,)
-    return (
-        f"Mean ranks have nine tenths of the level; of other departures the rest is for items "
-        f"placed first or last, opposite camps and cycles of preferences alone, as for {m} items "
-        f"others are looked for in at most {most_rankings(m)} rankings.",
-    )
+def power_notes(
+    statistic: Statistic | RandomBit | Comparison, sample: Sample, attainable: bool
+) -> tuple[str, ...]:
+    """Return what a statistic declares about its power, and nothing that it does not declare.
+
+    No consistency is claimed where no value of the statistic is rejected (not `attainable`), or
+    where what respondents left open was drawn from H0.
+    """
+    m = len(sample.items)
+    notes = [
+        BLINDNESS[key].format(items=m, rankings=most_rankings(m)) for key in statistic.blind_to
+    ]
+    if isinstance(statistic, RandomBit):
+        return (*notes, BIT) if statistic.level is None else tuple(notes)
+    if statistic.consistent is not None and attainable and not sample.completed:
+        notes.append(CONSISTENT)
+    return tuple(notes)
 
 
 def impossible(release: Release) -> int:
@@ -173,48 +219,12 @@ def impossible(release: Release) -> int:
     return int(release.parts[IMPOSSIBLE].values[0]) if IMPOSSIBLE in release.parts else 0
 
 
-def against_null(method: str, null: NullModel, release: Release) -> tuple[str, ...]:
-    """Return what to know of the statistic of a method of a test of identity."""
-    sample, notes = release.sample, []
-    if count := impossible(release):
-        notes.append(
-            f"H0 gives probability 0 to {count} of the {sample.nobs} observations: it is "
-            f"rejected whatever the statistic."
-        )
-    apart = method != "tv" or release.source == "none"
-    if null.rules_out and not apart:
-        notes.append(
-            "An observation to which H0 gives probability 0 counts no more than another here; "
-            "method='auto' counts them apart."
-        )
-    if null.center and method not in _UNSEEN:
-        return (
-            *notes,
-            "The statistic sees the shares of pairs of items and the mean distance to the centre "
-            "alone; for at most 6 items a table of probabilities as null sees everything.",
-        )
-    if null.probabilities and sample.kind == "rankings" and method != "tv":
-        method = "omnibus"
-    return (*notes, *against_uniformity(method, sample))
-
-
-def between_groups(comparison: Comparison, sample: Sample) -> tuple[str, ...]:
-    """Return what a statistic does not see, or sees badly, and which method does."""
-    several = len(sample.groups) > 2
-    if comparison.decision is not None or comparison.statistic == "chi-square":
-        return () if several else ("method='auto' sees the same differences with less noise.",)
-    auto = "" if sample.private_labels else " (method='auto' sees it)"
-    kendall = comparison.statistic == "kendall"
-    rare = comparison.statistic == "tv" and len(sample.items) > FEW_CATEGORIES
-    unseen = {
-        f"a difference of a small group alone{auto}": comparison.form == "sum",
-        "differences between large groups beside a small one (method='auto' sees them)": several
-        and comparison.form == "pairs",
-        "that only a small group differs (method='pairs' sees more)": several
-        and comparison.form in ("groups", "cells"),
-        "small differences of many categories (method='tv' sees more)": comparison.form == "cells",
-        f"a difference in one rare category of many{auto}": rare and comparison.form != "cells",
-        "what leaves all pairwise fractions as they are (method='mmd' sees it)": kendall,
-    }
-    listed = "; ".join(what for what, holds in unseen.items() if holds)
-    return (f"What hardly shows: {listed}.",) if listed else ()
+def against_null(release: Release) -> tuple[str, ...]:
+    """Return how many observations H0 rules out, where there are any."""
+    count = impossible(release)
+    if count == 0:
+        return ()
+    return (
+        f"H0 gives probability 0 to {count} of the {release.sample.nobs} observations: it is "
+        f"rejected whatever the statistic.",
+    )

@@ -21,6 +21,7 @@ from privrank.results.base import Result, once
 from privrank.results.worthtable import part_notes
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
+from privrank.util.frozen import immutable
 from privrank.util.solvers import bracket
 
 
@@ -54,6 +55,7 @@ def _responses(facts: ScoreEquations) -> FloatArray:
 TYPICAL_SPREAD = 0.5
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class TopKResult(Result):
     """The private top k: the set, win rates with intervals, ranks and a separation p-value.

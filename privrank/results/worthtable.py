@@ -13,6 +13,7 @@ from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inversion import attainable
 from privrank.bradley_terry.linear import WithTies
+from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.opponents import matching_test
 from privrank.bradley_terry.paircounts import MOST_ERROR, pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
@@ -101,7 +102,10 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     notes += _tie_notes(result)
     # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
     estimated = frame[frame.columns[0]].notna()
-    if not np.isfinite(frame["std_err"][estimated].to_numpy(dtype=np.float64)).all():
+    errors = frame["std_err"][estimated].to_numpy(dtype=np.float64)
+    if design.davidson:
+        errors = np.append(errors, result.tie_parameter["std_err"])
+    if not np.isfinite(errors).all():
         notes.append(guarantee.UNCERTAIN)
     if np.isinf(frame[["lower", "upper"]]).any(axis=None):
         notes.append(_ENDLESS)
@@ -144,7 +148,7 @@ def _tie_notes(result: BTLResult) -> list[str]:
     if not result.release.design.davidson:
         return []
     ties = result.tie_parameter
-    probability = 1.0 / (1.0 + 2.0 * math.exp(-ties["estimate"]))
+    probability = float(answer_probabilities(np.zeros(1), ties["estimate"])[1][0])
     notes = [
         f"Ties have a parameter (Davidson): win, tie and loss are as e^(d/2) : nu : e^(-d/2) for "
         f"the difference d of worths, which is that of answers that decide. Two items of equal "

@@ -287,7 +287,7 @@ def test_the_room_of_privacy_needs_only_numbers():
 # What runs on a respondent's device: NumPy, the standard library and these modules alone.
 CLIENT = {"client", "protocols", "protocols_orders", "protocols_vectors", "publicdraws"}
 CLIENT |= {"responses"}
-LENT = {"privacy", "privacy.noise", "util", "util.arrays", "util.checks"}
+LENT = {"privacy", "privacy.noise", "util", "util.arrays", "util.checks", "util.frozen"}
 
 
 def test_the_client_needs_only_numpy():

@@ -404,3 +404,8 @@ def test_zero_and_one_in_a_randomiser_of_minus_one_to_one_waste_half_of_epsilon(
     assert loss(reports(light(Comparisons(("a", "b"), 1.0)))) == 3
     # log((e^epsilon + 1) / 2) is about half of epsilon, and so is the gain
     assert loss(reports(light(HalfSent(("a", "b"), 1.0)))) == 2
+
+
+def test_a_client_shows_its_protocol():
+    protocol = SubRanking(["a", "b", "c", "d"], 1.0, 2)
+    assert repr(Client(protocol)) == "<Client of SubRanking: 4 items, epsilon 1>"

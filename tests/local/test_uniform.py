@@ -190,7 +190,7 @@ def test_result_says_local_and_survives_its_archive():
         "respondents' devices",
         "randomised response",
         "gain 0.4621",
-        "3 public pairs",
+        "the order of the public pairs alone",
         "chi-square on 3 degrees",
     ):
         assert words in text

@@ -168,7 +168,8 @@ def test_omnibus_of_rankings_moves_by_no_more_than_its_sensitivity(n, m):
 def test_quantiles_are_those_of_the_noisy_parts_in_a_sequence_of_their_own(xi):
     omnibus = omnibus_choices(30, 5, xi)
     whole = omnibus.value.__self__
-    label, sizes, draw, scale = whole.label, whole.sizes, whole.drawn, whole.scale
+    label, sizes = whole.sample.label, whole.sample.sizes
+    draw, scale = whole.drawn, whole.scale
     levels, draws = tuple(part.level for part in whole.parts), whole.draws
     own, other = (
         null_draws(f"{who}{label}", sizes, draw, draws) for who in ("quantiles of the ", "")

@@ -232,7 +232,8 @@ def test_omnibus_takes_quantiles_from_a_sequence_of_their_own():
     n, p = 60, SKEWED
     statistic = omnibus_of(n, p)
     whole = statistic.value.__self__
-    label, sizes, draw, draws = whole.label, whole.sizes, whole.drawn, whole.draws
+    label, sizes = whole.sample.label, whole.sample.sizes
+    draw, draws = whole.drawn, whole.draws
     own = nulls.null_draws(f"quantiles of the {label}", sizes, draw, draws)
     assert not np.array_equal(own[:640], nulls.null_draws(label, sizes, draw, 640))
     names = []

@@ -220,7 +220,8 @@ def test_quantiles_and_radius_come_from_sequences_of_their_own():
         "quantiles of the omnibus of a Mallows model",
         "radius of a ranking",
     ]
-    label, sizes, draw, scale = whole.label, whole.sizes, whole.drawn, whole.scale
+    label, sizes = whole.sample.label, whole.sample.sizes
+    draw, scale = whole.drawn, whole.scale
     levels, draws = tuple(part.level for part in whole.parts), whole.draws
     table = null_draws(label, sizes, draw, draws)
     own = [noisy_quantile(column, 0.025, scale) for column in table.T]

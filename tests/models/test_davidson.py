@@ -337,3 +337,74 @@ def test_a_release_with_other_ties_than_its_noise_is_none():
     record.pop("check")
     with pytest.raises(ValueError, match="ties beside their net wins"):
         pr.Release.from_json(archive(record))
+
+
+# --- noise that drives worths far apart ---
+
+
+def drowned(epsilon, seed, penalty=1.0):
+    """A fit of 200 answers under noise that is larger than all of them together."""
+    rng, items = np.random.default_rng(3), [f"i{k}" for k in range(5)]
+    first = rng.integers(0, 5, 200)
+    second = (first + 1 + rng.integers(0, 4, 200)) % 5
+    rows = {"item1": np.take(items, first), "item2": np.take(items, second)}
+    frame = pd.DataFrame(rows | {"outcome": rng.choice([1, 0, -1], 200)})
+    given = {"items": items, "respondent": None, "ties": "davidson", "pair_counts": "equal"}
+    test = pr.PrivateBTL(frame, **given)
+    return test.fit(epsilon, rng=np.random.default_rng(seed), penalty=penalty)
+
+
+@quiet
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("epsilon", "penalty", "seeds"),
+    [(0.01, 1.0, 40), (0.001, 1.0, 20), (0.0001, 1.0, 5), (0.01, 100.0, 5), (0.1, 1.0, 5)],
+)
+def test_the_fit_converges_however_far_apart_noise_drives_worths(epsilon, penalty, seeds):
+    for seed in range(seeds):
+        result = drowned(epsilon, seed, penalty)
+        tie, facts = result.tie_parameter, result._inference().equations
+        assert result.estimate.converged and np.isfinite(result.bse).all()
+        assert not result.conf_int().isna().any(axis=None)
+        # the tie parameter solves its score equation, and no interval claims what noise hides
+        mean = facts.function.mean(facts.linear.predict(result.estimate.coefficients))
+        ties = facts.linear.scores(facts.count * mean)[-1]
+        assert ties == pytest.approx(facts.target[-1], abs=1e-6)
+        assert tie["lower"] <= tie["estimate"] <= tie["upper"] and tie["std_err"] > 0
+        assert "solver stopped" not in str(result.summary())
+
+
+@quiet
+def test_every_view_of_such_a_fit_works(tmp_path):
+    for seed in (2, 28):
+        result = drowned(0.01, seed)
+        table = result.summary(details=True)
+        shown = (
+            str(table),
+            table.as_latex(),
+            table.as_html(),
+            table.as_csv(),
+            result._repr_html_(),
+        )
+        assert all("tie (log nu)" in text for text in shown)
+        assert "cannot be ruled out that nobody ties" in " ".join(str(table).split())
+        assert result.tie_parameter[["lower", "upper"]].tolist() == [-math.inf, math.inf]
+        frames = (result.tidy(), result.to_frame(), result.conf_int(), result.ranks().to_frame())
+        assert all(len(frame) >= 5 for frame in frames)
+        probabilities = result.probabilities().to_numpy()
+        assert np.nanmin(probabilities) >= 0 and np.nanmax(probabilities) <= 1
+        pairs = pd.DataFrame({"item1": ["i0", "i1"], "item2": ["i1", "i4"]})
+        predicted = result.predict(pairs).to_numpy(dtype=np.float64)
+        assert np.isfinite(predicted).all() and len(result.pairwise()) == 10
+        result.plot(), result.plot_pairwise()
+        pr.report([result], tmp_path / "page.html")
+        assert str(pr.from_json(result.to_json()).summary()) == str(result.summary())
+
+
+@quiet
+def test_more_ties_than_comparisons_have_no_endless_parameter():
+    """Nothing is identified, and the comparisons that noise has taken away are added back."""
+    result = model("immigration", design="private").fit(0.01, rng=np.random.default_rng(5))
+    assert abs(result.tie_parameter["estimate"]) < 100
+    text = " ".join(str(result.summary()).split())
+    assert "nothing is identified" in text and "the standard errors cannot be computed" in text

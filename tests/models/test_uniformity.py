@@ -190,7 +190,7 @@ def test_the_default_sees_what_mean_ranks_do_not():
     ranks = np.repeat([[1, 2, 3, 4], [4, 3, 2, 1]], 200, axis=0)
     test = pr.UniformityTest(ranks)
     blind = test.fit(np.inf, method="borda", draws=499)
-    assert not blind.reject and "method='auto' does" in " ".join(str(blind.summary()).split())
+    assert not blind.reject and "method='auto' has" in " ".join(str(blind.summary()).split())
     for method in ("auto", "omnibus"):
         for epsilon in (1.0, np.inf):
             assert test.fit(epsilon, method=method, draws=999, rng=seeded()).pvalue == 1 / 1000
@@ -212,8 +212,9 @@ def test_what_is_left_out_at_large_sizes_is_said():
     rng = seeded(3)
     few, many = (pr.UniformityTest(uniform_rankings(rng, n, 30)) for n in (60, 1200))
     texts = [" ".join(str(t.fit(1.0, draws=19, rng=rng).summary()).split()) for t in (few, many)]
-    assert "consistent against every departure" in texts[0]
+    assert "consistent" not in " ".join(texts)
     assert "are looked for in at most 1094 rankings" in texts[1]
+    assert "are looked for" not in texts[0]
 
 
 def test_draws_follow_from_public_sizes_unless_asked_for():
