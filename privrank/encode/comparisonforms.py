@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import frames, pairforms
-from privrank.encode.rankingforms import check_ranks, read_columns, read_orders, remedies
+from privrank.encode.rankingforms import check_ranks, read_columns, read_orders
 from privrank.encode.roles import Columns, only_for
 from privrank.util.checks import check_choice, check_flag, check_name
 
@@ -25,6 +25,16 @@ Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "
 Missing = Literal["refuse", "bottom", "unknown"]
 
 _RANKED = ("rankings", "orders")
+_MESSAGES = {
+    "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at least "
+    "one has a tie: use ties=True if they are tied.",
+    "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is incomplete: "
+    "use missing='unknown' if the places of the missing items are unknown, missing='bottom' if "
+    "they come after the others.",
+    "empty": "missing='bottom' means that items without a rank come after the others, and at least "
+    "one ranking leaves a rank above them empty: use missing='unknown' if the places of the "
+    "missing items are unknown, or number the ranked ones from 1.",
+}
 _UNORDERED = ("winner-loser", "matrix", *_RANKED)
 
 
@@ -246,8 +256,7 @@ def _ranked(
     read = read_orders(columns, places) if form == "orders" else read_columns(columns)
     ranks, labels, index = read
     gaps, bottom = missing != "refuse", missing == "bottom"
-    words = remedies("ties=True", "missing='unknown'")
-    check_ranks(ranks, words, ties=declared, gaps=gaps, bottom=bottom)
+    check_ranks(ranks, _MESSAGES, ties=declared, gaps=gaps, bottom=bottom)
     if missing == "bottom":
         ranks = np.nan_to_num(ranks, nan=np.inf)
     # the smaller rank is the better one, so that item1 won where the difference is positive

@@ -51,14 +51,11 @@ from privrank.util.checks import (
     check_count,
     check_flag,
     check_name,
-    check_present,
 )
 from privrank.util.formula import factors_of, parse
 
 _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
-
-_DRAW = "let excess='sample' keep a secret random choice of each respondent's rows"
 
 _OPTIONS = {"items", "max_rows", "distinct_pairs", "ties", "design", "pair_counts", "excess"}
 _OF_COVARIATES = {"levels", "bounds", "item_formula", "item_data"}
@@ -98,14 +95,20 @@ def open_comparisons(
     left_out = {"respondent", "counts"} | ({"outcome"} if columns.decided else set())
     # a role that may be missing is left out where it has no name; all others are checked below
     given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
+    after = {"respondent": "respondent", "outcome": frames.LIST_OUTCOME}
     for role, name in given.items():
         check_name(name, role)
-        remedy = f"name the right one with {role}=, or convert data of another form with "
-        if role == "respondent" and role in present:
-            remedy = "use respondent='respondent', the name of that column after "
-        if role == "outcome" and frames.LIST_OUTCOME in present:
-            remedy = f"use outcome={frames.LIST_OUTCOME!r}, its name for lists after "
-        check_present([name], present, "comparisons", remedy + frames.AS_COMPARISONS)
+        if name in present:
+            continue
+        if after.get(role) in present:
+            raise ValueError(
+                f"comparisons has no column {name!r}: use {role}={after[role]!r}, the name of that "
+                f"column after {frames.AS_COMPARISONS}."
+            )
+        raise ValueError(
+            f"comparisons has no column {name!r}: name the right one with {role}=, or convert data "
+            f"of another form with {frames.AS_COMPARISONS}."
+        )
     frames.check_stated(columns.respondent)
     if respondent is not None:
         frames.check_names(view, respondent)
@@ -224,9 +227,9 @@ class Rules:
     predictor: Predictor | None
 
     @property
-    def remedy(self) -> str:
-        """What else can be done about more rows than a bound allows."""
-        return f", or {_DRAW}" if self.kind == "private" else ""
+    def sampling(self) -> bool:
+        """Whether a fit could draw from more rows than a bound allows."""
+        return self.kind == "private"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -261,7 +264,7 @@ def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     by_part = partial(count, rules=rules)
     names = frames.column_names(view) if rows else names
     total, parts = count_parts(view, names, columns.respondent, by_part, _added, whole=whole)
-    frames.check_rows(0 if total is None else total.nobs, "comparisons", ", and one that counts")
+    frames.check_rows(0 if total is None else total.nobs, "comparisons")
     return total, None if rows else parts
 
 
@@ -290,7 +293,7 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
     owner = None if columns.respondent is None else read.keys[columns.respondent]
     person, bounded = None if owner is None else owner.codes, not rules.sampled
     most = rules.max_rows if bounded else math.inf
-    nobs = units_of(owner, columns.respondent, read.size, most, rules.remedy)
+    nobs = units_of(owner, columns.respondent, read.size, most, sampling=rules.sampling)
     described, counted, patterns, number = None, None, 1, read.low * items + read.high
     if predictor is not None:
         pattern, described = read_patterns(
@@ -303,7 +306,8 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
     held = None
     if owner is not None:
         if rules.distinct_pairs and bounded:
-            check_distinct(owner.codes, read.low * items + read.high, read.size, rules.remedy)
+            pair = read.low * items + read.high
+            check_distinct(owner.codes, pair, read.size, sampling=rules.sampling)
         held = _part(owner, codes, place, read)
     comparisons, net = (sum_by(place, x, len(codes)) for x in (read.comparisons, read.net))
     ties = read.comparisons.sum(keepdims=True) - np.abs(read.net).sum()
@@ -340,11 +344,9 @@ def _read(
         # what counts 0 is no unit, whereas a respondent without comparisons is one
         keys = {name: coding.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
         size = size[size > 0]
-    frames.check_rows(len(size), "comparisons", ", and one that counts")
-    remedy = "items=, as the column's own distinct values compared with items= will show"
+    frames.check_rows(len(size), "comparisons")
     first, second = (
-        declared_codes(keys[name], labels, name, "items", remedy)
-        for name in (columns.item1, columns.item2)
+        declared_codes(keys[name], labels, name, "items") for name in (columns.item1, columns.item2)
     )
     check_apart(first, second, (columns.item1, columns.item2))
     answered, sign = outcome_signs(keys, columns.outcome, len(size), ties)
@@ -507,8 +509,7 @@ def read_patterns(
     # a combination of levels is one number, whose digits are the places of the levels
     cell = np.zeros(len(first_named), dtype=np.int64)
     for name, levels in predictor.levels.items():
-        remedy = "levels=: declare all that the questionnaire offers, with one for people who did "
-        place = declared_codes(keys[name], levels, name, "levels", remedy + "not say")
+        place = declared_codes(keys[name], levels, name, "levels")
         cell = cell * len(levels) + place
     position = np.zeros((len(cell), len(facts.bounds)), dtype=np.int64)
     for column, (name, low, high) in enumerate(facts.bounds):

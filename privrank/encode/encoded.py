@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, Literal, NoReturn, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ from privrank.encode.frames import COUNT
 from privrank.plans.nullmodel import Missing
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
-from privrank.util.checks import check_name, check_present
+from privrank.util.checks import check_name
 from privrank.util.workers import in_threads
 
 T = TypeVar("T")
@@ -300,24 +300,40 @@ def open_rows(frame: object, respondent: object, name: str) -> tuple[object, fra
     view = frames.open_frame(frame, name)
     if respondent is not None:
         names = frames.column_names(view)
-        check_present([respondent], names, name, "name the right one with respondent=")
+        if respondent not in names:
+            raise ValueError(
+                f"{name} has no column {respondent!r}: name the right one with respondent=."
+            )
         frames.check_names(view, str(respondent))
     return frame, view
 
 
-def declared_codes(
-    key: coding.Key, labels: tuple[object, ...], column: str, what: str, remedy: str
-) -> IntArray:
-    """Return the place of each entry among the declared labels; refuse any that has none.
+Declared = Literal["items", "categories", "names of null", "groups", "levels"]
+"""What is declared of the entries of a column."""
 
-    Given what the labels are, and where they are declared, with what can be done about others.
-    """
+_UNDECLARED: dict[Declared, str] = {
+    "items": "column {!r} must hold declared items only: at least one entry is missing or not in "
+    "items=, as the column's own distinct values compared with items= will show.",
+    "categories": "column {!r} must hold declared categories only: at least one entry is missing "
+    "or not in categories=. Declare one for no answer, or impute; counts are for from_counts.",
+    "names of null": "column {!r} must hold declared categories only: at least one entry is "
+    "missing or not in the names of null. Declare one for no answer, or impute; counts are for "
+    "from_counts.",
+    "groups": "column {!r} must hold declared groups only: at least one entry is missing or not in "
+    "levels=. List there all groups that the questionnaire offers, with one for people who did "
+    "not say.",
+    "levels": "column {!r} must hold declared levels only: at least one entry is missing or not in "
+    "levels=. Declare all that the questionnaire offers, with one for people who did not say.",
+}
+
+
+def declared_codes(
+    key: coding.Key, labels: tuple[object, ...], column: str, what: Declared
+) -> IntArray:
+    """Return the place of each entry among the declared labels; refuse any that has none."""
     codes = key.among(labels)
     if (codes < 0).any():
-        raise ValueError(
-            f"column {column!r} must hold declared {what} only: at least one entry is missing or "
-            f"not in {remedy}."
-        )
+        raise ValueError(_UNDECLARED[what].format(column))
     return codes
 
 
@@ -326,21 +342,28 @@ def units_of(
     column: str | None,
     size: IntArray,
     max_rows: float,
-    remedy: str = "",
+    *,
+    sampling: bool = False,
 ) -> int:
     """Return how many units there are: respondents, or if there are none, rows.
 
     Refuses rows of nobody, and more than `max_rows` of somebody. Given the respondents, their
-    column, how many rows each entry stands for, and what else can be done about too many.
+    column, how many rows each entry stands for, and whether a fit could draw from too many.
     """
     if respondent is None:
         return int(size.sum())
     check_owned(respondent, column)
     # rows by respondent: the message does not say whose are too many, nor how many
     if np.bincount(respondent.codes, size).max(initial=0) > max_rows:
+        if sampling:
+            raise ValueError(
+                f"max_rows={max_rows} must bound the rows of every respondent, and at least one "
+                f"has more: state the largest number of rows the questionnaire allows, or let "
+                f"excess='sample' keep a secret random choice of each respondent's rows."
+            )
         raise ValueError(
             f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
-            f"more: state the largest number of rows the questionnaire allows{remedy}."
+            f"more: state the largest number of rows the questionnaire allows."
         )
     return len(respondent.values)
 
@@ -379,11 +402,18 @@ def in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, Sig
     return np.minimum(first, second), np.maximum(first, second), sign
 
 
-def check_distinct(person: IntArray, pair: IntArray, size: IntArray, remedy: str) -> None:
+def check_distinct(person: IntArray, pair: IntArray, size: IntArray, *, sampling: bool) -> None:
     """Refuse a pair that a respondent compares twice; given rows by person, pair and number."""
     _, place = np.unique(person * (int(pair.max()) + 1) + pair, return_inverse=True)
-    if np.bincount(place, size).max() > 1:
+    if np.bincount(place, size).max() <= 1:
+        return
+    if sampling:
         raise ValueError(
-            f"distinct_pairs=True promises that a respondent compares each pair at most once, and "
-            f"at least one repeats a pair: use distinct_pairs=False, aggregate first{remedy}."
+            "distinct_pairs=True promises that a respondent compares each pair at most once, and "
+            "at least one repeats a pair: use distinct_pairs=False, aggregate first, or let "
+            "excess='sample' keep a secret random choice of each respondent's rows."
         )
+    raise ValueError(
+        "distinct_pairs=True promises that a respondent compares each pair at most once, and at "
+        "least one repeats a pair: use distinct_pairs=False, or aggregate first."
+    )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pandas.api.types import infer_dtype
 
 from privrank.encode import coding
-from privrank.util.checks import UNSTATED, check_items, check_present, check_text, undeclared
+from privrank.util.checks import UNSTATED, check_items, check_text, first_absent, undeclared
 from privrank.util.workers import in_threads
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -388,7 +388,9 @@ def check_stated(respondent: object) -> None:
 def check_named(data: object, columns: Sequence[Any]) -> list[str]:
     """Return the columns of data; refuse a formula that names others."""
     present = column_names(open_frame(data, "data"))
-    check_present(columns, present, "data", "the formula names columns of data")
+    absent = first_absent(columns, present)
+    if absent is not None:
+        raise ValueError(f"data has no column {absent!r}: the formula names columns of data.")
     return present
 
 
@@ -408,14 +410,14 @@ def declared_items(
         declared = {declared_categories(frame, name, public=public) for name in columns}
         items = declared.pop() if len(declared) == 1 else None
     if items is None:
-        raise undeclared("items", "items=[...]")
+        raise undeclared("items", "items")
     return check_items(items)
 
 
-def check_rows(rows: int, name: str = "frame", more: str = "") -> None:
-    """Refuse an argument without rows; `more` is what else its rows have to be."""
+def check_rows(rows: int, name: str = "frame") -> None:
+    """Refuse an argument without rows, or without rows that count."""
     if not rows:
         raise ValueError(
-            f"{name} must have at least one row{more}: check the file that was read, and what was "
-            f"left out since."
+            f"{name} must have at least one row that counts: check the file that was read, and "
+            f"what was left out since."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -69,7 +69,8 @@ def encode_samples(
     check_paired(paired, secret, respondent, len(samples), max_rows)
     if chosen:
         refuse_partial(shared, gaps)
-        word, declared = ("categories", categories) if items is None else ("items", items)
+        word: Literal["categories", "items"] = "categories" if items is None else "items"
+        declared = categories if items is None else items
         opened = [
             rules_of_choices(
                 column, "choice", categories=declared, word=word, respondent=respondent
@@ -173,7 +174,7 @@ def groups_of_formula(
     if levels is None:
         levels = frames.declared_values(frame, group, public=not secret)
     if levels is None:
-        raise undeclared("the groups", "levels=[...]")
+        raise undeclared("groups", "levels")
     labels = check_items(levels, "levels")
     view, rules = rules_of_columns(frame, parsed.left, options)
     reading = read_samples(view, rules, Groups(group, labels, paired))

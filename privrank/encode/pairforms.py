@@ -184,8 +184,7 @@ def _read_pairs(
     columns: Columns, named: dict[str, str], others: dict[str, str | None]
 ) -> tuple[pd.DataFrame, Names, list[IntArray]]:
     """Return rows that name two items each; refuse counts and ties that nothing uses."""
-    other = f", or the form of the data, as in {frames.AS_COMPARISONS}"
-    table, labels, codes = columns.collect_rows(named, others, other)
+    table, labels, codes = columns.collect_rows(named, others)
     refuse_unused(columns.names, list(table.columns))
     if "ties" in others and others["ties"] is None and "ties" in columns.names:
         raise ValueError(
@@ -292,16 +291,18 @@ def _outcomes(
         item = key.among(labels)
         outcome = np.where(item == first, 1.0, np.where(item == second, -1.0, outcome))
     if np.isinf(outcome).any():
-        also = "names of the pair's items, " * by_name
-        absent = [repr(word) for word, sign in CONVENTION.items() if sign not in meaning.values()]
-        given = f"given without {', '.join(absent)}, for which there is then no default"
-        stated = given if absent else "by default 1 (first item preferred), -1 (second) and 0 (tie)"
-        strip = " such as frame.replace('^I prefer ', '', regex=True)" * by_name
-        codes = "'tie': ..." if by_name else "'first': ..., 'second': ..., 'tie': ..."
+        if by_name:
+            raise ValueError(
+                f"column {values.name!r} must hold names of the pair's items, answers that codes= "
+                f"declares, or missing values only. At least one entry is none of these. Declare "
+                f"ties with codes={{'tie': ...}}, and recode other answers, for example with "
+                f"frame.replace('^I prefer ', '', regex=True)."
+            )
         raise ValueError(
-            f"column {values.name!r} must hold {also}answers that codes= declares ({stated}) or "
-            f"missing values only, and at least one entry is neither: declare all answers, texts "
-            f"as texts, with codes={{{codes}}}, recode others with frame.replace(...){strip}."
+            f"column {values.name!r} must hold answers that codes= declares (by default 1, first "
+            f"item preferred, -1, second, and 0, tie) or missing values only. At least one entry "
+            f"is neither. Declare all answers with codes={{'first': ..., 'second': ..., 'tie': "
+            f"...}}, or recode the others with frame.replace(...)."
         )
     return outcome
 

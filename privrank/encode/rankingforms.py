@@ -29,22 +29,22 @@ Missing = Literal["refuse", "bottom", "random"]
 Ranked = tuple[FloatArray, Names, pd.Index]
 """Ranks by ranking and item, NaN where one is missing, the items, and whose rankings these are."""
 
-_INCOMPLETE = (
-    "every row of rankings must hold the ranks 1 to {}, and at least one is incomplete: {}."
-)
-_TIED = (
-    "every row of rankings must hold each of the ranks 1 to {} at most once, and at least one has "
-    "a tie: {}."
-)
 _NO_RANKS = (
     "rankings must hold ranks from 1 (best) to {}, the number of items (2.5 for two that share the "
     "places 2 and 3), and at least one cell does not: recode it, or name the item columns with "
     "items=[...]."
 )
-_EMPTY = (
-    "missing='bottom' means that items without a rank come after the others, and at least one "
-    "ranking leaves a rank above them empty: {}, or number the ranked ones from 1."
-)
+MESSAGES = {
+    "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at least "
+    "one has a tie: use ties='random' if they are tied.",
+    "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is incomplete: "
+    "use missing='random' if the places of the missing items are unknown, missing='bottom' if they "
+    "come after the others.",
+    "empty": "missing='bottom' means that items without a rank come after the others, and at least "
+    "one ranking leaves a rank above them empty: use missing='random' if the places of the missing "
+    "items are unknown, or number the ranked ones from 1.",
+}
+"""What is said of rankings that `as_rankings` refuses: of ties, of gaps, of empty first ranks."""
 
 
 def as_rankings(
@@ -203,7 +203,7 @@ def as_rankings(
         ranks, labels, index = read_orders(columns, places)
     check_ranks(
         ranks,
-        remedies("ties='random'", "missing='random'"),
+        MESSAGES,
         ties=ties == "random",
         gaps=missing != "refuse",
         bottom=missing == "bottom",
@@ -221,7 +221,7 @@ def as_rankings(
 
 def check_ranks(
     cells: NDArray[Any],
-    remedies: Mapping[str, str],
+    messages: Mapping[str, str],
     *,
     ties: bool,
     gaps: bool,
@@ -233,8 +233,9 @@ def check_ranks(
     ----------
     cells : ndarray, shape (n, m)
         Numbers by ranking and item, NaN where one is missing.
-    remedies : mapping of str to str
-        What can be done about ``"ties"``, and about ``"gaps"``, if there are any.
+    messages : mapping of str to str
+        What to say of ``"ties"``, of ``"gaps"``, and of an ``"empty"`` rank above the missing
+        ones, given the number of items.
     ties, gaps : bool
         Whether items may share a rank, whole or half, and whether they may have none.
     bottom : bool
@@ -244,7 +245,7 @@ def check_ranks(
     frames.check_rows(n, "rankings")
     absent = np.isnan(cells) if cells.dtype.kind == "f" else np.zeros((1, 1), dtype=bool)
     if not gaps and absent.any():
-        raise ValueError(_INCOMPLETE.format(m, remedies["gaps"]))
+        raise ValueError(messages["gaps"].format(m))
     ranks = np.where(absent, 1, cells) if absent.any() else cells
     halves = cells.dtype.kind == "f" and ranks != np.rint(ranks)
     if ranks.min() < 1 or ranks.max() > m or (2 * ranks[halves] % 1).any():
@@ -257,19 +258,10 @@ def check_ranks(
         seen[place.ravel("K")] = True
         given = n * m - np.count_nonzero(absent)
         if np.any(halves) or np.count_nonzero(seen[:-1]) < given:
-            raise ValueError(_TIED.format(m, remedies["ties"]))
+            raise ValueError(messages["ties"].format(m))
     # in every usual coding of ties, the last of k ranked items has a rank of at most k
     if bottom and (np.where(absent, 0, cells).max(axis=1) > m - absent.sum(axis=1)).any():
-        raise ValueError(_EMPTY.format(remedies["gaps"]))
-
-
-def remedies(tied: str, unknown: str) -> dict[str, str]:
-    """Return what to do about ties and gaps, given the arguments that declare them."""
-    return {
-        "ties": f"use {tied} if they are tied",
-        "gaps": f"use {unknown} if the places of the missing items are unknown, missing='bottom' "
-        f"if they come after the others",
-    }
+        raise ValueError(messages["empty"])
 
 
 def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> IntArray:

@@ -15,7 +15,7 @@ import pandas as pd
 from privrank.encode import coding, frames
 from privrank.encode.encoded import check_owned, refuse_unused
 from privrank.util.arrays import IntArray
-from privrank.util.checks import check_name, check_present
+from privrank.util.checks import check_name, first_absent
 
 Names = tuple[Any, ...]
 
@@ -51,11 +51,15 @@ class Columns:
         """The columns that do not say whose rows these are."""
         return [name for name in self.names if name not in self.owners.values()]
 
-    def require(self, roles: Mapping[str, Sequence[Any]], otherwise: str = "") -> None:
-        """Refuse columns that are not there; given also what else can be done then."""
+    def require(self, roles: Mapping[str, Sequence[Any]]) -> None:
+        """Refuse columns that are not there, or are named twice."""
         for role, names in roles.items():
-            remedy = f"name the right one with {role}={otherwise}"
-            check_present(names, self.names, "frame", remedy)
+            absent = first_absent(names, self.names)
+            if absent is not None:
+                raise ValueError(
+                    f"frame has no column {absent!r}: name the right one with {role}=, or the form "
+                    f"of the data with form=."
+                )
         used = [name for names in roles.values() for name in names]
         twice = [name for name, times in Counter(used).items() if times > 1]
         if twice:
@@ -68,10 +72,10 @@ class Columns:
         """Return who each row of a table is of, where the call says so."""
         return table[self.owners["respondent"]] if self.owners else None
 
-    def collect(self, roles: Mapping[str, Sequence[Any]], otherwise: str = "") -> pd.DataFrame:
+    def collect(self, roles: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
         """Return the columns that arguments name, and those of the owners."""
         roles = {**roles, **{role: [name] for role, name in self.owners.items()}}
-        self.require(roles, otherwise)
+        self.require(roles)
         table = frames.collect(self.view, [name for names in roles.values() for name in names])
         frames.check_rows(len(table))
         for role, name in self.owners.items():
@@ -96,7 +100,6 @@ class Columns:
         self,
         named: Mapping[str, str],
         others: Mapping[str, str | None],
-        otherwise: str = "",
     ) -> tuple[pd.DataFrame, Names, list[IntArray]]:
         """Return rows that name items in the columns `named`, the items, and the rows' items.
 
@@ -106,7 +109,7 @@ class Columns:
         for role, name in given.items():
             check_name(name, role)
         roles = {role: [name] for role, name in given.items()}
-        self.require(roles, otherwise)
+        self.require(roles)
         # items are declared before a cell is read
         labels = frames.declared_items(self.frame, list(named.values()), self.items)
         table = self.collect(roles).reset_index(drop=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privrank.encode import coding, frames
 from privrank.encode.clusters import count_parts
 from privrank.encode.encoded import (
+    Declared,
     EncodedSample,
     Parts,
     Rows,
@@ -29,7 +30,7 @@ from privrank.encode.encoded import (
 )
 from privrank.encode.rankingforms import check_ranks
 from privrank.plans.nullmodel import (
-    RANK_REMEDIES,
+    RANK_MESSAGES,
     Missing,
     Purpose,
     as_declared,
@@ -50,14 +51,10 @@ from privrank.util.checks import (
     check_items,
     check_name,
     check_names,
-    check_present,
+    first_absent,
     undeclared,
 )
 from privrank.util.formula import parse
-
-_NO_COLUMN = "rankings has no column {!r}: {}."
-_NO_RANKS = "column {!r} must hold ranks, whole numbers from 1 (best) to {}: {}."
-_NUMBERS = "leave it out with items=[...], name it in respondent=, or convert categories to numbers"
 
 LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
@@ -151,7 +148,7 @@ def rules_of_rankings(
 
     def codes(part: Any) -> IntArray:
         cells = part if isinstance(part, np.ndarray) else _rank_cells(part, labels)
-        check_ranks(cells, RANK_REMEDIES[purpose], ties=ties, gaps=missing is not None)
+        check_ranks(cells, RANK_MESSAGES[purpose], ties=ties, gaps=missing is not None)
         return half_codes(cells, missing) if halves else np.array(cells, dtype=np.int64, order="C")
 
     completed = halves and purpose != "consensus"
@@ -183,11 +180,7 @@ class Groups:
         """Return the place of each row's group; refuse rows that are in none."""
         if self.column is None:
             return np.zeros(rows, dtype=np.int64)
-        remedy = "levels=: list there all groups that the questionnaire offers, with one for "
-        named = keys[self.column]
-        return declared_codes(
-            named, self.labels, self.column, "groups", remedy + "people who did not say"
-        )
+        return declared_codes(keys[self.column], self.labels, self.column, "groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +330,13 @@ def _rank_columns(
     names = frames.column_names(view)
     labels = declared or tuple(name for name in names if name != respondent)
     check_several([name for name in names if name != respondent], purpose)
-    if absent := [label for label in labels if label not in names]:
-        raise ValueError(_NO_COLUMN.format(absent[0], _remedy(names, "items= names the columns")))
+    absent = first_absent(labels, names)
+    if absent is not None:
+        _refuse_pairs(names)
+        raise ValueError(
+            f"rankings has no column {absent!r}: items= names the columns; for data of another "
+            f"form use {frames.AS_RANKINGS}, 'orders' where cells name items."
+        )
     if respondent in labels:
         raise ValueError("items= and respondent= must name different columns.")
     check_several(labels, purpose)
@@ -350,18 +348,22 @@ def _check_numbers(view: frames.Frame, labels: Sequence[str], names: Sequence[st
     """Refuse columns of ranks that hold no numbers; given all columns of the frame."""
     text = frames.check_numeric(view, labels)
     if text is not None:
-        raise TypeError(_NO_RANKS.format(text, len(labels), _remedy(names, _NUMBERS)))
-
-
-def _remedy(names: Sequence[str], first: str) -> str:
-    """Return what to do with a frame that holds no ranks: `first` this, unless it holds pairs."""
-    if {"item1", "item2"} <= set(names) or {"winner", "loser"} <= set(names):
-        return (
-            "pairs are for PrivateBTL, whose summary tests equal worths and whose formula "
-            "'item1 + item2 + outcome ~ group' compares groups"
+        _refuse_pairs(names)
+        raise TypeError(
+            f"column {text!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: leave "
+            f"it out with items=[...], name it in respondent=, or convert categories to numbers; "
+            f"for data of another form use {frames.AS_RANKINGS}, 'orders' where cells name items."
         )
-    other = f"for data of another form use {frames.AS_RANKINGS}, 'orders' where cells name items"
-    return f"{first}; {other}"
+
+
+def _refuse_pairs(names: Sequence[str]) -> None:
+    """Refuse a frame whose columns are those of comparisons."""
+    if {"item1", "item2"} <= set(names) or {"winner", "loser"} <= set(names):
+        raise TypeError(
+            "rankings must have a column of ranks for each item, and this frame has comparisons: "
+            "pairs are for PrivateBTL, whose summary tests equal worths and whose formula "
+            "'item1 + item2 + outcome ~ group' compares groups."
+        )
 
 
 def encode_choices(frame: object, column: str, **options: Any) -> EncodedSample:
@@ -380,7 +382,7 @@ def rules_of_choices(
     known: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
-    word: str = "categories",
+    word: Literal["categories", "items"] = "categories",
 ) -> tuple[frames.Frame, SampleRules]:
     """Return the view of a frame with a column of choices, and the rules of its rows.
 
@@ -393,14 +395,13 @@ def rules_of_choices(
     own = frames.declared_values(frame, column)
     declared = next((given for given in (categories, own, known) if given is not None), None)
     if declared is None:
-        raise undeclared(word, f"{word}=[...]")
+        raise undeclared(word, word)
     labels = check_items(declared, word)
-    place = f"{word}=" if declared is not known else "the names of null"
-    remedy = f"{place}; declare one for no answer, or impute; counts are for from_counts"
+    what: Declared = "names of null" if declared is known else word
 
     def codes(part: Any) -> IntArray:
         keys = part if isinstance(part, dict) else coding.keys_of(part, [column], None)[0]
-        return declared_codes(keys[column], labels, column, word, remedy)[:, None]
+        return declared_codes(keys[column], labels, column, what)[:, None]
 
     items = tuple(map(str, labels))
     return view, SampleRules("choices", items, (column,), respondent, bound, codes)
@@ -464,7 +465,7 @@ def encode_counts(
     :func:`encode_rankings`.
     """
     if categories is None:
-        raise undeclared("categories", "categories=[...]")
+        raise undeclared("categories", "categories")
     labels = check_items(categories, "categories")
     if isinstance(counts, Mapping | pd.Series):
         # a count may be of one category alone: that is up to those who chose
@@ -541,8 +542,12 @@ def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> NDArray[Any]:
 def ranks_by_name(frame: object, items: Sequence[str]) -> NDArray[Any]:
     """Return the ranks in a frame's columns of these names, for simulations."""
     _, view = open_rows(frame, None, "ranks")
-    remedy = "give its columns the names of the items, or use an array with columns in their order"
-    check_present(items, frames.column_names(view), "ranks", remedy)
+    absent = first_absent(items, frames.column_names(view))
+    if absent is not None:
+        raise ValueError(
+            f"ranks has no column {absent!r}: give its columns the names of the items, or use an "
+            f"array with columns in their order."
+        )
     if frames.check_numeric(view, items):
         raise TypeError("ranks must hold numbers in the column of every item: convert them before.")
     cells = _rank_cells(view, items)

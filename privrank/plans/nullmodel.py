@@ -36,25 +36,32 @@ Gaps = Literal["refuse", "bottom", "complete"]
 Purpose = Literal["test", "closeness", "consensus"]
 """A test against a null, a comparison of groups, or a consensus."""
 
-_ALIKE = "come about alike in all groups, and only there, have"
-
-RANK_REMEDIES: dict[Purpose, dict[str, str]] = {
+RANK_MESSAGES: dict[Purpose, dict[str, str]] = {
     "test": {
-        "ties": "have such items put in an order drawn from H0, with ties='complete'",
-        "gaps": "say what it means to be left out with missing='bottom', to be below the listed "
-        "items, or missing='complete', that the place is not known, and a place is drawn from H0",
+        "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at "
+        "least one has a tie. Have such items put in an order drawn from H0, with "
+        "ties='complete'.",
+        "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is "
+        "incomplete. Say what it means to be left out: with missing='bottom' below the listed "
+        "items, with missing='complete' in a place that is not known and is drawn from H0.",
     },
     "closeness": {
-        "ties": f"where ties {_ALIKE} them broken at random with ties='complete'",
-        "gaps": f"where gaps {_ALIKE} such rankings completed at random with missing='bottom', "
-        "below the listed items, or missing='complete', anywhere",
+        "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at "
+        "least one has a tie. If ties are equally frequent in all groups, and only then, have them "
+        "broken at random with ties='complete'.",
+        "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is "
+        "incomplete. If gaps are equally frequent in all groups, and only then, have such rankings "
+        "completed at random: with missing='bottom' below the listed items, with "
+        "missing='complete' anywhere.",
     },
     "consensus": {
-        "ties": "declare that it may be so with PrivateRankAggregation(..., ties=True), which "
-        "counts half a vote for each order of two tied items",
-        "gaps": "say what it means to be left out with PrivateRankAggregation(..., "
-        "missing='bottom'), to be below the listed items, or missing='half', that the place is not "
-        "known, which counts half a vote for each order of a pair",
+        "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at "
+        "least one has a tie. Declare that it may be so with PrivateRankAggregation(..., "
+        "ties=True), which counts half a vote for each order of two tied items.",
+        "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is "
+        "incomplete. Say what it means to be left out: with PrivateRankAggregation(..., "
+        "missing='bottom') below the listed items, with missing='half' in a place that is not "
+        "known, which counts half a vote for each order of a pair.",
     },
 }
 """Advice that keeps what is promised: the level of a test, or the votes of a consensus.

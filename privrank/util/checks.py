@@ -308,16 +308,15 @@ def check_name(name: object, role: str) -> None:
         raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
 
 
-def check_present(names: Iterable[Any], present: Collection[Any], frame: str, remedy: str) -> None:
-    """Refuse names that no column has; given what messages call the frame, and what to do."""
-    for name in names:
-        if name not in present:
-            raise ValueError(f"{frame} has no column {name!r}: {remedy}.")
+def first_absent(names: Iterable[Any], present: Collection[Any]) -> Any:
+    """Return the first name that no column has, None if there is none."""
+    return next((name for name in names if name not in present), None)
 
 
-def undeclared(what: str, remedy: str) -> ValueError:
-    """Return the refusal of items, categories or levels that the call does not declare."""
+def undeclared(what: str, argument: str) -> ValueError:
+    """Return the refusal of items, categories or groups that the call does not declare."""
     return ValueError(
-        f"{what} must be declared: pass {remedy} with all that the questionnaire offers, because a "
-        f"list read off the answers, as that of a pandas categorical may be, would reveal them."
+        f"{what} must be declared: pass {argument}=[...] with all that the questionnaire offers, "
+        f"because a list read off the answers, as that of a pandas categorical may be, would "
+        f"reveal them."
     )

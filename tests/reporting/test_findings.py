@@ -156,8 +156,8 @@ def test_terms_are_adjusted_for_their_number():
 def test_tests_say_what_they_decide():
     uniform = pr.UniformityTest(RANKS, respondent="respondent").fit(1.0, draws=999, rng=rng())
     assert findings(uniform) == (
-        "A departure from uniformity was found: H0, that all orders of the 6 items are equally likely, is rejected "
-        "(p = 0.001, level 0.05)."
+        "A departure from uniformity was found: H0, that all orders of the 6 items are equally "
+        "likely, is rejected (p = 0.001, level 0.05)."
     )
     none = pr.UniformityTest(np.array([[1, 2], [2, 1]] * 20), items=["a", "b"]).fit(1.0, rng=rng())
     assert findings(none).startswith(
