@@ -83,7 +83,7 @@ def _ledger(path: Path, survey: datasets.Survey) -> Budget:
     try:
         return Budget(path, epsilon=math.inf, unit="respondent", label=survey.name)
     except (ValueError, OSError) as error:
-        _stop(str(error).removesuffix(".") + ", or choose another --out.")
+        _stop(f"{error} Or choose another --out.")
 
 
 def _read(path: Path, survey: datasets.Survey) -> Any:

@@ -131,12 +131,13 @@ def _malformed(number: int, name: str, m: int, categories: int | None) -> ValueE
     if categories is not None:
         return ValueError(
             f"line {number} of {name} must be a number of voters, a colon and {categories} "
-            f"categories of numbers from 1 to {m}, each at most once. Categories are in braces, as in '12: {{1,3}},{{}}'."
+            f"categories of numbers from 1 to {m}, each at most once. Categories are in braces, "
+            f"as in '12: {{1,3}},{{}}'."
         )
     return ValueError(
         f"line {number} of {name} must be a number of voters, a colon and an order of numbers "
-        f"from 1 to {m}, each at most once. Those that share a place are in braces, as in '12: 2,{{1,3}}'. Files from "
-        f"before 2022 have another form: download them anew."
+        f"from 1 to {m}, each at most once. Those that share a place are in braces, as in "
+        f"'12: 2,{{1,3}}'. Files from before 2022 have another form: download them anew."
     )
 
 

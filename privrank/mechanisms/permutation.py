@@ -230,9 +230,8 @@ def deal(counts: IntArray, permutations: int, rng: Rng) -> TableArray:
     small = total * permutations <= _FEW or total <= _PER_KIND * kinds
     if (total <= LARGEST_SHUFFLE and small) or total <= _PER_KIND * kinds:
         return _shuffled_tables(counts, permutations, rng)
-    # how much randomness these draws use depends on the data: they have a stream of their own, so
-    # that what is drawn later with the same seed does not
-    generator = secret_generator() if rng is None else np.random.default_rng(rng.integers(2**63))
+    # the data decide how many numbers are used, so later draws with a seed are from another stream
+    generator = secret_generator(rng)
     # all tables at once, kind after kind: `room` is what each sample still takes
     tables = np.zeros((samples, kinds, permutations), dtype=np.int32)
     room = np.repeat(counts.sum(axis=1)[:, None], permutations, axis=1)

@@ -149,15 +149,16 @@ def draw_shuffles(rows: int, columns: int, rng: Rng) -> NDArray[np.int32]:
     return out
 
 
-def secret_generator() -> np.random.Generator:
+def secret_generator(rng: Rng = None) -> np.random.Generator:
     """Return a generator for secret randomness other than noise, to be used once and forgotten.
 
     Philox, which enciphers a counter, with its key and the counter's start, 384 bits in all, from
-    the operating system. It serves distributions that take more than a shuffle of few elements;
+    the operating system, or in studies from `rng`, which is moved on by no more than that. It
+    serves distributions that take more than a shuffle of few elements;
     whoever uses it assumes that by what is released, one rounded p-value, its numbers cannot be
     distinguished from independent uniform ones.
     """
     # 128 bits are the key, the other 256 where the counter starts
-    bits = int.from_bytes(os.urandom(48), "little")
+    bits = int.from_bytes(os.urandom(48) if rng is None else rng.bytes(48), "little")
     philox = np.random.Philox(key=bits & (2**128 - 1), counter=bits >> 128)
     return np.random.Generator(philox)

@@ -139,6 +139,7 @@ def verify(
         _require(not tied or shown, "A release has a number of ties where these have a parameter.")
         for name, drawn in values.items():
             part = plan.parts[name]
+            _check_numbers(name, part, plan, survey, source)
             _check_part(name, part, plan, survey, source)
             _check_values(name, part, drawn, survey, source)
         _check_rho(plan, survey, source)
@@ -306,26 +307,34 @@ def _check_guarantee(plan: Plan, source: str) -> None:
     )
 
 
-def _check_part(
+def _check_numbers(
     name: str, part: PartPlan, plan: Plan, survey: Design | Sample, source: str
 ) -> None:
-    """Check the noise of a part against its sensitivity and epsilon."""
-    noise, epsilon = part.noise, part.epsilon
+    """Check the numbers of a part that it has with noise and without."""
     _require(
         _whole(part.sensitivity, 0) and part.step > 0 and _finite(part.step),
         "A release has a lattice.",
     )
-    _require(is_number(epsilon) and epsilon >= 0, "A release has an epsilon of every part.")
-    own = source != "respondents" or (epsilon == 0 and part.sensitivity == 0)
+    _require(
+        is_number(part.epsilon) and part.epsilon >= 0, "A release has an epsilon of every part."
+    )
+    own = source != "respondents" or (part.epsilon == 0 and part.sensitivity == 0)
     _require(own, "A release has noise of the respondents alone.")
     _require(
-        source != "none" or noise is None or epsilon == math.inf,
-        "A release has no epsilon without noise.",
+        source != "none" or part.noise is None or part.epsilon == math.inf,
+        "A run without noise has an infinite epsilon.",
     )
     _require(
         _close(part.step, _step(name, part, survey, plan, source)),
         "A release has steps of its parts.",
     )
+
+
+def _check_part(
+    name: str, part: PartPlan, plan: Plan, survey: Design | Sample, source: str
+) -> None:
+    """Check the noise of a part against its sensitivity and epsilon."""
+    noise, epsilon = part.noise, part.epsilon
     if noise is None:
         _require(
             epsilon == 0 or name == names.ORDER, "A release has noise in every part that spends."

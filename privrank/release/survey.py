@@ -333,8 +333,8 @@ class Design:
 
         Examples
         --------
-        >>> design.step("win matrix", exact=False)
-        1.0
+        >>> design.step("win matrix", exact=False), design.step("pair_counts", exact=False)
+        (0.5, 1.0)
         """
         if part == names.NET and self.covariates is not None:
             return self.covariates.step

@@ -108,9 +108,9 @@ def test_entropy_is_fresh_without_a_generator():
         (lambda: simulate.bradley_terry(WORTHS, repeats=0), "repeats must be at least 1"),
         (
             lambda: simulate.bradley_terry(WORTHS, share=0.0),
-            "share must be a probability in",
+            r"share must be a number in \(0, 1\]",
         ),
-        (lambda: simulate.bradley_terry(WORTHS, share="all"), "share must be a probability"),
+        (lambda: simulate.bradley_terry(WORTHS, share="all"), "share must be a number in"),
         (lambda: simulate.bradley_terry(WORTHS, rng=1), "rng must be None"),
     ],
 )
