@@ -221,7 +221,8 @@ def _levels(factor: Factor, declared: object, own: object) -> tuple[Any, ...] | 
 def _without_levels(factor: Factor) -> ValueError:
     return ValueError(
         f"levels must be declared for {factor.column!r}, as levels={{{factor.column!r}: [...]}}. "
-        f"List all that the questionnaire offers: a list read off the answers would reveal them."
+        f"List all that the questionnaire offers: a list read off the answers, as that of a pandas "
+        f"categorical may be, would reveal them."
     )
 
 

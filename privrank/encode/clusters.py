@@ -12,7 +12,7 @@ from functools import partial, reduce
 from itertools import islice
 from typing import Any
 
-from privrank.encode import frames
+from privrank.encode import coding, frames
 from privrank.encode.encoded import Parts
 from privrank.release.release import FrameChanged
 from privrank.util.workers import in_threads
@@ -52,7 +52,7 @@ def count_parts(
         first, total = (0, None) if met is None else met
         return total, Parts(made=partial(_again, clustered, count, first))
     pieces = frames.whole_respondents(view, columns, owner, whole=whole)
-    counts = in_threads(count, filter(len, pieces))
+    counts = in_threads(lambda piece: frames.computed(lambda: count(piece)), filter(len, pieces))
     total = None
     held = list[Any]()
     while some := list(islice(counts, 16)):  # a table for every part would cost more
@@ -98,8 +98,9 @@ def _again(
         met = None
     if met is None or met[0] != first:
         raise FrameChanged(
-            "a later pass over the frame did not give the rows of the first, so keep the frame "
-            "with frame.persist() in Dask, or with frame.cache() in Spark, and make the model again"
+            "A later pass over the frame has failed, or has given other rows than the first pass. "
+            "Keep the frame with frame.persist() in Dask, or with frame.cache() in Spark, and make "
+            "the model again."
         )
     return met[1]
 
@@ -110,26 +111,67 @@ def on_workers(view: frames.Frame, columns: Sequence[str], owner: str | None) ->
     Parts hold all rows of their respondents, if a column names any. Each call reads the frame
     again, unless whoever owns it has told the engine to keep it.
 
-    **Privacy.** An engine decides only to which worker a name goes, and its names are of one type
-    whose equal entries have equal hashes (:func:`privrank.encode.frames.check_names`). Who is one
-    respondent is decided there, by the package.
+    **Privacy.** An engine decides only to which worker a name goes. Names are of a type whose equal
+    entries have equal hashes (:func:`privrank.encode.frames.check_names`), and Dask's shuffle also
+    brings together texts that it may have made of one name. Who is one respondent is decided by
+    the package.
     """
     native: Any = view.to_native()
     engine = type(native).__module__.partition(".")[0]
     if engine.startswith("dask"):
         rows = native[list(columns)]
-        return partial(_on_dask, rows if owner is None else rows.shuffle(on=owner))
+        return partial(_on_dask, rows if owner is None else _shuffled(rows, owner), owner)
     if engine == "pyspark":
         rows = native.select(*columns)
         return partial(_on_spark, rows if owner is None else rows.repartition(owner))
     return None
 
 
-def _of_part(function: Callable[[Any], Any], rows: Any) -> Any:
+_SPELLING = "privrank_spelling"
+"""The column that a frame of Dask is shuffled by: names in one spelling."""
+
+
+def _shuffled(rows: Any, owner: str) -> Any:
+    """Return a frame of Dask with all rows of a respondent in one partition.
+
+    Texts that Dask may have made of the same object, "1", "1.0" and "True", come to one partition
+    too, where they are refused.
+    """
+
+    def spelled(part: Any) -> Any:
+        texts = part[owner].astype(str)
+        whole = texts.str.replace(r"^(-?[0-9]+)\.0$", r"\1", regex=True)
+        dates = whole.str.replace(r"[ T]00:00:00(\.0+)?$", "", regex=True)
+        return part.assign(**{_SPELLING: dates.replace({"True": "1", "False": "0"}).astype(str)})
+
+    meta = rows._meta.assign(**{_SPELLING: rows._meta[owner].astype(str)})
+    return rows.map_partitions(spelled, meta=meta).shuffle(on=_SPELLING)
+
+
+def _check_spelling(view: Any, owner: str) -> None:
+    """Refuse texts that differ, but may have been made of the same name."""
+    names, spelling = (coding.keys_of(view, [n], None)[0][n] for n in (owner, _SPELLING))
+    if len(names.values) != len(spelling.values):
+        raise ValueError(
+            f"column {owner!r} must name each respondent in one way, and at least two names differ "
+            f"by '.0', by midnight, or as True and 1 do. Dask makes such texts of one name, so "
+            f"cast the column with astype(str) before Dask takes it."
+        )
+
+
+def _of_part(function: Callable[[Any], Any], rows: Any, owner: str | None = None) -> Any:
     """Return what a function returns of the rows of a part, None of none, or why it refuses."""
     view: Any = frames.open_frame(rows, "data")
+    if not len(view):
+        return None
+
+    def computed() -> Any:
+        if owner is not None and view.schema[owner] == frames.TEXT:
+            _check_spelling(view, owner)
+        return function(view)
+
     try:
-        return function(view) if len(view) else None
+        return frames.computed(computed)
     except (TypeError, ValueError) as refusal:
         return type(refusal)(str(refusal))
 
@@ -145,10 +187,13 @@ def _added(add: Callable[[Any, Any], Any], sums: Iterable[Any]) -> Any:
     return reduce(both, sums, None)
 
 
-def _on_dask(frame: Any, function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
+def _on_dask(
+    frame: Any, owner: str | None, function: Callable[[Any], Any], add: Callable[[Any, Any], Any]
+) -> Any:
     from dask import delayed
 
-    work, join = delayed(partial(_of_part, function), pure=False), delayed(partial(_added, add))
+    work = delayed(partial(_of_part, function, owner=owner), pure=False)
+    join = delayed(partial(_added, add))
     sums = list(map(work, frame.to_delayed()))
     while len(sums) > 1:
         sums = [join(sums[k : k + _TOGETHER]) for k in range(0, len(sums), _TOGETHER)]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api.types import is_hashable
+from pandas.api.types import infer_dtype, is_hashable
 
 from privrank.release.survey import Ties
 from privrank.util.arrays import FloatArray, IntArray
@@ -60,19 +61,29 @@ def numbers_of_names(values: NDArray[Any]) -> NDArray[np.uint64]:
     """Return a number for each name; the same for numbers, or for texts, of every engine.
 
     It is public, and two names may have the same: it says in which part a respondent is, and what a
-    secret key draws of their rows, but never who a respondent is.
+    secret key draws of their rows, but never who a respondent is. It is a function of the name
+    alone, whatever the other names are.
     """
-    texts = values.dtype == object and any(isinstance(name, str) for name in values)
-    names = values if texts else pd.Series(values).infer_objects().to_numpy()
-    if names.dtype.kind not in "iubf":
-        written = [str(name).encode(errors="surrogatepass") for name in names]
+    if values.dtype.kind not in "iubf":
+        written = [_written(name) for name in values]
         text = np.frombuffer(b"".join(written), dtype=np.uint8)
         return _hashed(text, np.cumsum([0, *map(len, written)]))
-    if names.dtype.kind == "f":
-        names = names.astype(np.float64)
-        whole = (np.abs(names) < 2**53) & (np.floor(names) == names)
-        names = np.where(whole, np.where(whole, names, 0).astype(np.int64), names.view(np.int64))
-    return _hashed(names.astype(np.int64).view(np.uint8), np.arange(len(names) + 1) * 8)
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64)
+        whole = (np.abs(values) < 2**53) & (np.floor(values) == values)
+        values = np.where(whole, np.where(whole, values, 0).astype(np.int64), values.view(np.int64))
+    return _hashed(values.astype(np.int64).view(np.uint8), np.arange(len(values) + 1) * 8)
+
+
+def _written(name: object) -> bytes:
+    """Return the bytes of a name: those of its 64 bits for a number, else those of its text."""
+    if isinstance(name, float) and abs(name) < 2**53 and name.is_integer():
+        name = int(name)
+    if isinstance(name, float):
+        return np.float64(name).tobytes()
+    if isinstance(name, Integral | np.bool_) and -(2**63) <= int(name) < 2**64:
+        return (int(name) % 2**64).to_bytes(8, "little")
+    return str(name).encode(errors="surrogatepass")
 
 
 def _hashed(text: NDArray[np.uint8], ends: IntArray) -> NDArray[np.uint64]:
@@ -95,6 +106,19 @@ def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
     last = texts.offset + len(texts) + 1
     places = np.frombuffer(ends, dtype=np.int64)[texts.offset : last]
     return np.frombuffer(text or b"", dtype=np.uint8), places
+
+
+def comparable(names: NDArray[Any]) -> pd.Index[Any]:
+    """Return names so that those of frames of two engines can be compared.
+
+    Dates and times are those of the universal time, whatever their unit and zone; whole numbers are
+    numbers, whatever holds them. All else stays as it is.
+    """
+    values: Any = pd.Series(names).infer_objects()
+    kind = infer_dtype(values, skipna=False)
+    if kind in ("date", "datetime", "datetime64"):
+        values = pd.to_datetime(values, utc=True).dt.tz_localize(None).astype("datetime64[us]")
+    return pd.Index(values.to_numpy(dtype=None if values.dtype.kind in "iufM" else object))
 
 
 def tally(
@@ -154,9 +178,11 @@ def key_of(column: pd.Series[Any]) -> Key:
     except (TypeError, NotImplementedError):
         if column.map(is_hashable).all():
             raise  # not for what the column holds
+        codes = None
+    if codes is None:
         raise TypeError(
             f"column {column.name!r} must hold names or numbers, not lists: make columns of them."
-        ) from None
+        )
     # before version 3 pandas counts null among the values of a column of type null
     return Key(codes.astype(np.int64, copy=False), np.asarray(values)[: codes.max(initial=-1) + 1])
 

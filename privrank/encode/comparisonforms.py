@@ -223,9 +223,11 @@ def as_comparisons(
             raise ValueError("form='matrix' has no respondents: leave respondent= out.")
         read = pairforms.read_matrix(frame, items, ties)
         before = frames.is_unordered(frame, ())
+        listed = False
     else:
         columns = Columns(frame, items, respondent=respondent)
         before = frames.is_unordered(columns.frame, columns.names)
+        listed = frames.LIST_OUTCOME in columns.names
         if form in _RANKED:
             read = _ranked(columns, form, places, ties, missing)
         elif form == "wide":
@@ -240,7 +242,7 @@ def as_comparisons(
             named = {"item1": item1, "item2": item2}
             read = pairforms.read_long(columns, named, outcome, counts, codes)
     # what no questionnaire has fixed (check_fixed) is decided by arguments and names alone
-    if missing != "refuse" or (form == "long" and outcome == frames.LIST_OUTCOME):
+    if missing != "refuse" or listed:
         return read.rename(columns={"outcome": frames.LIST_OUTCOME})
     if before or form in _UNORDERED or (form == "counts" and distinct):
         read[frames.ORDER_FROM] = pd.Categorical(["items"]).repeat(len(read))

@@ -131,17 +131,18 @@ def check_fixed(
 
     **Privacy.** Which pairs a list compares is decided by what it lists, and so is their number,
     which is public where each comparison is a unit of its own. The outcome column of such frames
-    has a name of its own, which the call has to state: a frame that has lost it is refused, and a
-    refusal says nothing of the answers (:func:`privrank.as_comparisons`).
+    has a name of its own, which the call has to state. A frame that has it never gets a public
+    design, whatever is taken as the outcome, and one that has lost it has no outcome
+    (:func:`privrank.as_comparisons`). A refusal says nothing of the answers.
     """
-    listed = columns.outcome == frames.LIST_OUTCOME
-    if listed and (kind == "public" or columns.respondent is None):
+    present = frames.column_names(view)
+    if frames.LIST_OUTCOME in present and (kind == "public" or columns.respondent is None):
         raise ValueError(
-            f"Comparisons read from lists of some items (outcome={frames.LIST_OUTCOME!r}) need "
+            f"Comparisons read from lists of some items (column {frames.LIST_OUTCOME!r}) need "
             f"design='private' and respondent=, because which pairs a list compares is part of the "
             f"answer. Leave design= out, and name the column that says whose list it is."
         )
-    unordered = frames.is_unordered(frame, frames.column_names(view))
+    unordered = frames.is_unordered(frame, present)
     if unordered and predictor is not None and predictor.covariates.ordered:
         raise ValueError(
             f"formula must not have 'first' for comparisons whose form does not say which item was "
@@ -288,6 +289,8 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
     columns, predictor, items = rules.columns, rules.predictor, len(rules.labels)
     covariates = () if predictor is None else predictor.columns
     _check_numeric(view, columns.outcome)
+    if predictor is not None:
+        check_bounded(view, [name for name, *_ in predictor.covariates.bounds])
     # from here on rows that are alike are one entry, with their number
     read = _read(view, columns, rules.labels, covariates, ties=rules.ties)
     owner = None if columns.respondent is None else read.keys[columns.respondent]
@@ -526,6 +529,16 @@ def read_patterns(
     distinct, pattern = np.unique(np.column_stack((values, order)), axis=0, return_inverse=True)
     met = replace(facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1])
     return pattern.ravel(), met
+
+
+def check_bounded(view: Any, columns: Sequence[str]) -> None:
+    """Refuse covariates with bounds that hold no numbers."""
+    text = frames.check_numeric(view, columns)
+    if text is not None:
+        raise TypeError(
+            f"column {text!r} must hold numbers, because bounds= declares its bounds: declare "
+            f"levels= if it holds names."
+        )
 
 
 def _position(key: coding.Key, column: str, low: float, high: float) -> IntArray:

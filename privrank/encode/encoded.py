@@ -122,14 +122,21 @@ class Rows:
 def fingerprint(name: NDArray[np.uint64], person: IntArray, *columns: IntArray) -> int:
     """Return a number of the respondents and of all rows; those of separate parts add up.
 
-    Data that differ have different numbers but for an accident of probability 2^-64. It stays with
-    the data, which it is a function of.
+    A sum of mixed words, in which data that differ by accident have different numbers with a
+    probability of about 1 - 2^-64. It stays with the data, which it is a function of.
     """
     word = name[person]
     for column in columns:
-        word = (word ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        word ^= word >> np.uint64(29)
-    return (int(word.sum()) + int(name.sum()) + len(name)) % 2**64
+        word = _mixed(word ^ _mixed(column.astype(np.uint64)))
+    return (int(word.sum()) + int(_mixed(name).sum())) % 2**64
+
+
+def _mixed(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the finaliser of SplitMix64 of each word."""
+    word = word + np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -63,7 +63,7 @@ def open_frame(frame: object, name: str) -> Frame:
         view = nw.from_native(frame, pass_through=True)
         if isinstance(view, nw.DataFrame | nw.LazyFrame):
             for column in filter(lambda column: isinstance(column, str), column_names(view)):
-                check_text(f"a column name of {name}", column)
+                check_text("column", column)
             return view
     except DuplicateError:
         raise ValueError(f"{name} must have unique column names: rename repeated ones.") from None
@@ -73,7 +73,10 @@ def open_frame(frame: object, name: str) -> Frame:
     )
 
 
-_EXACT = (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Date, nw.Datetime)
+TEXT = nw.String
+
+_CODED = (nw.Categorical, nw.Enum)
+_EXACT = (nw.String, nw.Boolean, nw.Date, nw.Datetime, *_CODED)
 """Types whose equal entries are equal by every engine, as those of numbers of 64 bits are."""
 
 _WIDE = (nw.Int128, nw.UInt128, nw.Decimal)
@@ -96,22 +99,19 @@ def check_names(view: Frame, column: str) -> None:
         native: Any = view.to_native()
         sources = [node.frame for node in native.expr.walk() if type(node).__name__ == "FromPandas"]
         named = [source.get(column) for source in sources if column in source.columns]
-        held = native[column]._meta
-        coded = isinstance(held.dtype, pd.CategoricalDtype)
-        typed = native[column].cat.known if coded else held.dtype != np.dtype(object)
-        exact = exact and typed and all(map(_of_one_type, [held, *named]))
+        typed = kind not in _CODED and native.dtypes[column] != np.dtype(object)
+        exact = exact and typed and all(map(_of_one_type, named))
     if not exact:
         raise TypeError(
-            f"Column {column!r} must name the respondents by texts, whole numbers or dates, all of "
-            f"one type. Its type leaves open which names are equal. Cast the column to text first, "
-            f"for example with frame.astype({{{column!r}: str}})."
+            f"Column {column!r} must hold names of a type that is compared alike everywhere: "
+            f"texts, whole numbers, truth values or dates. Cast the column to text first, for "
+            f"example with astype(str), or with CAST in a query."
         )
 
 
 def _of_one_type(names: pd.Series[Any]) -> bool:
-    """Return whether entries, or the categories of these, are of one type, whatever holds them."""
-    values = names.cat.categories if isinstance(names.dtype, pd.CategoricalDtype) else names
-    kind = infer_dtype(values, skipna=True) if values.dtype == np.dtype(object) else "string"
+    """Return whether entries are of one type, whatever holds them."""
+    kind = infer_dtype(names, skipna=True) if names.dtype == np.dtype(object) else "string"
     return kind in ("string", "integer", "boolean", "empty")
 
 
@@ -123,19 +123,30 @@ def column_names(view: Frame) -> list[str]:
 def computed(compute: Callable[[], Any]) -> Any:
     """Return what a frame's engine computes, or say in one sentence that it failed.
 
-    An engine's own error quotes the cell that it failed at. The sentence is raised after that error
-    was dealt with, so that none of it is left in a context that a traceback could show.
+    An engine's own error quotes the cell that it failed at, and so may one of a library. The
+    sentence is raised after that error was dealt with, so that none of it is left in a context that
+    a traceback could show. What the package itself raises is passed on.
     """
     try:
         return compute()
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of polars is no Exception
+        if _is_refusal(error):
+            raise
         kind = type(error).__name__
     raise ValueError(
         f"the frame's columns could not be computed by its own engine ({kind}, whose message may "
         f"quote an answer and is not shown): compute the frame by itself, and pass what comes out."
     )
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Return whether an error was raised by a line of this package, so that it quotes no cell."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is not None and last.tb_frame.f_globals["__name__"].startswith("privrank.")
 
 
 def evaluate(

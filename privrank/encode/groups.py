@@ -202,14 +202,18 @@ def match_respondents(names: Sequence[Any], respondent: str, paired: bool) -> In
     -----
     **Privacy.** Errors say nothing of who answered where, nor of how many did once only.
     """
-    if not paired:
-        shared = set(names[0].tolist()) & set(names[1].tolist())
-        check_separate(bool(shared), respondent)
-        return None
     numbered = [np.argsort(coding.numbers_of_names(one), kind="stable") for one in names]
     first, second = (
-        pd.Index(one[order], dtype=one.dtype) for one, order in zip(names, numbered, strict=True)
+        coding.comparable(one[order]) for one, order in zip(names, numbered, strict=True)
     )
+    if {first.dtype.kind, second.dtype.kind} not in ({"O"}, {"M"}, {"f"}, {"i"}, {"f", "i"}):
+        raise TypeError(
+            f"column {respondent!r} must name the respondents of both samples by the same type, "
+            f"texts, numbers or dates. Cast it to text in both."
+        )
+    if not paired:
+        check_separate(bool(first.isin(second).any()), respondent)
+        return None
     place = second.get_indexer(first)
     # as many in both and everyone found: the same respondents
     check_matched(len(first) == len(second) and bool((place >= 0).all()), respondent)

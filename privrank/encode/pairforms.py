@@ -299,10 +299,10 @@ def _outcomes(
                 f"frame.replace('^I prefer ', '', regex=True)."
             )
         raise ValueError(
-            f"column {values.name!r} must hold answers that codes= declares (by default 1, first "
-            f"item preferred, -1, second, and 0, tie) or missing values only. At least one entry "
-            f"is neither. Declare all answers with codes={{'first': ..., 'second': ..., 'tie': "
-            f"...}}, or recode the others with frame.replace(...)."
+            f"column {values.name!r} must hold answers that codes= declares or missing values "
+            f"only, and at least one entry is neither. Declare all answers with codes={{'first': "
+            f"..., 'second': ..., 'tie': ...}}, or recode the others with frame.replace(...). "
+            f"Without codes= the answers are 1, -1 and 0."
         )
     return outcome
 

@@ -292,7 +292,7 @@ def read_columns(columns: Columns) -> Ranked:
     declared = columns.items is not None
     labels = check_items(columns.items if declared else columns.others)
     table, index = columns.collect_wide("items", labels, declared=declared)
-    check_ranks_are_numbers(table, labels, "items=, and who answered with respondent=")
+    check_ranks_are_numbers(table, labels, "items")
     return coding.numbers(table[list(labels)]), labels, index
 
 
@@ -304,15 +304,20 @@ def read_long(columns: Columns, item: str, rank: str) -> Ranked:
             "identifies it with ranking=, or with respondent= if each respondent has one."
         )
     table, labels, (code,) = columns.collect_rows({"item": item}, {"rank": rank})
-    check_ranks_are_numbers(table, [rank], "rank=")
+    check_ranks_are_numbers(table, [rank], "rank")
     values = coding.numbers(table[rank])
     identity = list(columns.owners.values())
     # rankings are numbered by first appearance
     groups = table.groupby(identity, sort=False, observed=True)
     number = np.asarray(groups.ngroup(), dtype=np.int64)
     first = np.unique(number, return_index=True)[1]
-    fault = f"column {item!r}: check that {' and '.join(map(repr, identity))} identify a ranking"
-    ranks = _pivoted(number, code, values, (len(first), len(labels)), fault)
+    ranks = _pivoted(number, code, values, (len(first), len(labels)))
+    if ranks is None:
+        raise ValueError(
+            f"each item must be named at most once in a ranking, and at least one ranking repeats "
+            f"an item in column {item!r}: check that {' and '.join(map(repr, identity))} identify "
+            f"a ranking."
+        )
     index = pd.MultiIndex.from_frame(table[identity].iloc[first])
     return ranks, labels, index if len(identity) > 1 else index.get_level_values(0)
 
@@ -336,22 +341,25 @@ def read_orders(columns: Columns, places: object) -> Ranked:
     codes = [item_codes(table[name], labels) for name in listed]
     # one row per ranking and place, where an item stands
     place, row = np.nonzero(np.array(codes) >= 0)
-    fault = f"place columns {', '.join(map(repr, listed))}"
-    code, shape = np.array(codes)[place, row], (len(table), len(labels))
-    return _pivoted(row, code, (place + 1).astype(np.float64), shape, fault), labels, index
+    code = np.array(codes)[place, row]
+    rank = (place + 1).astype(np.float64)
+    ranks = _pivoted(row, code, rank, (len(table), len(labels)))
+    if ranks is None:
+        raise ValueError(
+            f"each item must be named at most once in a ranking, and at least one ranking repeats "
+            f"an item in place columns {', '.join(map(repr, listed))}."
+        )
+    return ranks, labels, index
 
 
 def _pivoted(
-    row: IntArray, item: IntArray, rank: FloatArray, shape: tuple[int, int], fault: str
-) -> FloatArray:
-    """Return ranks by ranking and item, given one row for each rank; refuse an item named twice."""
+    row: IntArray, item: IntArray, rank: FloatArray, shape: tuple[int, int]
+) -> FloatArray | None:
+    """Return ranks by ranking and item, given one row for each rank; None if an item is there twice."""
     named = np.zeros(shape, dtype=bool)
     named[row, item] = True
     if np.count_nonzero(named) < len(row):
-        raise ValueError(
-            f"each item must be named at most once in a ranking, and at least one ranking repeats "
-            f"an item in {fault}."
-        )
+        return None
     ranks = np.full(shape, np.nan)
     ranks[row, item] = rank
     return ranks

@@ -136,13 +136,14 @@ def item_codes(names: pd.Series[Any], labels: Names) -> IntArray:
     return places
 
 
-def check_ranks_are_numbers(table: pd.DataFrame, columns: Sequence[Any], named: str) -> None:
-    """Refuse columns of ranks that do not hold numbers; given the arguments that name columns."""
+def check_ranks_are_numbers(table: pd.DataFrame, columns: Sequence[Any], argument: str) -> None:
+    """Refuse columns of ranks that do not hold numbers; given the argument that names columns."""
     text = frames.check_numeric(frames.open_frame(table[list(columns)], "frame"), columns)
     if text is not None:
         raise TypeError(
-            f"column {text!r} must hold numbers, the ranks: name the columns meant with {named}, "
-            f"or convert numbers held as objects with pandas.to_numeric."
+            f"column {text!r} must hold numbers, the ranks: name the columns meant with "
+            f"{argument}=, and who answered with respondent=, or convert numbers held as objects "
+            f"with pandas.to_numeric."
         )
 
 

@@ -492,7 +492,7 @@ class FitError(Exception):
     reader : str
         The call that reads it again.
     cause : str
-        The type of the error, or a message without any data.
+        A sentence with the type of the error, or a message without any data.
 
     Examples
     --------
@@ -516,11 +516,10 @@ class FitError(Exception):
     def __str__(self) -> str:
         """Say what failed and how to go on."""
         if self.release is None:
-            return f"Epsilon is spent, but nothing was released: {self.cause}."
+            return f"Epsilon is spent, and nothing was released. {self.cause}"
         return (
-            f"Epsilon is spent and the release was made, but a later step failed: {self.cause}. "
-            f"The release is the attribute `release` of this error, and privrank.{self.reader} "
-            f"reads it again, which spends nothing."
+            f"Epsilon is spent, and what was released is the attribute `release` of this error, "
+            f"which privrank.{self.reader} reads again and spends nothing. {self.cause}"
         )
 
 
@@ -546,5 +545,5 @@ def fit_error_guard(compute: Callable[[], T], release: Release | None, reader: s
     except FrameChanged as error:
         cause = str(error)
     except Exception as error:
-        cause = type(error).__name__
+        cause = f"A later step failed with {type(error).__name__}."
     raise FitError(release, reader, cause)

@@ -481,7 +481,7 @@ BAD = {
     "another form": (
         lambda: convert(RANKS, "long"),
         ValueError,
-        ["'item1'", "as_comparisons("],
+        ["'item1'", "form="],
     ),
     "no items": (lambda: convert(LONG, "long", items=None), ValueError, ["items must be declared"]),
     "unknown item": (
@@ -532,7 +532,7 @@ BAD = {
     "other answers than the usual": (
         lambda: by(WIDE, "wide", sep="_vs_"),
         ValueError,
-        ["1 (first item preferred)", "-1 (second", "0 (tie)", "codes={'first'"],
+        ["Without codes= the answers are 1, -1 and 0", "codes={'first'"],
     ),
     "texts for numbers": (
         lambda: by(WIDE, "wide", sep="_vs_", codes={"first": "1", "second": "2", "tie": "3"}),
@@ -551,7 +551,6 @@ BAD = {
         ValueError,
         [
             "names of the pair's items, ",
-            "without 'first', 'second', 'tie'",
             "frame.replace('^I prefer ', '', regex=True)",
         ],
     ),
