@@ -156,11 +156,13 @@ def test_terms_are_adjusted_for_their_number():
 def test_tests_say_what_they_decide():
     uniform = pr.UniformityTest(RANKS, respondent="respondent").fit(1.0, draws=999, rng=rng())
     assert findings(uniform) == (
-        "A consensus was found: H0, that all orders of the 6 items are equally likely, is rejected "
-        "(p = 0.001, level 0.05)."
+        "A departure from uniformity was found: H0, that all orders of the 6 items are equally "
+        "likely, is rejected (p = 0.001, level 0.05)."
     )
     none = pr.UniformityTest(np.array([[1, 2], [2, 1]] * 20), items=["a", "b"]).fit(1.0, rng=rng())
-    assert findings(none).startswith("No consensus was found: H0, that all orders of the 2 items")
+    assert findings(none).startswith(
+        "No departure from uniformity was found: H0, that all orders of the 2 items"
+    )
     assert findings(none).endswith("level 0.05). That is no evidence for H0.")
     identity = pr.IdentityTest.from_counts([30, 20, 500], [0.3, 0.3, 0.4], list("abc"))
     assert findings(identity.fit(1.0, draws=199, rng=rng())).startswith(
@@ -185,3 +187,9 @@ def test_clear_differences_follow_a_rejection_alone(differ):
         assert said.endswith("All this holds at once at level 0.05.")
     else:
         assert said.startswith("No difference was found") and "higher" not in said
+
+
+def test_opposite_camps_are_no_consensus():
+    camps = np.repeat([[1, 2, 3, 4], [4, 3, 2, 1]], 200, axis=0)
+    result = pr.UniformityTest(camps).fit(np.inf, draws=99)
+    assert result.reject and findings(result).startswith("A departure from uniformity was found")
