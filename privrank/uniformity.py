@@ -234,8 +234,7 @@ class UniformityTest:
             leave them alone at one tenth. ``"borda"``, mean ranks alone: the norm of the summed
             rank vectors, capped where n and m say that this lowers the noise (without noise,
             Friedman's test). ``"laplace"``, the sum of squared wins in disjoint random pairs of
-            items.
-            ``"mallows"``, distances to the order of the columns; ``"two-sample"``, the
+            items. ``"mallows"``, distances to the order of the columns; ``"two-sample"``, the
             distance of two rankings; ``"omnibus"``, for at most 6 items, counts over all orders;
             ``"truncated"`` and ``"bucket"`` release the decision alone. For choices: ``"auto"`` or
             ``"omnibus"``, small deviations of many categories and large ones of few together;

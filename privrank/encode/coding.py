@@ -118,7 +118,10 @@ def comparable(names: NDArray[Any]) -> pd.Index[Any]:
     kind = infer_dtype(values, skipna=False)
     if kind in ("date", "datetime", "datetime64"):
         values = pd.to_datetime(values, utc=True).dt.tz_localize(None).astype("datetime64[us]")
-    return pd.Index(values.to_numpy(dtype=None if values.dtype.kind in "iufM" else object))
+    index: pd.Index[Any] = pd.Index(
+        values.to_numpy(dtype=None if values.dtype.kind in "iufM" else object)
+    )
+    return index
 
 
 def tally(

@@ -355,7 +355,7 @@ def read_orders(columns: Columns, places: object) -> Ranked:
 def _pivoted(
     row: IntArray, item: IntArray, rank: FloatArray, shape: tuple[int, int]
 ) -> FloatArray | None:
-    """Return ranks by ranking and item, given one row for each rank; None if an item is there twice."""
+    """Return ranks by ranking and item, given a row for each; None if an item is there twice."""
     named = np.zeros(shape, dtype=bool)
     named[row, item] = True
     if np.count_nonzero(named) < len(row):

@@ -38,6 +38,7 @@ from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import LARGEST_COUNT, as_array, check_flag
+from privrank.util.frozen import immutable
 
 Values = Mapping[str, tuple[IntArray, float]]
 """Released numbers by name: whole numbers, and the size of their step."""
@@ -49,6 +50,7 @@ _CELLS = ("assignment", "answer", "count")
 _ARRAYS = (*_CELLS, "identity", "cell")
 
 
+@immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tally:
     """Accepted reports of one protocol, counted.

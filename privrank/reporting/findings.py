@@ -29,14 +29,23 @@ _NAMED, _BLOCKS, _CLEAR = 6, 4, 2
 # The term that tests for equal worths.
 _ITEMS = "the items in the reference group"
 
-# What a test finds, if it rejects and if it does not, by its name and what its data are.
+# What a test finds, if it rejects and if it does not, by its name.
 _TESTED = {
+<<<<<<< HEAD
     ("UniformityTest", ""): (
         "A departure from uniformity was found",
         "No departure from uniformity was found",
     ),
     ("IdentityTest", ""): ("A departure from H0 was found", "No departure from H0 was found"),
     ("ClosenessResult", ""): ("A difference was found", "No difference was found"),
+=======
+    "UniformityTest": (
+        "A departure from uniformity was found",
+        "No departure from uniformity was found",
+    ),
+    "IdentityTest": ("A departure from H0 was found", "No departure from H0 was found"),
+    "ClosenessResult": ("A difference was found", "No difference was found"),
+>>>>>>> claims
 }
 
 
@@ -164,8 +173,8 @@ def _regressed(result: BTLResult) -> str:
 
 def _tested(result: Any, null: str) -> str:
     """Return what a test decides: `null` is its hypothesis in words."""
-    words, kind = null.rstrip("."), result.release.sample.kind
-    heads = _TESTED.get((result.model, kind)) or _TESTED[result.model, ""]
+    words = null.rstrip(".")
+    heads = _TESTED[result.model]
     if result.pvalue is None:
         return f"{heads[not result.reject]}: that is the released decision on H0, that {words}."
     test = f"{format_pvalue(result.pvalue)}, level {result.alpha:g}"
