@@ -262,14 +262,14 @@ REFUSED = {
     "no noise": (dict(method="exponential", epsilon=np.inf), "finite epsilon"),
     "no noise to sort by": (dict(method="kwiksort-hay", epsilon=np.inf), "finite epsilon"),
     "a score of an order": (dict(method="kwiksort", score_share=0.1), "leave out score_share"),
-    "a tiny share": (dict(score_share=0.01), "between 0.05 and 0.5"),
-    "a share of words": (dict(score_share="auto"), "must be 0 or a share"),
+    "a tiny share": (dict(score_share=0.01), "0 or a number in [0.05, 0.5]"),
+    "a share of words": (dict(score_share="auto"), "must be 0 or a number"),
     "releases": (dict(releases="totals"), "releases must be one of"),
     "pairs of totals": (dict(method="borda", releases="pairs"), "releases no pairs"),
     "pairs of a sort": (dict(method="kwiksort", releases="pairs"), "releases no pairs"),
     "target": (dict(target="everybody"), "target must be one of"),
     "epsilon": (dict(epsilon=0.0), "epsilon must be positive"),
-    "delta": (dict(delta=1.5), "delta must be in"),
+    "delta": (dict(delta=1.5), "delta must be a number in [0, 1)"),
     "an int for rng": (dict(rng=3), "rng must be None"),
 }
 

@@ -499,7 +499,7 @@ TABLE = pd.DataFrame({"x": [1.0, 2.0, 4.0]}, index=list(ITEMS))
 NUMERIC = {"design": "public", "bounds": {"age": (20, 40)}}
 
 REFUSALS = {
-    "undeclared levels": (lambda: fit_of("group"), ["levels of 'group'", "declared"]),
+    "undeclared levels": (lambda: fit_of("group"), ["levels must be declared for 'group'"]),
     "unknown level": (
         lambda: fit_of("group", changed("group", f"{CANARY}-z"), levels=LEVELS),
         ["'group'", "declared levels only"],

@@ -334,7 +334,7 @@ def test_sources_with_other_tie_parameters_have_common_worths():
 
 
 def test_worths_of_other_readings_of_ties_are_not_pooled():
-    with pytest.raises(ValueError, match="ties='davidson' or none"):
+    with pytest.raises(ValueError, match="ties='davidson', or none"):
         pr.pool([tied_fit(1), tied_fit(2, ties=True)], survey="different")
 
 
