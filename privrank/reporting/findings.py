@@ -31,21 +31,12 @@ _ITEMS = "the items in the reference group"
 
 # What a test finds, if it rejects and if it does not, by its name.
 _TESTED = {
-<<<<<<< HEAD
-    ("UniformityTest", ""): (
-        "A departure from uniformity was found",
-        "No departure from uniformity was found",
-    ),
-    ("IdentityTest", ""): ("A departure from H0 was found", "No departure from H0 was found"),
-    ("ClosenessResult", ""): ("A difference was found", "No difference was found"),
-=======
     "UniformityTest": (
         "A departure from uniformity was found",
         "No departure from uniformity was found",
     ),
     "IdentityTest": ("A departure from H0 was found", "No departure from H0 was found"),
     "ClosenessResult": ("A difference was found", "No difference was found"),
->>>>>>> claims
 }
 
 
