@@ -135,22 +135,23 @@ def _shuffled(rows: Any, owner: str) -> Any:
     """Return a frame of Dask with all rows of a respondent in one partition.
 
     Texts that Dask may have made of the same object, "1", "1.0" and "True", come to one partition
-    too, where they are refused.
+    too, where they are refused (:func:`_check_spelling`).
     """
+    if rows.dtypes[owner].kind != "O":  # no text
+        return rows.shuffle(on=owner)
 
     def spelled(part: Any) -> Any:
-        texts = part[owner].astype(str)
-        whole = texts.str.replace(r"^(-?[0-9]+)\.0$", r"\1", regex=True)
+        whole = part[owner].str.replace(r"^(-?[0-9]+)\.0$", r"\1", regex=True)
         dates = whole.str.replace(r"[ T]00:00:00(\.0+)?$", "", regex=True)
-        return part.assign(**{_SPELLING: dates.replace({"True": "1", "False": "0"}).astype(str)})
+        return part.assign(**{_SPELLING: dates.replace({"True": "1", "False": "0"})})
 
-    meta = rows._meta.assign(**{_SPELLING: rows._meta[owner].astype(str)})
+    meta = rows._meta.assign(**{_SPELLING: rows._meta[owner]})
     return rows.map_partitions(spelled, meta=meta).shuffle(on=_SPELLING)
 
 
-def _check_spelling(view: Any, owner: str) -> None:
+def _check_spelling(view: Any, owner: Any) -> None:
     """Refuse texts that differ, but may have been made of the same name."""
-    names, spelling = (coding.keys_of(view, [n], None)[0][n] for n in (owner, _SPELLING))
+    names, spelling = coding.keys_of(view, [owner, _SPELLING], None)[0].values()
     if len(names.values) != len(spelling.values):
         raise ValueError(
             f"column {owner!r} must name each respondent in one way, and at least two names differ "
@@ -166,7 +167,7 @@ def _of_part(function: Callable[[Any], Any], rows: Any, owner: str | None = None
         return None
 
     def computed() -> Any:
-        if owner is not None and view.schema[owner] == frames.TEXT:
+        if _SPELLING in view.columns:
             _check_spelling(view, owner)
         return function(view)
 

@@ -222,12 +222,10 @@ def as_comparisons(
         if respondent is not None:
             raise ValueError("form='matrix' has no respondents: leave respondent= out.")
         read = pairforms.read_matrix(frame, items, ties)
-        before = frames.is_unordered(frame, ())
-        listed = False
+        present: Sequence[str] = ()
     else:
         columns = Columns(frame, items, respondent=respondent)
-        before = frames.is_unordered(columns.frame, columns.names)
-        listed = frames.LIST_OUTCOME in columns.names
+        present = columns.names
         if form in _RANKED:
             read = _ranked(columns, form, places, ties, missing)
         elif form == "wide":
@@ -242,9 +240,9 @@ def as_comparisons(
             named = {"item1": item1, "item2": item2}
             read = pairforms.read_long(columns, named, outcome, counts, codes)
     # what no questionnaire has fixed (check_fixed) is decided by arguments and names alone
-    if missing != "refuse" or listed:
+    if missing != "refuse" or frames.LIST_OUTCOME in present:
         return read.rename(columns={"outcome": frames.LIST_OUTCOME})
-    if before or form in _UNORDERED or (form == "counts" and distinct):
+    if frames.is_unordered(frame, present) or form in _UNORDERED or (form == "counts" and distinct):
         read[frames.ORDER_FROM] = pd.Categorical(["items"]).repeat(len(read))
         read.attrs[frames.ORDER_FROM] = "items"
     return read

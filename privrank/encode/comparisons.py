@@ -180,7 +180,7 @@ def encode_comparisons(
     covariates = () if predictor is None else predictor.columns
     frame, view = open_comparisons(frame, columns, covariates)
     check_fixed(frame, view, kind, columns, predictor)
-    _check_numeric(view, columns.outcome)
+    _check_numeric(view, columns.outcome, predictor)
     labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
@@ -288,9 +288,7 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
     """Validate and count comparisons: of whole respondents, who are returned, or of rows."""
     columns, predictor, items = rules.columns, rules.predictor, len(rules.labels)
     covariates = () if predictor is None else predictor.columns
-    _check_numeric(view, columns.outcome)
-    if predictor is not None:
-        check_bounded(view, [name for name, *_ in predictor.covariates.bounds])
+    _check_numeric(view, columns.outcome, predictor)
     # from here on rows that are alike are one entry, with their number
     read = _read(view, columns, rules.labels, covariates, ties=rules.ties)
     owner = None if columns.respondent is None else read.keys[columns.respondent]
@@ -309,8 +307,9 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
     held = None
     if owner is not None:
         if rules.distinct_pairs and bounded:
-            pair = read.low * items + read.high
-            check_distinct(owner.codes, pair, read.size, sampling=rules.sampling)
+            check_distinct(
+                owner.codes, read.low * items + read.high, read.size, sampling=rules.sampling
+            )
         held = _part(owner, codes, place, read)
     comparisons, net = (sum_by(place, x, len(codes)) for x in (read.comparisons, read.net))
     ties = read.comparisons.sum(keepdims=True) - np.abs(read.net).sum()
@@ -387,7 +386,14 @@ def _known(design: object, columns: ComparisonColumns) -> bool:
     return design == "public" and not columns.decided
 
 
-def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
+def _check_numeric(view: frames.Frame, outcome: str | None, predictor: Predictor | None) -> None:
+    """Refuse outcomes and covariates with bounds that hold no numbers, as far as that is known."""
+    bounds = () if predictor is None else predictor.covariates.bounds
+    if (text := frames.check_numeric(view, [name for name, *_ in bounds])) is not None:
+        raise TypeError(
+            f"column {text!r} must hold numbers, because bounds= declares its bounds: declare "
+            f"levels= if it holds names."
+        )
     if outcome is not None and frames.check_numeric(view, [outcome]):
         raise TypeError(
             f"column {outcome!r} must be numeric, 1 = first item preferred, 0 = tie, -1 = second, "
@@ -529,16 +535,6 @@ def read_patterns(
     distinct, pattern = np.unique(np.column_stack((values, order)), axis=0, return_inverse=True)
     met = replace(facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1])
     return pattern.ravel(), met
-
-
-def check_bounded(view: Any, columns: Sequence[str]) -> None:
-    """Refuse covariates with bounds that hold no numbers."""
-    text = frames.check_numeric(view, columns)
-    if text is not None:
-        raise TypeError(
-            f"column {text!r} must hold numbers, because bounds= declares its bounds: declare "
-            f"levels= if it holds names."
-        )
 
 
 def _position(key: coding.Key, column: str, low: float, high: float) -> IntArray:

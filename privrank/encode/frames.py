@@ -73,8 +73,6 @@ def open_frame(frame: object, name: str) -> Frame:
     )
 
 
-TEXT = nw.String
-
 _CODED = (nw.Categorical, nw.Enum)
 _EXACT = (nw.String, nw.Boolean, nw.Date, nw.Datetime, *_CODED)
 """Types whose equal entries are equal by every engine, as those of numbers of 64 bits are."""

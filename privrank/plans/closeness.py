@@ -171,6 +171,17 @@ def _proof(
     return "privrank.plans.closeness" if proved and not blind else None
 
 
+def _unproved(
+    statistic: Literal["tv", "mallows", "kendall"],
+    form: Literal["sum", "groups", "cells"],
+    sensitivity: float,
+    sample: Sample,
+) -> Comparison:
+    """Return a comparison of which no consistency is proved."""
+    blind = _unseen(statistic, form, sample)
+    return Comparison(_NAMES[statistic, form], statistic, form, sensitivity, blind, None)
+
+
 def _distance(method: str, sample: Sample) -> Comparison:
     """Return the distance by which a method compares the groups of a sample.
 
@@ -199,8 +210,7 @@ def _distance(method: str, sample: Sample) -> Comparison:
     # who changes group changes sizes, too: the sum over groups has a sensitivity by nobs alone
     if sample.private_labels:
         sensitivity = private_label_sensitivity(sample.nobs, diameter)
-        blind = _unseen(statistic, "sum", sample)
-        return Comparison(_NAMES[statistic, "sum"], statistic, "sum", sensitivity, blind, None)
+        return _unproved(statistic, "sum", sensitivity, sample)
     sizes, two = np.array(sample.sizes), len(sample.sizes) == 2
     many = len(sample.items) > FEW_CATEGORIES
     distance = effect = None
@@ -220,14 +230,11 @@ def _distance(method: str, sample: Sample) -> Comparison:
         return Comparison(name, statistic, "pairs", sensitivity, blind, proof, effect, distance)
     if method == "tv":
         sensitivity = sum_sensitivity(sizes, diameter)
-        blind = _unseen("tv", "sum", sample)
-        return Comparison(_NAMES["tv", "sum"], "tv", "sum", sensitivity, blind, None)
+        return _unproved("tv", "sum", sensitivity, sample)
     if statistic == "tv" and many:
-        name = _NAMES["tv", "cells"]
-        blind = _unseen("tv", "cells", sample)
-        return Comparison(name, "tv", "cells", 1.0, blind, None, effect, distance)
-    blind = _unseen(statistic, "groups", sample)
-    return Comparison(_NAMES[statistic, "groups"], statistic, "groups", 1.0, blind, None)
+        cells = _unproved("tv", "cells", 1.0, sample)
+        return replace(cells, effect=effect, distance=distance)
+    return _unproved(statistic, "groups", 1.0, sample)
 
 
 def _chi_square(method: str, sample: Sample) -> Comparison:

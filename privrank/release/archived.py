@@ -20,24 +20,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.gaussian import integer_scale, lattice_scale
-from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
+from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import (
-    CountNoise,
-    NetNoise,
-    NoiseName,
     ZeroSumLaplace,
-    cell_noise,
-    count_noise,
-    net_noise,
-    side_noise,
-    tie_noise,
-    weighted_noise,
 )
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
-from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release import names
-from privrank.release.plan import Noise, PartPlan, Plan
+from privrank.release.plan import PartPlan, Plan
+from privrank.release.recalibrated import (
+    FALLBACK,
+    ROOM,
+    alike,
+    close,
+    distance_of,
+    fits_gaussian,
+    fits_nets,
+    loss_per_step,
+    noise_again,
+    step_of,
+)
 from privrank.release.survey import Covariates, Design, Sample
 from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
 
@@ -46,23 +47,12 @@ Values = NDArray[np.int64]
 NOT_JSON = "text must be JSON that to_json() wrote. Pass the text itself, not the name of its file."
 """The refusal of a text that is not what its reader reads."""
 
-_ROOM = 1e-6
-"""Relative room for other versions of the numerics that calibrated the noise."""
 
 _LARGEST_WHOLE = 2**53
 """Up to which whole numbers are those of other software's JSON, too."""
 
-_FALLBACK = "fallback"
-_WHOLE_PARTS = (names.ORDER, names.PAIR_COUNTS, names.CONCERNED, names.QUERIES, _FALLBACK)
 _OWN_RANDOMNESS = (names.PVALUE, names.DECISION)
 """Parts that are random by themselves and get no noise besides."""
-
-_DISTRIBUTIONS: dict[type, Any] = {
-    DiscreteLaplace: "laplace",
-    DiscreteGaussian: "gaussian",
-    ZeroSumLaplace: "zero-sum-laplace",
-    PermutohedronNoise: "permutohedron",
-}
 
 
 def archive(record: Mapping[str, Any]) -> str:
@@ -176,10 +166,6 @@ def _whole(value: object, low: int) -> bool:
 
 def _finite(value: object) -> bool:
     return is_number(value) and math.isfinite(value)
-
-
-def _close(value: float, other: float) -> bool:
-    return math.isclose(value, other, rel_tol=_ROOM)
 
 
 def _is_of(value: Any, hint: Any) -> bool:
@@ -297,12 +283,12 @@ def _check_guarantee(plan: Plan, source: str) -> None:
     if "score share" in plan.settings:
         score = plan.number("score share") * total
         _require(
-            _close(score, spent[names.SCORE].epsilon),
+            close(score, spent[names.SCORE].epsilon),
             "A release has a score with its share of epsilon.",
         )
     most = pure_epsilon(plan.epsilon, plan.delta)
     _require(
-        plan.epsilon * (1.0 - _ROOM) <= total <= most * (1.0 + _ROOM),
+        plan.epsilon * (1.0 - ROOM) <= total <= most * (1.0 + ROOM),
         "A release has parts whose epsilons add up to the total.",
     )
 
@@ -325,7 +311,7 @@ def _check_numbers(
         "A run without noise has an infinite epsilon.",
     )
     _require(
-        _close(part.step, _step(name, part, survey, plan, source)),
+        close(part.step, step_of(name, part, survey, plan, source)),
         "A release has steps of its parts.",
     )
 
@@ -346,8 +332,8 @@ def _check_part(
     if name.startswith(names.DETAILS):
         body = isinstance(noise, PermutohedronNoise)
         own_step = 1.0 / part.sensitivity if body else 1.0
-        _require(_close(part.step, own_step), "A release has totals in their steps.")
-    silent = math.isinf(_loss_per_step(noise))
+        _require(close(part.step, own_step), "A release has totals in their steps.")
+    silent = math.isinf(loss_per_step(noise))
     if source in ("none", "respondents") or name in _OWN_RANDOMNESS:
         _require(silent, "A release has noise in private releases only.")
         _require(
@@ -357,7 +343,7 @@ def _check_part(
         return
     _require(not silent, "A release has noise in every part of a private release.")
     if name == names.TIES and isinstance(survey, Design):
-        _require(_fits_nets(part, noise, plan, survey), "A release has ties beside their net wins.")
+        _require(fits_nets(part, noise, plan, survey), "A release has ties beside their net wins.")
         return
     _require(epsilon > 0, "A release has noise in every part of a private release.")
     if name == names.DEPENDENCE:
@@ -366,44 +352,21 @@ def _check_part(
     places = len(survey.items) * (2 if name == names.SIDES else 1)
     _require(getattr(noise, "items", places) == places, "A release has noise of all items.")
     if isinstance(survey, Design):
-        again = _noise_again(name, part, survey, plan)
-        fits = again is None or _alike(part, noise, again)
+        again = noise_again(name, part, survey, plan)
+        fits = again is None or alike(part, noise, again)
         _require(fits, "A release has noise of the scale that sensitivity and epsilon ask for.")
     if isinstance(noise, DiscreteGaussian):
-        fits = isinstance(survey, Design) or _fits_gaussian(
+        fits = isinstance(survey, Design) or fits_gaussian(
             name, part, noise, plan, len(survey.items)
         )
         _require(
             fits, "A release has noise of the scale that sensitivity, epsilon and delta ask for."
         )
         return
-    spent = _loss_per_step(noise) * _steps_of_a_unit(name, part, plan, len(survey.items))
+    spent = loss_per_step(noise) * _steps_of_a_unit(name, part, plan, len(survey.items))
     # the worths of a perturbed objective have noise of their own besides, at the rest of epsilon
-    fits = 0 < spent < epsilon if name == names.WORTHS else _close(spent, epsilon)
+    fits = 0 < spent < epsilon if name == names.WORTHS else close(spent, epsilon)
     _require(fits, "A release has noise of the scale that sensitivity and epsilon ask for.")
-
-
-def _step(name: str, part: PartPlan, survey: Design | Sample, plan: Plan, source: str) -> float:
-    """Return the step that a part has to have; its own where only its maker knows it."""
-    if isinstance(survey, Sample):
-        if name in (names.PAIRS, names.SCORE) and source != "respondents":
-            return 1.0 / plan.number("steps")
-        if name == names.TOTALS:
-            gaussian = isinstance(part.noise, DiscreteGaussian)
-            return (len(survey.items) - 1 if gaussian else 1) / part.sensitivity
-        return 1.0 if name in _WHOLE_PARTS else part.step
-    if name == names.WORTHS:
-        return part.step
-    if name == names.DEPENDENCE and plan.settings[name] == "worst":
-        return 1.0 / part.sensitivity
-    if name == names.DEPENDENCE and survey.varied:
-        # sums of squares of answers less expected ones, rounded by pair
-        unit = survey.sensitivity
-        return unit.convex_moments_l1 / (part.sensitivity - unit.pairs)
-    if source == "respondents":
-        return 1.0
-    again = None if source == "none" else _noise_again(name, part, survey, plan)
-    return survey.step(name, exact=source == "none") / (again.fineness if again else 1)
 
 
 def _check_rho(plan: Plan, survey: Design | Sample, source: str) -> None:
@@ -418,40 +381,13 @@ def _check_rho(plan: Plan, survey: Design | Sample, source: str) -> None:
     # a number of ties and its net wins are one part, and the worths of an objective are two
     shares[names.NET] = shares.get(names.NET, 0.0) + shares.pop(names.TIES, 0.0)
     if (noise := noises.get(names.WORTHS)) is not None and math.isfinite(plan.epsilon):
-        shares["output"] = _loss_per_step(noise) * plan.parts[names.WORTHS].sensitivity
+        shares["output"] = loss_per_step(noise) * plan.parts[names.WORTHS].sensitivity
         shares[names.WORTHS] -= shares["output"]
     # Gaussian noise of scale w for the l2 distance d is as good as a pure part at d / w
     for name, scale in scales.items():
-        shares[name] = _distance(name, plan.parts[name], survey) / scale
+        shares[name] = distance_of(name, plan.parts[name], survey) / scale
     rho = math.fsum(0.5 * share**2 for share in shares.values())
-    _require(_close(plan.rho, rho), "A release has the rho that its parts add up to.")
-
-
-def _distance(name: str, part: PartPlan, survey: Design | Sample) -> float:
-    """Return how far one unit moves a part with Gaussian noise, in l2 and in lattice steps."""
-    if isinstance(survey, Sample):
-        ranking = RankingSensitivity(len(survey.items))
-        return (ranking.pairs_l2 if name == names.PAIRS else ranking.borda_l2) / part.step
-    unit, ties = survey.sensitivity, bool(survey.ties)
-    moved = unit.net_l2 if name == names.NET else unit.win_matrix_l2(ties=ties)
-    return moved * survey.step(name, exact=False) / part.step
-
-
-def _fits_nets(part: PartPlan, noise: Noise, plan: Plan, design: Design) -> bool:
-    """Whether a number of ties has the noise that goes with that of its net wins."""
-    unit, nets = design.sensitivity, plan.parts[names.NET]
-    of_nets = _noise_of_nets(design, _DISTRIBUTIONS[type(nets.noise)], nets.epsilon, ties=True)
-    return _alike(part, noise, tie_noise(unit, of_nets, nets.epsilon, part.epsilon))
-
-
-def _noise_of_nets(
-    design: Design, distribution: NoiseName, epsilon: float, delta: float = 0.0, *, ties: bool
-) -> NetNoise:
-    """Return the noise of net wins, with a number of ties or not, from the public facts."""
-    facts, unit = design.covariates, design.sensitivity
-    if facts is not None and facts.bounds:
-        return weighted_noise(unit, facts.weight, epsilon)
-    return net_noise(unit, distribution, epsilon, delta, ties=ties)
+    _require(close(plan.rho, rho), "A release has the rho that its parts add up to.")
 
 
 def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
@@ -459,39 +395,8 @@ def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
     if name == names.QUERIES:
         return part.sensitivity * int(plan.number("cap"))
     # pair counts with noise in l1: a ranking may move all of them
-    every = name == _FALLBACK or (name == names.PAIRS and isinstance(part.noise, DiscreteLaplace))
+    every = name == FALLBACK or (name == names.PAIRS and isinstance(part.noise, DiscreteLaplace))
     return part.sensitivity * (m * (m - 1) // 2 if every else 1)
-
-
-def _noise_again(
-    name: str, part: PartPlan, design: Design, plan: Plan
-) -> NetNoise | CountNoise | None:
-    """Return the noise that calibration gives a part of comparisons; None for other parts.
-
-    The sensitivity is worked out from the public facts here, not taken from the archive.
-    """
-    unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(part.noise), "")
-    if name == names.NET:
-        ties = names.TIES in plan.parts
-        return _noise_of_nets(design, distribution, part.epsilon, plan.delta, ties=ties)
-    if name == names.WINS:
-        return cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
-    if name == names.SIDES:
-        return side_noise(unit, distribution, part.epsilon, ties=bool(design.ties))
-    return count_noise(unit, part.epsilon) if name == names.PAIR_COUNTS else None
-
-
-def _alike(part: PartPlan, noise: Noise, again: NetNoise | CountNoise) -> bool:
-    """Whether a part has the noise and the sensitivity that calibration gives it."""
-    same = type(again.distribution) is type(noise) and again.sensitivity == part.sensitivity
-    return same and _close(_loss_per_step(again.distribution), _loss_per_step(noise))
-
-
-def _loss_per_step(noise: Noise) -> float:
-    """Return the privacy loss of one lattice step; infinity where there is no noise."""
-    if isinstance(noise, CubeNoise | PermutohedronNoise):
-        return noise.rate + SLACK
-    return 1.0 / noise.scale if noise.scale else math.inf
 
 
 def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
@@ -499,17 +404,7 @@ def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
     # an order's score moves by the pairs times the steps of a ranking, and counts twice: once in
     # the probability, once in what it is divided by
     moved = plan.number("rate") * m * (m - 1) * plan.number("steps")
-    _require(_close(moved, part.epsilon), "A release has the rate that its epsilon asks for.")
-
-
-def _fits_gaussian(name: str, part: PartPlan, noise: DiscreteGaussian, plan: Plan, m: int) -> bool:
-    """Whether pair counts or Borda totals of rankings have the scale that calibration gives."""
-    ranking, steps = RankingSensitivity(m), plan.number("steps")
-    if name == names.PAIRS:
-        scale = lattice_scale(part.epsilon, plan.delta, ranking.pairs_l1, part.sensitivity)
-        return part.sensitivity == steps and _close(noise.scale, scale)
-    scale, _ = integer_scale(part.epsilon, plan.delta, steps * ranking.borda_l2, m)
-    return _close(noise.scale, scale)
+    _require(close(moved, part.epsilon), "A release has the rate that its epsilon asks for.")
 
 
 def _check_values(
@@ -579,6 +474,6 @@ def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Val
             "A release has numbers of reports by pair.",
         )
         _require(
-            (np.abs(net) <= counts * (1.0 + _ROOM)).all(),
+            (np.abs(net) <= counts * (1.0 + ROOM)).all(),
             "A release has no more votes than reports.",
         )

@@ -77,21 +77,21 @@ LARGEST_MODULE, LARGEST_FUNCTION = 300, 30  # in statements
 # Functions that are larger still, with the size that they may not exceed.
 LARGER = {
     "bradley_terry.contrasts.homogeneity": 36,
-    "bradley_terry.fit.minimise": 41,
+    "bradley_terry.fit.minimise": 42,
     "bradley_terry.inference.noise_by_place": 31,
     "bradley_terry.inversion._search": 36,
     "consensus.orders._by_programme": 43,
     "encode.comparisonforms.as_comparisons": 35,
-    "encode.preflib.read_preflib": 35,
+    "encode.preflib.read_preflib": 37,
     "kernels.fixedpoint.stationary_direction": 38,
     "kernels.search.pivot_sort": 33,
-    "plans.aggregation.plan_aggregation": 39,
+    "plans.aggregation.plan_aggregation": 40,
     "plans.calibration.plan_comparisons": 37,
     "power.surveys._encoded": 33,
-    "release.archived._check_part": 41,
+    "release.archived._check_part": 38,
     "results.consensustable._notes": 33,
     "results.pooledtable._notes": 38,
-    "results.worthtable.fit_table": 37,
+    "results.worthtable.fit_table": 40,
     "results.worthtable.fit_warnings": 39,
 }
 

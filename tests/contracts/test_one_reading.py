@@ -248,7 +248,7 @@ def test_the_error_of_another_pass_holds_what_was_released():
         warnings.simplefilter("ignore")
         fit = model.fit(np.inf, dependence="none", rng=np.random.default_rng(1))
         assert fit.nobs == PEOPLE
-        with pytest.raises(pr.FitError, match="a later pass over the frame") as caught:
+        with pytest.raises(pr.FitError, match="A later pass over the frame") as caught:
             pr.PrivateBTL(frame, max_rows=2, **PAIRS).fit(
                 4.0, dependence="worst", rng=np.random.default_rng(1)
             )

@@ -180,7 +180,7 @@ def test_values_met_are_no_declaration(door, kind):
     texts = {told(partial(careless, kind(survey(rare)))) for rare in (None, column)}
     (text,) = texts
     assert "must be declared" in text and "a pandas categorical" in text
-    assert text.count(". ") == 0 and text.endswith(".")
+    assert text.count(". ") < 3 and text.endswith(".")
     assert not any(value in text for value in (*ITEMS, *JOBS, *GROUPS))
 
 

@@ -526,11 +526,15 @@ def test_what_sparks_workers_return_is_added_up():
     assert clusters._on_spark(frame, total, lambda one, other: one + other) == 30
     assert clusters._on_spark(Executors([[]]), total, None) is None
 
-    def refused(rows):
-        raise ValueError("columns must hold numbers.")
+    with pytest.raises(ValueError, match="^rankings must have at least one row"):
+        clusters._on_spark(frame, lambda rows: frames.check_rows(0, "rankings"), None)
 
-    with pytest.raises(ValueError, match=r"^columns must hold numbers\.$"):
-        clusters._on_spark(frame, refused, None)
+    def quoting(rows):  # what the package has not raised itself may quote a cell
+        raise ValueError("could not convert string to float: 'Milano'")
+
+    with pytest.raises(ValueError, match="is not shown") as caught:
+        clusters._on_spark(frame, quoting, None)
+    assert "Milano" not in str(caught.value)
 
 
 SPARK = importlib.util.find_spec("pyspark") is not None

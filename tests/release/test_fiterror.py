@@ -64,7 +64,7 @@ def test_a_release_is_not_lost(case, monkeypatch):
     budget = pr.Budget(epsilon=1.0)
     with monkeypatch.context() as patch:
         patch.setattr(module, READS[module], fails)
-        with pytest.raises(pr.FitError, match=r"failed: LinAlgError\. ") as raised:
+        with pytest.raises(pr.FitError, match=r"A later step failed with LinAlgError\.$") as raised:
             fitted(build(), budget)
     error = raised.value
     assert budget.left[0] == 0.0 and "spends nothing" in str(error)
@@ -73,7 +73,7 @@ def test_a_release_is_not_lost(case, monkeypatch):
     assert "converge" not in "".join(traceback.format_exception(error))
     assert error.release.to_json() == plain.release.to_json()
     # the call that the message names
-    assert f"privrank.{error.reader} reads it again" in str(error)
+    assert f"privrank.{error.reader} reads again" in str(error)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         again = eval(f"pr.{error.reader}", {"pr": pr, "error": error, "null": NULL})
@@ -88,7 +88,7 @@ def test_a_failure_before_the_release_says_that_nothing_was_released(monkeypatch
 
     budget = pr.Budget(epsilon=1.0)
     monkeypatch.setattr("privrank.mechanisms.samples.tabulated", quoting)
-    with pytest.raises(pr.FitError, match="nothing was released: ValueError") as raised:
+    with pytest.raises(pr.FitError, match=r"nothing was released\. A later step failed") as raised:
         fitted(FITS["uniformity"][1](), budget)
     assert raised.value.release is None and budget.left[0] == 0.0
     assert "Milano" not in "".join(traceback.format_exception(raised.value))
@@ -163,7 +163,7 @@ def test_the_first_stage_is_not_lost(stage, routine, model, monkeypatch):
     unit = {"unit": "respondent"}
     whole, budget = fit(None).release, pr.Budget(epsilon=2.0, delta=1e-5, **unit)
     monkeypatch.setattr(f"privrank.mechanisms.comparisons.{routine}", fails)
-    with pytest.raises(pr.FitError, match=r"failed: LinAlgError\. ") as raised:
+    with pytest.raises(pr.FitError, match=r"A later step failed with LinAlgError\.$") as raised:
         fit(budget)
     monkeypatch.undo()
     error, spent = raised.value, whole.parts["dependence"].epsilon
