@@ -67,7 +67,7 @@ class PrivateRankAggregation:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if the frame or an argument breaks a rule.
+        If the frame or an argument breaks a rule.
 
     See Also
     --------
@@ -228,7 +228,7 @@ class PrivateRankAggregation:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            In one sentence, before any budget is spent.
+            With a short message, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
 

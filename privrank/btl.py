@@ -107,7 +107,7 @@ class PrivateBTL:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if the frame or an argument breaks a rule above.
+        If the frame or an argument breaks a rule above.
 
     See Also
     --------
@@ -317,7 +317,7 @@ class PrivateBTL:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            In one sentence, before any budget is spent.
+            With a short message, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
 

@@ -71,7 +71,7 @@ class ClosenessTest:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if a sample or an argument breaks a rule.
+        If a sample or an argument breaks a rule.
 
     See Also
     --------
@@ -286,7 +286,7 @@ class ClosenessTest:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            In one sentence, before any budget is spent.
+            With a short message, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
 
@@ -366,7 +366,7 @@ class ClosenessTest:
 def compare(method: str, sample: Sample) -> Comparison:
     """Return what `method` computes and releases of such samples.
 
-    Refuses, in one sentence, methods that do not apply.
+    Refuses methods that do not apply.
     """
     known = _known(sample)
     if sample.private_labels and method not in known:

@@ -68,7 +68,7 @@ def contribution_tradeoff(
     Raises
     ------
     ValueError, TypeError
-        In one sentence, also if a fit at one of the bounds would be refused.
+        Also if a fit at one of the bounds would be refused.
 
     See Also
     --------

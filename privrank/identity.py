@@ -92,7 +92,7 @@ class IdentityTest:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if the data, the null or an argument breaks a rule.
+        If the data, the null or an argument breaks a rule.
 
     See Also
     --------
@@ -312,7 +312,7 @@ class IdentityTest:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            In one sentence, before any budget is spent.
+            With a short message, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
 
@@ -428,7 +428,7 @@ def ask(
 ) -> Statistic | RandomBit:
     """Return what a method releases of such a sample at a pure budget `xi`: public numbers alone.
 
-    Refuses, in one sentence, methods that do not apply.
+    Refuses methods that do not apply.
     """
     n = sample.nobs
     checks.check_choice("method", method, _methods(null, sample), sample.kind)

@@ -56,7 +56,7 @@ class PrivateTopK:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if the frame or an argument breaks a rule.
+        If the frame or an argument breaks a rule.
 
     See Also
     --------
@@ -195,7 +195,7 @@ class PrivateTopK:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            In one sentence, before any budget is spent.
+            With a short message, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
 

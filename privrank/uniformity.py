@@ -95,7 +95,7 @@ class UniformityTest:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if the frame or an argument breaks a rule.
+        If the frame or an argument breaks a rule.
 
     See Also
     --------
@@ -266,7 +266,7 @@ class UniformityTest:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            In one sentence, before any budget is spent.
+            With a short message, before any budget is spent.
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
 
@@ -366,7 +366,7 @@ def ask(
     """Return what `method` releases of such a sample, and its public constants.
 
     Given the pure budget `xi`, the level of one-bit methods and the distance at which a published
-    guarantee is asked for. Refuses, in one sentence, methods that do not apply.
+    guarantee is asked for. Refuses methods that do not apply.
     """
     checks.check_choice("method", method, _known(sample), sample.kind)
     if method in _BITS:

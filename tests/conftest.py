@@ -18,9 +18,10 @@ SLOW = {
         "topk topk_cluster uniformity"
     ),
     "fuzz": "fuzz_frames fuzz_ledgers fuzz_texts",
-    "encode": "completion conversion encode fixed",
+    "encode": "completion conversion encode fixed names",
     "contracts": (
-        "audit examples failures leaks packaging public_facts releases sample_leaks taint visible"
+        "audit examples failures leaks one_reading packaging public_facts releases sample_leaks "
+        "taint visible"
     ),
     "hypotheses": "effects nulls solving tails",
     "local": "adaptive comparisons protocols uniform",
@@ -32,7 +33,7 @@ SLOW = {
     "plans": "choices excess",
     "power": "fits localplans modelplans onesample severalsamples",
     "privacy": "knorm ledger_kills ledgertable netnoise sensitivity",
-    "release": "kept",
+    "release": "fiterror",
     "reporting": "report vignettes",
     "results": "summaries tables",
     "util": "solvers",
@@ -116,3 +117,21 @@ def _advised():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         spend._advise("row")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A session of Spark whose workers find the package, where Spark is installed."""
+    pytest.importorskip("pyspark", reason="pip install privrank[spark]")
+    from pyspark.sql import SparkSession
+
+    import privrank
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.path.dirname(os.path.dirname(privrank.__file__)))
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark")))
+        session = builder.config("spark.sql.shuffle.partitions", "3").getOrCreate()
+        yield session
+        session.stop()

@@ -87,9 +87,9 @@ class Cell:
         """Return the fit to the pairs of rankings."""
         missing = "refuse" if self.design == "public" else "bottom"
         pairs = pr.as_comparisons(ranks, "rankings", missing=missing)
-        model = pr.PrivateBTL(
-            pairs, respondent="respondent", max_rows=self.people.rows, design=self.design
-        )
+        outcome = "outcome" if self.design == "public" else "list_outcome"
+        unit = {"respondent": "respondent", "max_rows": self.people.rows}
+        model = pr.PrivateBTL(pairs, outcome=outcome, design=self.design, **unit)
         return model.fit(self.epsilon, dependence=self.dependence, rng=rng)
 
     def errors(self) -> np.ndarray:

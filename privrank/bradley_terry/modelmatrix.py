@@ -104,7 +104,7 @@ def declare(
     Raises
     ------
     ValueError, TypeError
-        One sentence, if this declares no model.
+        If this declares no model.
     """
     # `first` is the order effect, unless the data has a column of that name
     factors, shown = factors_of(right), " ".join(right.split())  # in one line, as tables have it

@@ -193,7 +193,7 @@ class Link:
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if F breaks a condition: A0, symmetric (F(t) + F(-t) = 1) and increasing;
+        If F breaks a condition: A0, symmetric (F(t) + F(-t) = 1) and increasing;
         A1, the bound `kappa1`; A2, log-concave and the bound `kappa2`. Cauchy's distribution breaks
         A2, the complementary log-log A0, the normal distribution A1 (``link="probit"`` is built in
         all the same).

@@ -83,7 +83,7 @@ class Mallows:
     Raises
     ------
     ValueError, TypeError
-        One sentence, for an argument outside its range.
+        For an argument outside its range.
 
     See Also
     --------

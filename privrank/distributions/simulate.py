@@ -193,7 +193,7 @@ def bradley_terry(
     Raises
     ------
     ValueError, TypeError
-        One sentence, for an argument outside its range.
+        For an argument outside its range.
 
     See Also
     --------

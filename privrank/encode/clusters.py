@@ -109,12 +109,12 @@ def on_workers(view: frames.Frame, columns: Sequence[str], owner: str | None) ->
     """Return what adds up a function over the parts of a frame where these are; None if here.
 
     Parts hold all rows of their respondents, if a column names any. Each call reads the frame
-    again, unless whoever owns it has told the engine to keep it.
+    again, unless its owner has told the engine to keep it.
 
     **Privacy.** An engine decides only to which worker a name goes. Names are of a type whose equal
     entries have equal hashes (:func:`privrank.encode.frames.check_names`), and Dask's shuffle also
-    brings together texts that it may have made of one name. Who is one respondent is decided by
-    the package.
+    brings together texts that it may have made of one name. The package decides which names
+    are one respondent.
     """
     native: Any = view.to_native()
     engine = type(native).__module__.partition(".")[0]

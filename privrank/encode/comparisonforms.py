@@ -146,7 +146,7 @@ def as_comparisons(
     Raises
     ------
     ValueError, TypeError
-        One sentence, for a frame that breaks a rule above.
+        For a frame that breaks a rule above.
 
     See Also
     --------

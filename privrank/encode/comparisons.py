@@ -167,8 +167,8 @@ def encode_comparisons(
     """Validate and count a comparisons frame.
 
     Given the columns' names, the arguments of :class:`privrank.PrivateBTL`, and the covariates if
-    the model has any. Every way a frame can break the rules raises one sentence, of a ValueError or
-    a TypeError.
+    the model has any. Every way a frame can break the rules raises a ValueError or a
+    TypeError with a short message.
     """
     kind: DesignKind = check_choice("design", design, DesignKind)
     sampled = check_excess(excess, columns.respondent, kind) == "sample"

@@ -316,7 +316,7 @@ def open_rows(frame: object, respondent: object, name: str) -> tuple[object, fra
 
 
 Declared = Literal["items", "categories", "names of null", "groups", "levels"]
-"""What is declared of the entries of a column."""
+"""The declarations that entries of a column are compared with."""
 
 _UNDECLARED: dict[Declared, str] = {
     "items": "column {!r} must hold declared items only: at least one entry is missing or not in "

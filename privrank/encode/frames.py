@@ -56,7 +56,7 @@ A frame that has lost them is refused, whereas one that had lost what is above w
 
 
 def open_frame(frame: object, name: str) -> Frame:
-    """Return a view of any supported frame, eager or lazy; one sentence when it is not one."""
+    """Return a view of any supported frame, eager or lazy; refuse all else."""
     try:
         if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
             raise DuplicateError
@@ -119,7 +119,7 @@ def column_names(view: Frame) -> list[str]:
 
 
 def computed(compute: Callable[[], Any]) -> Any:
-    """Return what a frame's engine computes, or say in one sentence that it failed.
+    """Return what a frame's engine computes, or say that it failed.
 
     An engine's own error quotes the cell that it failed at, and so may one of a library. The
     sentence is raised after that error was dealt with, so that none of it is left in a context that
@@ -134,8 +134,8 @@ def computed(compute: Callable[[], Any]) -> Any:
             raise
         kind = type(error).__name__
     raise ValueError(
-        f"the frame's columns could not be computed by its own engine ({kind}, whose message may "
-        f"quote an answer and is not shown): compute the frame by itself, and pass what comes out."
+        f"the frame's columns could not be computed ({kind}, whose message may quote an answer and "
+        f"is not shown): compute the frame by itself, and pass what comes out."
     )
 
 
@@ -254,8 +254,10 @@ def series_of(
         return {name: native[name].reset_index(drop=True) for name in columns}
     schema = view.collect_schema()
     compared = [name for name in texts if schema[name] == nw.String]
-    equal = [(nw.col(n) == texts[n]).fill_null(False).alias(n) for n in compared]
-    frame = next(evaluate(view.with_columns(*equal), columns, whole=True))
+    if compared:
+        equal = [(nw.col(n) == texts[n]).fill_null(False).alias(n) for n in compared]
+        view = view.with_columns(*equal)
+    frame = next(evaluate(view, columns, whole=True))
     arrays = {name: frame.get_column(name).to_numpy() for name in columns}
     for name in compared:
         arrays[name] = np.where(arrays[name], np.array(texts[name], dtype=object), "")

@@ -211,7 +211,8 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
     view = frames.open_frame(matrix, name)
     names = frames.column_names(view)
     table = frames.collect(view, names)
-    numeric = frames.numeric_columns(frames.open_frame(table, name), names)
+    numeric = frames.numeric_columns(view, names)
+    numeric |= frames.numeric_columns(frames.open_frame(table, name), names)
     text = [column for column in names if column not in numeric]
     # rows are named by a column of text, by the index, or, without either, as the columns are
     if len(text) == 1 and len(names) == len(table) + 1:

@@ -44,7 +44,7 @@ MESSAGES = {
     "one ranking leaves a rank above them empty: use missing='random' if the places of the missing "
     "items are unknown, or number the ranked ones from 1.",
 }
-"""What is said of rankings that `as_rankings` refuses: of ties, of gaps, of empty first ranks."""
+"""Refusals of `as_rankings`: of ties, of gaps, and of empty ranks above the missing ones."""
 
 
 def as_rankings(
@@ -107,7 +107,7 @@ def as_rankings(
     Raises
     ------
     ValueError, TypeError
-        One sentence, for a frame that breaks a rule above.
+        For a frame that breaks a rule above.
 
     See Also
     --------
@@ -292,7 +292,7 @@ def read_columns(columns: Columns) -> Ranked:
     declared = columns.items is not None
     labels = check_items(columns.items if declared else columns.others)
     table, index = columns.collect_wide("items", labels, declared=declared)
-    check_ranks_are_numbers(table, labels, "items")
+    check_ranks_are_numbers(columns.view, table, labels, "items")
     return coding.numbers(table[list(labels)]), labels, index
 
 
@@ -304,7 +304,7 @@ def read_long(columns: Columns, item: str, rank: str) -> Ranked:
             "identifies it with ranking=, or with respondent= if each respondent has one."
         )
     table, labels, (code,) = columns.collect_rows({"item": item}, {"rank": rank})
-    check_ranks_are_numbers(table, [rank], "rank")
+    check_ranks_are_numbers(columns.view, table, [rank], "rank")
     values = coding.numbers(table[rank])
     identity = list(columns.owners.values())
     # rankings are numbered by first appearance

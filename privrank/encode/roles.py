@@ -136,9 +136,16 @@ def item_codes(names: pd.Series[Any], labels: Names) -> IntArray:
     return places
 
 
-def check_ranks_are_numbers(table: pd.DataFrame, columns: Sequence[Any], argument: str) -> None:
-    """Refuse columns of ranks that do not hold numbers; given the argument that names columns."""
-    text = frames.check_numeric(frames.open_frame(table[list(columns)], "frame"), columns)
+def check_ranks_are_numbers(
+    view: frames.Frame, table: pd.DataFrame, columns: Sequence[Any], argument: str
+) -> None:
+    """Refuse columns of ranks that hold no numbers, by their type and by the rows that were read.
+
+    Given the argument that names them.
+    """
+    typed = frames.numeric_columns(view, columns)
+    others = [name for name in columns if name not in typed]
+    text = frames.check_numeric(frames.open_frame(table[others], "frame"), others)
     if text is not None:
         raise TypeError(
             f"column {text!r} must hold numbers, the ranks: name the columns meant with "

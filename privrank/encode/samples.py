@@ -22,6 +22,7 @@ from privrank.encode.encoded import (
     EncodedSample,
     Parts,
     Rows,
+    check_owned,
     declared_codes,
     narrow,
     open_rows,
@@ -34,6 +35,7 @@ from privrank.plans.nullmodel import (
     Missing,
     Purpose,
     as_declared,
+    check_paired,
     check_several,
     formula_options,
     refuse_categories,
@@ -70,7 +72,7 @@ def encode_rankings(frame: object, **options: Any) -> EncodedSample:
 
 @dataclass(frozen=True, slots=True)
 class SampleRules:
-    """What is declared of a sample: what each part of a frame is validated and coded by.
+    """The declarations of a sample, by which each part of a frame is validated and coded.
 
     Parameters
     ----------
@@ -266,6 +268,7 @@ def _rows_by_group(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, 
             held.append(Rows(nobody, np.arange(len(mine)), cells[mine]))
             continue
         own = owner.take(mine)
+        check_owned(own, rules.respondent)
         if groups.paired and len(own.codes) > len(own.values):
             raise ValueError(
                 f"paired=True takes one row per respondent in each sample, and column "
@@ -282,7 +285,9 @@ def _rows_by_group(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, 
     if groups.column is not None and not groups.paired:
         check_separate(units.sum() > len(owner.values), rules.respondent)
     if groups.column is not None and groups.paired:
-        check_matched(bool((np.bincount(owner.codes) == 2).all()), rules.respondent)
+        answers = np.bincount(owner.codes)
+        check_paired(True, False, rules.respondent, max(2, int(answers.max())), 1)
+        check_matched(bool((answers == 2).all()), rules.respondent)
     return (units, owner.values), tuple(held)
 
 

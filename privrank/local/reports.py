@@ -68,7 +68,7 @@ def read_reports(
     Raises
     ------
     TypeError, ValueError
-        In one sentence, if this is no frame, lacks a column, or cannot be read to its end.
+        If this is no frame, lacks a column, or cannot be read to its end.
 
     Notes
     -----

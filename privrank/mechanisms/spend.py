@@ -74,7 +74,7 @@ def released(
     BudgetExceeded, ValueError, TypeError, OSError
         Before anything is read or drawn (:func:`spend`).
     FitError
-        If reading or drawing fails. What was spent stays spent.
+        If reading or drawing fails. The budget remains spent.
 
     Notes
     -----

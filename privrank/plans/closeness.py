@@ -114,7 +114,7 @@ def comparison_of(method: str, sample: Sample) -> Comparison:
     **Privacy.** Of pairs it moves twice as far, and no effect is released. Proof:
     `privrank.mechanisms.permutation`.
 
-    Of the same respondents the null hypothesis is that their two answers are exchangeable, which
+    For the same respondents the null hypothesis is that their two answers are exchangeable, which
     can be wrong where both samples have one distribution.
     """
     chosen = _chi_square if method in ("chi-square", "sigmoid") else _distance

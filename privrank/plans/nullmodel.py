@@ -47,11 +47,11 @@ RANK_MESSAGES: dict[Purpose, dict[str, str]] = {
     },
     "closeness": {
         "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at "
-        "least one has a tie. If ties are equally frequent in all groups, and only then, have them "
-        "broken at random with ties='complete'.",
+        "least one has a tie. If ties arise in the same way in all groups, and only then, have "
+        "them broken at random with ties='complete'.",
         "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is "
-        "incomplete. If gaps are equally frequent in all groups, and only then, have such rankings "
-        "completed at random: with missing='bottom' below the listed items, with "
+        "incomplete. If gaps arise in the same way in all groups, and only then, have such "
+        "rankings completed at random: with missing='bottom' below the listed items, with "
         "missing='complete' anywhere.",
     },
     "consensus": {
@@ -101,7 +101,7 @@ def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullMo
     Raises
     ------
     ValueError, TypeError
-        One sentence, if it is none, or one about something else.
+        If it is none, or one about something else.
     """
     if isinstance(null, str):
         if null != "uniform":

@@ -33,7 +33,7 @@ def effect_beside(
     """Return the distance to be released beside a test, and what it may spend; None for none.
 
     `distance` makes the statistic that is the distance from the null hypothesis. Without noise an
-    effect is free. Refuses, in one sentence, an effect that cannot be had or is released already.
+    effect is free. Refuses an effect that cannot be had or is released already.
     """
     able = sample.kind == "choices" and isinstance(query, Statistic)
     known = isinstance(query, Statistic) and query.distance

@@ -165,7 +165,7 @@ class UniformityPower(OneSamplePower):
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if an argument breaks a rule.
+        If an argument breaks a rule.
 
     See Also
     --------
@@ -253,7 +253,7 @@ class IdentityPower(OneSamplePower):
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if an argument breaks a rule.
+        If an argument breaks a rule.
 
     See Also
     --------
@@ -337,7 +337,7 @@ class ClosenessPower(TestPower):
     Raises
     ------
     ValueError, TypeError
-        In one sentence, if an argument breaks a rule.
+        If an argument breaks a rule.
 
     See Also
     --------

@@ -110,7 +110,7 @@ def verify(
     tie_break: tuple[Any, ...],
     findings: Mapping[str, Any],
 ) -> None:
-    """Refuse a release that no fit makes, in one sentence.
+    """Refuse a release that no fit makes.
 
     That is no signature: somebody who draws numbers from the noise of another data set, or of none,
     writes an archive that passes, and whether noise was secret cannot be read from it.

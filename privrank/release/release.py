@@ -1,7 +1,7 @@
 """What leaves the data: public facts and noisy integers, and their archival form.
 
-A :class:`Release` is all that inference ever sees. Its JSON form rebuilds it exactly. What fails
-after the budget was spent is raised with it, as a :class:`FitError`.
+A :class:`Release` is all that inference ever sees. Its JSON form rebuilds it exactly. Errors
+after the budget was spent are raised with it, as a :class:`FitError`.
 """
 
 from __future__ import annotations
@@ -487,8 +487,8 @@ class FitError(Exception):
     Parameters
     ----------
     release : Release or None
-        What was released. It may be stored (``release.to_json()``) and read again at any time:
-        nothing more is spent. None if the fit failed before anything was released.
+        The output of the fit so far. It may be stored (``release.to_json()``) and read again at any
+        time: nothing more is spent. None if the fit failed before anything was released.
     reader : str
         The call that reads it again.
     cause : str

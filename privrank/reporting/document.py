@@ -64,7 +64,7 @@ def report(
     Raises
     ------
     TypeError, ValueError
-        In one sentence, if there are no results, one of them is none, or an argument is not as
+        If there are no results, one of them is none, or an argument is not as
         described.
     OSError
         If the file cannot be written.

@@ -60,7 +60,7 @@ CASES = {
         lambda: pr.as_comparisons(
             pd.DataFrame({"tea_milk": ["tea", "tie"]}), "wide", sep="_", codes={}
         ),
-        r"declare all answers, texts as texts, with codes={'tie': \.\.\.}, recode others",
+        r"names of the pair's items, answers that .*codes={'tie': \.\.\.}, and recode",
     ),
     "a category that H0 does not name": (
         lambda: pr.IdentityTest(CHOSEN, {"a": 0.5, "b": 0.5}),

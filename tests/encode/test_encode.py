@@ -549,7 +549,7 @@ def test_budget_exceeded_reads_and_draws_nothing(monkeypatch, model, fit):
     unit = "row" if model is btl else "respondent"
     budget = pr.Budget(epsilon=1.0, unit=unit)
     check_refusal(
-        lambda: model().fit(**fit, budget=budget), pr.BudgetExceeded, ["budget", "nothing was read"]
+        lambda: model().fit(**fit, budget=budget), pr.BudgetExceeded, ["budget", "Nothing was read"]
     )
     assert budget.spendings == () and budget.left == (1.0, 0.0)
 
@@ -968,8 +968,8 @@ def test_no_cell_is_read_and_nothing_spent_before_the_unit_is_stated(made, monke
     def read(*_):
         raise AssertionError("a cell was read")
 
-    for reader in ("tally", "numeric_columns", "collect", "key_of"):
-        monkeypatch.setattr(f"privrank.encode.frames.{reader}", read)
+    for reader in ("coding.tally", "coding.key_of", "frames.numeric_columns", "frames.evaluate"):
+        monkeypatch.setattr(f"privrank.encode.{reader}", read)
     budget = pr.Budget(epsilon=1.0)
     words = ["respondent= must be stated"]
     frame = GOOD.assign(age=1)

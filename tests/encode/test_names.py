@@ -6,7 +6,6 @@ person whose name an engine splits in two would have the rows of two people.
 
 import datetime
 import decimal
-import importlib.util
 import uuid
 import warnings
 
@@ -220,19 +219,11 @@ def test_a_collation_merges_no_answers(respondent):
         }  # fmt: skip
 
 
-SPARK = importlib.util.find_spec("pyspark") is not None
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not SPARK, reason="pyspark is not installed: pip install privrank[spark]")
 @pytest.mark.parametrize("kind", [k for k in SAME_TYPE if "null" not in k and "zone" not in k])
-def test_spark_has_the_same_respondents(kind):
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = builder.config("spark.sql.shuffle.partitions", "5").getOrCreate()
+def test_spark_has_the_same_respondents(kind, spark):
     names, expected = SAME_TYPE[kind]
-    assert respondents(session.createDataFrame(rows(names))) == expected
+    assert respondents(spark.createDataFrame(rows(names))) == expected
 
 
 def test_one_person_in_two_frames_is_seen_whatever_holds_the_name():

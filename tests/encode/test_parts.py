@@ -1,9 +1,6 @@
 """Whole respondents are the unit of work: neither parts nor engines change what is released."""
 
-import importlib.util
-import sys
 import warnings
-from pathlib import Path
 
 import duckdb
 import narwhals as nw
@@ -537,37 +534,23 @@ def test_what_sparks_workers_return_is_added_up():
     assert "Milano" not in str(caught.value)
 
 
-SPARK = importlib.util.find_spec("pyspark") is not None
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(not SPARK, reason="pyspark is not installed: pip install privrank[spark]")
-def test_spark_releases_the_same(monkeypatch, tmp_path):
-    monkeypatch.setenv("PYTHONPATH", str(Path(pr.__file__).parents[1]))
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path))
-    spark = builder.config("spark.sql.shuffle.partitions", "3").getOrCreate()
-    try:
-        for name in ("sampled", "refused", "groups", "public"):
-            made, options, epsilon = FITS[name]
-            frame = survey(100, **made)
-            frame.to_parquet(tmp_path / "rows.parquet")
-            on_spark = spark.read.parquet(str(tmp_path / "rows.parquet"))
-            for dependence in ("worst",) if made.get("groups") else ("worst", "pairs"):
-                found = fitted(on_spark, made, options, epsilon, dependence)
-                assert found == fitted(frame, made, options, epsilon, dependence)
-        with pytest.raises(ValueError, match="must bound the rows of every respondent"):
-            pr.PrivateBTL(on_spark, items=ITEMS, respondent="who", max_rows=1)
-        some = ("consensus", "consensus of rows", "uniformity, completed", "choices")
-        for name in (*some, "closeness of choices"):
-            frame = rankings(100, **SAMPLES[name][1])
-            frame.to_parquet(tmp_path / "rankings.parquet")
-            on_spark = spark.read.parquet(str(tmp_path / "rankings.parquet"))
-            found = released(name, lambda _, rows=on_spark: rows, frame)
-            assert found == released(name, lambda rows: rows, frame)
-    finally:
-        spark.stop()
+def test_spark_releases_the_same(spark, tmp_path):
+    for name in ("sampled", "refused", "groups", "public"):
+        made, options, epsilon = FITS[name]
+        frame = survey(100, **made)
+        frame.to_parquet(tmp_path / "rows.parquet")
+        on_spark = spark.read.parquet(str(tmp_path / "rows.parquet"))
+        for dependence in ("worst",) if made.get("groups") else ("worst", "pairs"):
+            found = fitted(on_spark, made, options, epsilon, dependence)
+            assert found == fitted(frame, made, options, epsilon, dependence)
+    with pytest.raises(ValueError, match="must bound the rows of every respondent"):
+        pr.PrivateBTL(on_spark, items=ITEMS, respondent="who", max_rows=1)
+    some = ("consensus", "consensus of rows", "uniformity, completed", "choices")
+    for name in (*some, "closeness of choices"):
+        frame = rankings(100, **SAMPLES[name][1])
+        frame.to_parquet(tmp_path / "rankings.parquet")
+        on_spark = spark.read.parquet(str(tmp_path / "rankings.parquet"))
+        found = released(name, lambda _, rows=on_spark: rows, frame)
+        assert found == released(name, lambda rows: rows, frame)

@@ -217,7 +217,7 @@ def test_folders_of_parquet_and_damaged_files(tmp_path):
     whole = (tmp_path / "1.parquet").read_bytes()
     lazy = pl.scan_parquet(tmp_path / "*.parquet")
     (tmp_path / "1.parquet").write_bytes(whole[:-20])
-    with pytest.raises(ValueError, match="could not be computed by its own engine"):
+    with pytest.raises(ValueError, match="could not be computed"):
         PROTOCOL.tally(lazy)
 
 
@@ -326,7 +326,7 @@ def test_numbers_that_no_reports_give_are_refused_with_a_new_check_too():
     changes.append(swapped(record, 1, lambda cell: 0 * cell))
     changes.append({"protocol": record["protocol"].replace("2.0", '2.0, "epsilon": 2.0')})
     for change in changes:
-        with pytest.raises(ValueError, match="must be JSON written by a tally's"):
+        with pytest.raises(ValueError, match="must be JSON that to_json"):
             pr.from_json(archive({**record, **change}))
 
 

@@ -208,8 +208,8 @@ GOOD = pd.DataFrame({"a": [1.0, 2.0, 1.0], "b": [2.0, 1.0, GAP], "c": [3.0, 3.0,
 @pytest.mark.parametrize(
     ("frame", "options", "words"),
     [
-        (GOOD, {}, "missing='bottom'.*or missing='half'"),
-        (GOOD, {"ties": True}, "missing='bottom'.*or missing='half'"),
+        (GOOD, {}, "missing='bottom'.*missing='half'"),
+        (GOOD, {"ties": True}, "missing='bottom'.*missing='half'"),
         (GOOD.assign(b=1.0), {}, "ties=True"),
         (GOOD.assign(b=1.0), {"missing": "half"}, "ties=True"),
         (GOOD.assign(a=2.5), {"missing": "bottom"}, "ties=True"),

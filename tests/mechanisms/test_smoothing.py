@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import kstest, laplace
 
-from privrank.encode.samples import encode_choices
+from privrank.encode.samples import read_samples, rules_of_choices
 from privrank.mechanisms import samples
 from privrank.mechanisms.closeness import (
     noise_cell,
@@ -172,9 +172,8 @@ def test_pvalue_of_one_row_each_is_private_whatever_the_others_are():
     lots = np.zeros((len(frames), 3))
     for place, rows in enumerate(frames):
         frame = pd.DataFrame({"who": [0] * len(rows), "choice": rows})
-        encoded = encode_choices(
-            frame, "choice", categories=[0, 1, 2], respondent="who", max_rows=2, least=0
-        )
+        options = {"categories": [0, 1, 2], "respondent": "who", "max_rows": 2}
+        encoded = read_samples(*rules_of_choices(frame, "choice", **options)).sample(least=0)
         for drawn in range(len(rows)):
             kept = np.arange(len(rows)) == drawn
             with pytest.MonkeyPatch.context() as patch:

@@ -286,7 +286,7 @@ def test_what_cannot_be_done_is_refused_before_spending(case):
 def test_more_refusals():
     good = pd.DataFrame({"who": [0, 0, 1], "a": [1, 2, 1], "b": [2, 1, 2], "c": [3, 3, 3]})
     for bad, words in (
-        (good.assign(a=2), "has a tie: declare that it may be so with PrivateRankAggregation"),
+        (good.assign(a=2), "has a tie. Declare that it may be so with PrivateRankAggregation"),
         (good.assign(a=[1, np.nan, 1]), "missing='bottom'"),
         (good.head(1), "at least two units"),
     ):

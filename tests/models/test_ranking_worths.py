@@ -25,9 +25,11 @@ def lists(listed):
 def fit(listed, **arguments):
     whole = listed == len(ITEMS)
     missing, design = ("refuse", "public") if whole else ("bottom", "private")
+    outcome = "outcome" if whole else "list_outcome"
     pairs = pr.as_comparisons(lists(listed), "rankings", missing=missing)
     rows = listed * (2 * len(ITEMS) - listed - 1) // 2
-    model = pr.PrivateBTL(pairs, respondent="respondent", max_rows=rows, design=design)
+    unit = {"respondent": "respondent", "max_rows": rows}
+    model = pr.PrivateBTL(pairs, outcome=outcome, design=design, **unit)
     return model.fit(np.inf, penalty=0, **arguments)
 
 
