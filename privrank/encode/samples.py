@@ -259,36 +259,38 @@ def _rows_by_group(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, 
     cells = narrow(rules.codes(part))
     place = groups.places(keys, len(cells))
     owner = None if rules.respondent is None else keys[rules.respondent]
-    held = []
-    for group in range(len(groups.labels)):
-        mine = np.flatnonzero(place == group)
-        size = np.ones(len(mine), dtype=np.int64)
-        if owner is None:
-            nobody = np.zeros(len(mine), dtype=np.uint64)
-            held.append(Rows(nobody, np.arange(len(mine)), cells[mine]))
-            continue
-        own = owner.take(mine)
-        check_owned(own, rules.respondent)
-        if groups.paired and len(own.codes) > len(own.values):
-            raise ValueError(
-                f"paired=True takes one row per respondent in each sample, and column "
-                f"{rules.respondent!r} names at least one twice: keep the row that shall count."
-            )
-        units_of(own, rules.respondent, size, rules.max_rows)
-        # the rows of each in one order, whatever that of the frame
-        person = narrow(own.codes)
-        order = mine[np.lexsort((*cells[mine].T, person))]
-        held.append(Rows(coding.numbers_of_names(own.values), np.sort(person), cells[order]))
+    members = [np.flatnonzero(place == group) for group in range(len(groups.labels))]
+    held = tuple(_rows_of(cells, mine, owner, rules, groups.paired) for mine in members)
     units = np.array([[len(rows.name)] for rows in held])
     if owner is None:
-        return (units, np.array([])), tuple(held)
+        return (units, np.array([])), held
     if groups.column is not None and not groups.paired:
         check_separate(units.sum() > len(owner.values), rules.respondent)
     if groups.column is not None and groups.paired:
         answers = np.bincount(owner.codes)
         check_paired(True, False, rules.respondent, max(2, int(answers.max())), 1)
         check_matched(bool((answers == 2).all()), rules.respondent)
-    return (units, owner.values), tuple(held)
+    return (units, owner.values), held
+
+
+def _rows_of(
+    cells: IntArray, mine: IntArray, owner: coding.Key | None, rules: SampleRules, paired: bool
+) -> Rows:
+    """Return the rows of one group, given their places; refuse too many of a respondent."""
+    if owner is None:
+        return Rows(np.zeros(len(mine), dtype=np.uint64), np.arange(len(mine)), cells[mine])
+    own = owner.take(mine)
+    check_owned(own, rules.respondent)
+    if paired and len(own.codes) > len(own.values):
+        raise ValueError(
+            f"paired=True takes one row per respondent in each sample, and column "
+            f"{rules.respondent!r} names at least one twice: keep the row that shall count."
+        )
+    units_of(own, rules.respondent, np.ones(len(mine), dtype=np.int64), rules.max_rows)
+    # the rows of each in one order, whatever that of the frame
+    person = narrow(own.codes)
+    order = mine[np.lexsort((*cells[mine].T, person))]
+    return Rows(coding.numbers_of_names(own.values), np.sort(person), cells[order])
 
 
 def check_separate(shared: bool, respondent: object) -> None:
