@@ -134,10 +134,12 @@ _SPELLING = "privrank_spelling"
 def _shuffled(rows: Any, owner: str) -> Any:
     """Return a frame of Dask with all rows of a respondent in one partition.
 
-    Texts that Dask may have made of the same object, "1", "1.0" and "True", come to one partition
-    too, where they are refused (:func:`_check_spelling`).
+    Where the texts of a frame come from is unknown once it was computed. Texts that Dask may have
+    made of the same object then come to one partition, "1", "1.0" and "True", and are refused there
+    (:func:`_check_spelling`).
     """
-    if rows.dtypes[owner].kind != "O":  # no text
+    sources = {type(node).__name__ for node in rows.expr.walk()}
+    if rows.dtypes[owner].kind not in "OU" or not sources & {"FromGraph", "FromDelayed"}:
         return rows.shuffle(on=owner)
 
     def spelled(part: Any) -> Any:
@@ -155,8 +157,8 @@ def _check_spelling(view: Any, owner: Any) -> None:
     if len(names.values) != len(spelling.values):
         raise ValueError(
             f"column {owner!r} must name each respondent in one way, and at least two names differ "
-            f"by '.0', by midnight, or as True and 1 do. Dask makes such texts of one name, so "
-            f"cast the column with astype(str) before Dask takes it."
+            f"by '.0', by midnight, or as True and 1 do, as texts that Dask has made of one name "
+            f"do. Make the model of the frame as it was before persist() or to_delayed()."
         )
 
 

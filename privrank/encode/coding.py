@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from numbers import Integral
 from typing import Any
 
@@ -77,13 +78,17 @@ def numbers_of_names(values: NDArray[Any]) -> NDArray[np.uint64]:
 
 def _written(name: object) -> bytes:
     """Return the bytes of a name: those of its 64 bits for a number, else those of its text."""
+    if isinstance(name, date | np.datetime64):
+        stamp = pd.Timestamp(name)
+        return str(stamp if stamp.tz is None else stamp.tz_convert(None)).encode()
     if isinstance(name, float) and abs(name) < 2**53 and name.is_integer():
         name = int(name)
     if isinstance(name, float):
         return np.float64(name).tobytes()
-    if isinstance(name, Integral | np.bool_) and -(2**63) <= int(name) < 2**64:
-        return (int(name) % 2**64).to_bytes(8, "little")
-    return str(name).encode(errors="surrogatepass")
+    number: Any = name if isinstance(name, Integral | np.bool_) else None
+    if isinstance(name, np.timedelta64) or number is None or not -(2**63) <= int(number) < 2**64:
+        return str(name).encode(errors="surrogatepass")
+    return (int(number) % 2**64).to_bytes(8, "little")
 
 
 def _hashed(text: NDArray[np.uint8], ends: IntArray) -> NDArray[np.uint64]:
@@ -108,20 +113,20 @@ def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
     return np.frombuffer(text or b"", dtype=np.uint8), places
 
 
-def comparable(names: NDArray[Any]) -> pd.Index[Any]:
-    """Return names so that those of frames of two engines can be compared.
+def comparable(names: NDArray[Any]) -> tuple[str, pd.Index[Any]]:
+    """Return the type of names, and names that compare with those of another frame.
 
-    Dates and times are those of the universal time, whatever their unit and zone; whole numbers are
-    numbers, whatever holds them. All else stays as it is.
+    Dates and times are those of the universal time, whatever their unit and zone; numbers are
+    numbers, whatever holds them. All are Python's, so that no cast rounds them.
     """
     values: Any = pd.Series(names).infer_objects()
     kind = infer_dtype(values, skipna=False)
     if kind in ("date", "datetime", "datetime64"):
-        values = pd.to_datetime(values, utc=True).dt.tz_localize(None).astype("datetime64[us]")
-    index: pd.Index[Any] = pd.Index(
-        values.to_numpy(dtype=None if values.dtype.kind in "iufM" else object)
-    )
-    return index
+        values = pd.to_datetime(values, utc=True).dt.tz_localize(None)
+        kind = "time"
+    elif kind in ("integer", "floating", "mixed-integer-float", "boolean"):
+        kind = "number"
+    return kind, pd.Index(values.astype(object), dtype=object)
 
 
 def tally(

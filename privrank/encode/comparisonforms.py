@@ -240,7 +240,7 @@ def as_comparisons(
             named = {"item1": item1, "item2": item2}
             read = pairforms.read_long(columns, named, outcome, counts, codes)
     # what no questionnaire has fixed (check_fixed) is decided by arguments and names alone
-    if missing != "refuse" or frames.LIST_OUTCOME in present:
+    if missing != "refuse" or frames.has_lists(present):
         return read.rename(columns={"outcome": frames.LIST_OUTCOME})
     if frames.is_unordered(frame, present) or form in _UNORDERED or (form == "counts" and distinct):
         read[frames.ORDER_FROM] = pd.Categorical(["items"]).repeat(len(read))

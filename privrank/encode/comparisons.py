@@ -131,12 +131,12 @@ def check_fixed(
 
     **Privacy.** Which pairs a list compares is decided by what it lists, and so is their number,
     which is public where each comparison is a unit of its own. The outcome column of such frames
-    has a name of its own, which the call has to state. A frame that has it never gets a public
-    design, whatever is taken as the outcome, and one that has lost it has no outcome
+    has a name of its own, which the call has to state, and which merges extend only. A frame
+    that has it never gets a public design, whatever is taken as the outcome
     (:func:`privrank.as_comparisons`). A refusal says nothing of the answers.
     """
     present = frames.column_names(view)
-    if frames.LIST_OUTCOME in present and (kind == "public" or columns.respondent is None):
+    if frames.has_lists(present) and (kind == "public" or columns.respondent is None):
         raise ValueError(
             f"Comparisons read from lists of some items (column {frames.LIST_OUTCOME!r}) need "
             f"design='private' and respondent=, because which pairs a list compares is part of the "

@@ -123,7 +123,9 @@ def fingerprint(name: NDArray[np.uint64], person: IntArray, *columns: IntArray) 
     """Return a number of the respondents and of all rows; those of separate parts add up.
 
     A sum of mixed words, in which data that differ by accident have different numbers with a
-    probability of about 1 - 2^-64. It stays with the data, which it is a function of.
+    probability of about 1 - 2^-64 (a little less where equal rows change together); it is no
+    protection against somebody who looks for a collision. It stays with the data, which it is a
+    function of.
     """
     word = name[person]
     for column in columns:

@@ -7,6 +7,7 @@ never a cell's value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dis import opname
 from itertools import chain, islice, pairwise
 from typing import Any
 
@@ -93,18 +94,36 @@ def check_names(view: Frame, column: str) -> None:
     kind = view.collect_schema()[column]
     exact = kind in _EXACT or kind.is_numeric() and kind not in _WIDE
     if view.implementation.is_dask():
-        # Dask makes texts of the objects of a pandas frame: of 1 and 1.0, one name, it makes two
         native: Any = view.to_native()
-        sources = [node.frame for node in native.expr.walk() if type(node).__name__ == "FromPandas"]
-        named = [source.get(column) for source in sources if column in source.columns]
         typed = kind not in _CODED and native.dtypes[column] != np.dtype(object)
-        exact = exact and typed and all(map(_of_one_type, named))
+        exact = exact and typed and _typed_at_source(native, column)
     if not exact:
         raise TypeError(
             f"Column {column!r} must hold names of a type that is compared alike everywhere: "
-            f"texts, whole numbers, truth values or dates. Cast the column to text first, for "
-            f"example with astype(str), or with CAST in a query."
+            f"texts, whole numbers, truth values or dates. Cast the column to text where it is "
+            f"read: with astype(str) before Dask takes a pandas frame, or with CAST in a query."
         )
+
+
+def _typed_at_source(frame: Any, column: str) -> bool:
+    """Return whether Dask has made no texts of objects of several types for a column.
+
+    It makes texts of the objects of a pandas frame: of 1 and 1.0, which are one name, it makes two.
+    The expression of the column alone leads to where it comes from, whatever its name was there.
+    """
+    for node in frame[[column]].optimize(fuse=False).expr.walk():
+        if (
+            type(node).__name__ == "ArrowStringConversion"
+            and (node.frame._meta.dtypes == "O").any()
+        ):
+            return False
+        if type(node).__name__ == "FromPandas":
+            held = list(node.columns)
+            names = [column] if column in held else held
+            taken = [node.frame.get(name) for name in names] or [node.frame.index.to_series()]
+            if not all(map(_of_one_type, taken)):
+                return False
+    return True
 
 
 def _of_one_type(names: pd.Series[Any]) -> bool:
@@ -140,11 +159,14 @@ def computed(compute: Callable[[], Any]) -> Any:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Return whether an error was raised by a line of this package, so that it quotes no cell."""
+    """Return whether a statement of this package has raised an error, so that it quotes no cell."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    return last is not None and last.tb_frame.f_globals["__name__"].startswith("privrank.")
+    if last is None or not str(last.tb_frame.f_globals.get("__name__")).startswith("privrank."):
+        return False
+    # what a line of the package calls of NumPy's has no frame of its own, and is no `raise`
+    return opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
 
 
 def evaluate(
@@ -176,7 +198,7 @@ def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
     others = [name for name in columns if not schema[name].is_numeric()]
     if isinstance(view, nw.LazyFrame):
         return set(columns) - {name for name in others if schema[name] != nw.Unknown}
-    return set(columns) - {name for name in others if not view[name].is_null().all()}
+    return set(columns) - {n for n in others if not computed(view[n].is_null().all)}
 
 
 def check_numeric(view: Frame, columns: Sequence[str]) -> str | None:
@@ -238,7 +260,10 @@ def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
         places: Any = list(map(native.columns.get_loc, columns))
         return native.take(places, axis=1)
     frame = next(evaluate(view, columns, whole=True))
-    return pd.DataFrame({name: frame.get_column(name).to_numpy() for name in columns})
+    table: pd.DataFrame = computed(
+        lambda: pd.DataFrame({name: frame.get_column(name).to_numpy() for name in columns})
+    )
+    return table
 
 
 def series_of(
@@ -368,6 +393,11 @@ def grouped(view: Frame, columns: Sequence[str]) -> Frame:
         rows = rows.with_columns(text.cast(nw.Binary).cast(nw.String) for text in texts)
     alike: Frame = rows.group_by(*columns).agg(nw.len().alias(coding.ROWS))
     return alike
+
+
+def has_lists(columns: Iterable[object]) -> bool:
+    """Return whether one of some columns is, or was made of, the outcome of lists."""
+    return any(LIST_OUTCOME in str(name).casefold() for name in columns)
 
 
 def is_unordered(frame: object, columns: Sequence[str]) -> bool:

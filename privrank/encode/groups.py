@@ -203,10 +203,10 @@ def match_respondents(names: Sequence[Any], respondent: str, paired: bool) -> In
     **Privacy.** Errors say nothing of who answered where, nor of how many did once only.
     """
     numbered = [np.argsort(coding.numbers_of_names(one), kind="stable") for one in names]
-    first, second = (
+    (kind, first), (other, second) = (
         coding.comparable(one[order]) for one, order in zip(names, numbered, strict=True)
     )
-    if {first.dtype.kind, second.dtype.kind} not in ({"O"}, {"M"}, {"f"}, {"i"}, {"f", "i"}):
+    if kind != other and len(first) and len(second):
         raise TypeError(
             f"column {respondent!r} must name the respondents of both samples by the same type, "
             f"texts, numbers or dates. Cast it to text in both."

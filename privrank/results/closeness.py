@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,18 +13,25 @@ from privrank.hypotheses.details import contrasts, half_widths
 from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
 from privrank.hypotheses.statistic import Comparison
-from privrank.plans.closeness import DISTANCES
+from privrank.plans.closeness import DISTANCES, RELEASED_STEPS
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.names import BESIDE_NULL, DECISION, DETAILS, PVALUE, STATISTIC
+from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part, Release
 from privrank.release.survey import Sample
 from privrank.results import guarantee, plots
 from privrank.results.base import Result, once
 from privrank.results.rejections import comparison_rejects
 from privrank.results.tables import Table, format_pvalue, interval_heads
-from privrank.results.testnotes import BIT, SMALLEST, power_notes, range_words, verdict
+from privrank.results.testnotes import (
+    BIT,
+    SMALLEST,
+    is_beside_null,
+    power_notes,
+    range_words,
+    verdict,
+)
 from privrank.util.checks import check_count, check_flag
 from privrank.util.frozen import immutable
 
@@ -376,7 +384,10 @@ class ClosenessResult(Result):
             cells |= zip(interval_heads(self.alpha), limits, strict=True)
         # the proof of a smoothed p-value has one step in real numbers: a note says so
         permutations = release.plan.number("permutations")
-        attainable = self.alpha * (permutations + 1.0) > 1.0
+        # the least p-value of a clear difference, rounded up as all are
+        least = max(1, math.ceil(RELEASED_STEPS / (permutations + 1.0)))
+        reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
+        attainable = reached and self.alpha * (permutations + 1.0) > 1.0
         arithmetic = self.pvalue is not None and release.source != "none"
         return Table(
             title=guarantee.title("Test of Closeness", release),
@@ -538,7 +549,7 @@ def _hypotheses_of(sample: Sample) -> str:
     by = f" by {sample.group_column}" if sample.group_column else ""
     against = "are" if sample.paired else "have"
     words = f"H0: {null_words(sample)}. H1: they {against} not. Groups{by}: {', '.join(listed)}."
-    if tuple(name for name, _ in sample.groups) != BESIDE_NULL or sample.group_column:
+    if not is_beside_null(sample):
         return words
     (_, own), (_, behind) = sample.groups
     return (

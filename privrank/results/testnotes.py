@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from privrank.hypotheses.statistic import Blindness, Comparison, RandomBit, Statistic
 from privrank.mechanisms.ranknorms import most_rankings
-from privrank.release.names import EFFECT, GAIN, IMPOSSIBLE, STATISTIC
+from privrank.release.names import BESIDE_NULL, EFFECT, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.results.tables import format_pvalue, statistic_words
@@ -14,7 +14,14 @@ from privrank.results.tables import format_pvalue, statistic_words
 if TYPE_CHECKING:
     from privrank.results.ranktest import RankTestResult
 
-CONSISTENT = "The test is consistent against every departure."
+CONSISTENT = (
+    "The test is consistent: its power against every departure tends to 1 as the number of units "
+    "grows."
+)
+CONSISTENT_GROUPS = (
+    "The test is consistent: its power against every difference tends to 1 as both groups grow."
+)
+"""Propositions for a fixed epsilon and fixed numbers of items and categories."""
 
 BIT = (
     "The bit is no test of a stated level: how often it errs depends on the numbers of units and "
@@ -200,8 +207,9 @@ def power_notes(
 ) -> tuple[str, ...]:
     """Return what a statistic declares about its power, and nothing that it does not declare.
 
-    No consistency is claimed where no value of the statistic is rejected (not `attainable`), or
-    where what respondents left open was drawn from H0.
+    No consistency is claimed where no value of the statistic is rejected (not `attainable`), where
+    what respondents left open was drawn from H0, or where the null hypothesis was estimated from a
+    fixed number of answers.
     """
     m = len(sample.items)
     notes = [
@@ -209,9 +217,16 @@ def power_notes(
     ]
     if isinstance(statistic, RandomBit):
         return (*notes, BIT) if statistic.level is None else tuple(notes)
-    if statistic.consistent is not None and attainable and not sample.completed:
-        notes.append(CONSISTENT)
+    proved = statistic.consistent is not None and not is_beside_null(sample)
+    if proved and attainable and not sample.completed:
+        notes.append(CONSISTENT_GROUPS if sample.groups else CONSISTENT)
     return tuple(notes)
+
+
+def is_beside_null(sample: Sample) -> bool:
+    """Return whether the second sample are the answers behind a null hypothesis."""
+    names = tuple(name for name, _ in sample.groups)
+    return names == BESIDE_NULL and not sample.group_column
 
 
 def impossible(release: Release) -> int:

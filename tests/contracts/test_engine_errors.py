@@ -5,12 +5,13 @@ import traceback
 import dask.dataframe as dd
 import duckdb
 import narwhals as nw
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import privrank as pr
-from privrank.encode import clusters
+from privrank.encode import clusters, frames
 
 SENTINEL = "ZQX7SENTINEL"
 ITEMS = ["a", "b"]
@@ -147,3 +148,27 @@ def test_columns_that_an_engine_cannot_name_end_in_the_same_sentence(step, monke
     with pytest.raises(ValueError, match="could not be computed") as caught:
         pr.PrivateBTL(good, items=ITEMS, respondent=None)
     assert SENTINEL not in "".join(traceback.format_exception(caught.value))
+
+
+def made_by_text():
+    """A function whose module nobody knows, as notebooks and servers make them."""
+    place = {}
+    exec("def boom(s): raise RuntimeError('SECRET')", {"__builtins__": __builtins__}, place)
+    return place["boom"]
+
+
+def test_an_error_of_a_function_without_a_module_is_not_shown():
+    frame = pl.DataFrame({name: ROWS[name] for name in LONG}).lazy()
+    column = pl.col("outcome").map_batches(made_by_text(), return_dtype=pl.Float64)
+    with pytest.raises(ValueError, match="could not be computed") as caught:
+        pr.PrivateBTL(frame.with_columns(column), **BTL)
+    assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_an_error_that_numpy_raises_in_a_line_of_the_package_is_not_shown():
+    line = "def cast(*_):\n    return np.array(['SECRET']).astype(float)"
+    place = {"np": np, "__name__": "privrank.encode.frames"}
+    exec(line, place)
+    with pytest.raises(ValueError, match="could not be computed") as caught:
+        frames.computed(place["cast"])
+    assert "SECRET" not in str(caught.value)

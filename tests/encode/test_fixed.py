@@ -194,6 +194,40 @@ OPERATIONS = {
     "joined": lambda frame: PEOPLE.set_index("respondent").join(frame.set_index("respondent")),
     "without duplicates": lambda frame: frame.drop_duplicates(),
 }
+# Operations that give the outcome another name, under which it is then taken.
+RENAMING = {
+    "list_outcome_x": lambda frame: frame.merge(frame, on=["respondent", "item1", "item2"]),
+    "LIST_OUTCOME": lambda frame: frame.rename(columns={"list_outcome": "LIST_OUTCOME"}),
+    "outcome": lambda frame: frame.assign(outcome=frame["list_outcome"]),
+}
+
+
+@pytest.mark.parametrize("outcome", RENAMING)
+def test_the_mark_is_seen_under_names_that_were_made_of_it(outcome):
+    data = RENAMING[outcome](made("orders", PLACES, missing="bottom"))
+    given = {"items": ITEMS, "respondent": "respondent", "max_rows": 6, "distinct_pairs": False}
+    check_refusal(
+        lambda: pr.PrivateBTL(data, outcome=outcome, design="public", **given),
+        ValueError,
+        ["'list_outcome'", "design='private'"],
+    )
+    again = pr.as_comparisons(data, outcome=outcome, items=ITEMS, respondent="respondent")
+    assert "list_outcome" in again
+
+
+def test_winners_of_lists_are_lists():
+    lists = made("orders", PLACES, missing="bottom")
+    won = lists[lists["list_outcome"] == 1].rename(columns={"item1": "winner", "item2": "loser"})
+    given = {"items": ITEMS, "respondent": "respondent", "max_rows": 6, "design": "public"}
+    for call in (
+        lambda: pr.PrivateBTL.from_formula("winner + loser ~ 1", won, **given),
+        lambda: pr.PrivateBTL(
+            pr.as_comparisons(won, "winner-loser", items=ITEMS, respondent="respondent"),
+            outcome="list_outcome",
+            **given,
+        ),
+    ):
+        check_refusal(call, ValueError, ["'list_outcome'", "design='private'"])
 
 
 def taken_as_public(frame):

@@ -147,7 +147,16 @@ def test_answers_completed_from_the_null_are_not_promised_to_be_detected():
         test = build(ties="complete", missing="complete")
         assert notes.CONSISTENT not in said(test.fit(1.0, rng=seeded()))
     whole = frame.fillna(2.0).assign(c=3.0)
-    assert notes.CONSISTENT in said(pr.ClosenessTest(whole[:20], whole[20:]).fit(1.0, rng=seeded()))
+    two = pr.ClosenessTest(whole[:20], whole[20:])
+    assert notes.CONSISTENT_GROUPS in said(two.fit(1.0, rng=seeded()))
+    # no number of permutations reaches a level below the step of p-values
+    for level, permutations in ((8e-5, 19_999), (1.5e-4, 6_999)):
+        fit = two.fit(1.0, alpha=level, permutations=permutations, rng=seeded())
+        assert "consistent" not in said(fit)
+    # answers behind a null hypothesis are a fixed number
+    counts, shares = {"x": 50, "y": 50}, {"x": 0.5, "y": 0.5}
+    behind = pr.IdentityTest.from_counts(counts, shares, null_nobs=100)
+    assert "consistent" not in said(behind.fit(1.0, rng=seeded()))
 
 
 def test_a_bit_without_a_level_states_none():
