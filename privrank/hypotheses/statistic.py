@@ -79,7 +79,8 @@ class Statistic:
         declared would be promised.
     consistent : str or None
         Dotted name of the object whose docstring proves, under **Consistency.**, that the power
-        against every departure tends to 1 as n, or the smallest group, grows. None: no summary claims consistency.
+        against every departure tends to 1 as n, or the smallest group, grows. None: no summary
+        claims consistency.
     simulated : callable or None
         The statistic as `value` gives it but without what only privacy needs, for simulations of
         power; None when there is nothing to leave out.
