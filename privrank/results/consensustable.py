@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privrank.consensus.orders import SUBSET_LIMIT
 from privrank.plans.aggregation import cautions
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
 from privrank.release.release import Release, distribution_name
@@ -94,6 +95,13 @@ def _notes(result: Any, frame: pd.DataFrame, details: bool) -> list[str]:
     notes += [text for name, text in _READINGS.items() if name in settings]
     if "over_next" in frame:
         notes.append("Over next: fraction of the rankings that place an item before the next one.")
+    strict = " In `order` a public random permutation decides between them."
+    by_score = release.plan.method in ("Borda", "Copeland")
+    notes += tables.tie_notes(frame["rank"], strict if by_score else "")
+    if "orders" in release.found:
+        notes.append("The Kemeny order is not unique: another one is as good.")
+    elif details and release.found.get("gap") == 0 and m > SUBSET_LIMIT:
+        notes.append("Whether another order is as good as this one was not checked.")
     notes += _contradiction(frame, release.plan.method)
     if release.local:
         notes += _local_notes(release, frame)

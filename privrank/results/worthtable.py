@@ -100,6 +100,9 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     notes += guarantee.privacy_notes(release, details)
     notes += [*guarantee.cost_notes(release, result.design_effect, noisy), *result.warnings]
     notes += _tie_notes(result)
+    if "rank" in frame:
+        for part in parts:
+            notes += tables.tie_notes(frame["rank"].loc[list(part)])
     # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
     estimated = frame[frame.columns[0]].notna()
     errors = frame["std_err"][estimated].to_numpy(dtype=np.float64)
