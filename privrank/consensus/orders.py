@@ -168,8 +168,8 @@ class KemenyOrder:
 
     @property
     def findings(self) -> dict[str, float]:
-        """What a release says of the order: its gap, and that it has equals if that is known."""
-        return {"gap": self.gap, **({"orders": 2.0} if self.several else {})}
+        """What a release says of the order: its gap, and if known that there are two optima."""
+        return {"gap": self.gap} | ({"optima": 2.0} if self.proven and self.several else {})
 
     def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
         """Return the better of this and another order of the same pair matrix."""
@@ -200,10 +200,10 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     integrality. Every optimum on the way is a lower bound. Components of more than 100 items are
     left to local search.
 
-    *Other optima.* Take the last items off an optimal order, one by one. Another optimum has
-    the same ones up to some place, and there another item that leaves the least cost, too. So over
-    subsets the optimum is the only one if and only if each of these items is, and components have
-    no other line. Of larger components only the exchange of two neighbours is looked at.
+    *Other optima.* Components are in one order in all optima. Within a component two optima agree
+    from the end up to some place, where either item is a last one at the least cost. So there is
+    another optimum if and only if the recursion over subsets finds a tie there. For larger
+    components the only question asked is whether two neighbours can change places at no cost.
 
     References
     ----------
@@ -221,17 +221,17 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     for members in _components(margins):
         block = matrix[np.ix_(members, members)]
         if len(members) <= SUBSET_LIMIT:
-            (inner, more), inner_gap = _by_subsets(block), 0.0
+            inner, more = _by_subsets(block)
+            several |= more
         else:
             # a deadline in the past leaves the component to local search
             end = deadline if len(members) <= PROGRAMME_LIMIT else -math.inf
             inner, inner_gap = _by_programme(margins_of(block), end)
-            more = bool((np.diagonal(margins_of(block)[np.ix_(inner, inner)], 1) == 0).any())
+            gap += inner_gap
         order.extend(int(item) for item in members[inner])
-        gap += inner_gap
-        several |= more
     best = np.array(order, dtype=np.int64)
     score = kemeny_score(best, matrix)
+    several |= bool((np.diagonal(margins[np.ix_(best, best)], 1) == 0).any())
     return KemenyOrder(best, score, score - gap, several)
 
 

@@ -117,11 +117,6 @@ class AggregationResult(Result):
         return np.abs(scores[:, None] - scores) <= len(scores) * 2.0**-40
 
     @property
-    def _rows(self) -> IntArray:
-        """Positions of the items in the item list, as tables have them."""
-        return pd.Index(self.items).get_indexer(self.consensus.index).astype(np.int64)
-
-    @property
     def proven(self) -> bool:
         """Whether the order is shown to be the best one of the numbers it was found in.
 
@@ -163,7 +158,8 @@ class AggregationResult(Result):
 
     def _in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
         """Return a matrix with its items in the consensus order."""
-        return matrix[np.ix_(self._rows, self._rows)]
+        shown = pd.Index(self.items).get_indexer(self.consensus.index)
+        return matrix[np.ix_(shown, shown)]
 
     @property
     def noise_sd(self) -> float:
@@ -378,19 +374,18 @@ class AggregationResult(Result):
         milk     0.70   0.61   0.80
         """
         level = self._level(alpha)
-        stated, places = self._scores(), self._rows
+        stated = self._scores()
         low, high = stated.score_bounds(level, self.target)
-        score = stated.scores[places]
         return pd.DataFrame(
             {
-                "score": score,
-                "std_err": stated.score_errors(self.target)[places],
-                "lower": low[places],
-                "upper": high[places],
-                "mean_rank": len(self.items) - score,
+                "score": stated.scores,
+                "std_err": stated.score_errors(self.target),
+                "lower": low,
+                "upper": high,
+                "mean_rank": len(self.items) - stated.scores,
             },
-            index=self.consensus.index,
-        )
+            index=pd.Index(self.items, name="item"),
+        ).loc[self.consensus.index]
 
     def _score(self) -> Part:
         part = self.release.parts.get(SCORE)

@@ -471,10 +471,7 @@ class BTLResult(Coefficients):
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         # ranks hold within a component: the largest comes first, each in the order of its ranks
         parts = sorted(self._equations().components, key=len, reverse=True)
-        ranks = frame["rank"].to_numpy(dtype=float, na_value=np.nan)
-        return frame.iloc[
-            np.concatenate([part[np.argsort(ranks[part], kind="stable")] for part in parts])
-        ]
+        return pd.concat([frame.iloc[part].sort_values("rank", kind="stable") for part in parts])
 
     def summary(self, details: bool = False) -> Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon.

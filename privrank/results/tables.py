@@ -116,9 +116,8 @@ def rank_cells(frame: pd.DataFrame, among: Sequence[int] | None = None) -> list[
 def tie_notes(ranks: pd.Series[Any], order: str = "") -> list[str]:
     """Return which items share a rank; given the ranks, and what is said of a strict `order`."""
     tied = [", ".join(map(str, part.index)) for _, part in ranks.groupby(ranks) if len(part) > 1]
-    if not tied:
-        return []
-    return [f"Equal, and in the order in which items were declared: {'; '.join(tied)}.{order}"]
+    said = f"Equal, and in the order in which items were declared: {'; '.join(tied)}.{order}"
+    return [said] if tied else []
 
 
 def estimate_cell(value: float) -> str:

@@ -132,8 +132,8 @@ class TopKResult(Result):
         # noise on a cell of the win matrix enters the net wins of both items of its pair
         both = np.bincount(facts.pairs.first, cells, minlength=facts.items)
         both += np.bincount(facts.pairs.second, cells, minlength=facts.items)
-        noise = (facts.item_variance + both) / self.degrees**2
-        return own(noise + self._count_errors(self.win_rate), np.float64)
+        errors = self._count_errors(self.win_rate)
+        return own((facts.item_variance + both) / self.degrees**2 + errors, np.float64)
 
     def _count_errors(self, rate: float | FloatArray) -> FloatArray:
         """Return the variances that errors of released pair counts add to these win rates."""
@@ -245,7 +245,7 @@ class TopKResult(Result):
     def selected(self) -> tuple[str, ...]:
         """The top k items, best first, of those whose comparisons exceed their noise.
 
-        Of items that are tied at the k-th rank the release's public random order selects.
+        The release's public random order decides between items that are tied at the k-th rank.
 
         See Also
         --------
@@ -258,8 +258,8 @@ class TopKResult(Result):
         """
         places = self._places()[: min(self.k, int(self._known().sum()))]
         # among themselves tied items are in the order in which they were declared
-        shared = shared_ranks(self.win_rate)
-        return tuple(self.items[place] for place in sorted(places, key=lambda k: (shared[k], k)))
+        shown = np.argsort(shared_ranks(self.win_rate), kind="stable")
+        return tuple(self.items[place] for place in shown if place in places)
 
     def _gap_pvalues(self, inside: IntArray, outside: IntArray) -> FloatArray:
         """Return two-sided p-values that each item inside has the win rate of each outside."""
@@ -357,8 +357,7 @@ class TopKResult(Result):
         >>> result.ranks().to_dict()
         {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
         """
-        ranks = self._series(shared_ranks(self.win_rate), "rank")
-        return ranks if self._known().all() else ranks.where(self._known())
+        return self._series(shared_ranks(self.win_rate), "rank").where(self._known())
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks, by step-down tests of all differences.
@@ -476,12 +475,12 @@ class TopKResult(Result):
             separated = f"Nothing is left out: the release identifies at most {self.k} items."
         holds = guarantee.holds_if(guarantee.assumptions(self.release))
         noisy = np.mean(2.0 * np.sqrt(self._noise()) >= self.sampling_sd)
+        # more items than k have a rank up to k if those at the k-th are tied
+        divided = (self.ranks() <= self.k).sum() > self.k
+        decided = " A public random order decided which of them are selected."
         return [
             separated,
-            *tables.tie_notes(
-                self.ranks(),
-                f" Where the set divides them, a public random order decided ({self.k} selected).",
-            ),
+            *tables.tie_notes(self.ranks(), decided if divided else ""),
             f"{guarantee.reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself "
             f"covers the win rate against the opponents met, {guarantee.allowance(self.release)}; "
             f"rank sets hold jointly. {holds}",

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, Literal, ParamSpec, TypeGuard, TypeVar, get_args
+from typing import Any, Literal, TypeGuard, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 Rng = np.random.Generator | None
 """Where noise comes from: None for the operating system's, a generator for that of a study."""
 
-P = ParamSpec("P")
-T = TypeVar("T")
+Build = TypeVar("Build", bound=Callable[..., Any])
 
 Ends = Literal["[]", "[)", "(]", "()"]
 """Which ends belong to an interval: those with square brackets."""
@@ -266,10 +265,10 @@ def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     if len(names) < 2:
         raise ValueError(f"{name} must hold at least two names, got {len(names)}.")
     if len({seen(label) for label in names}) != len(names):
-        kinds = sorted({type(label).__name__ for label in names})
         raise ValueError(
             f"{name} must be distinct as they are printed: the same name is listed twice, but for "
-            f"spaces or the type at most (here {' and '.join(kinds)}). Rename one, or leave it out."
+            f"spaces or the type at most (here "
+            f"{' and '.join(sorted({type(label).__name__ for label in names}))}). Rename one."
         )
     return names
 
@@ -319,11 +318,11 @@ def first_absent(names: Iterable[Any], present: Collection[Any]) -> Any:
     return next((name for name in names if name not in present), None)
 
 
-def without_weights(build: Callable[P, T]) -> Callable[P, T]:
+def without_weights(build: Build) -> Build:
     """Say of ``weights=``, which no class takes, what exists in its place."""
 
     @wraps(build)
-    def checked(*args: P.args, **arguments: P.kwargs) -> T:
+    def checked(*args: Any, **arguments: Any) -> Any:
         if "weights" in arguments:
             raise TypeError(
                 "weights= is not supported, as noise would grow with the largest weight. Numbers "
@@ -333,7 +332,7 @@ def without_weights(build: Callable[P, T]) -> Callable[P, T]:
             )
         return build(*args, **arguments)
 
-    return checked
+    return cast(Build, checked)
 
 
 def undeclared(what: str, argument: str) -> ValueError:
