@@ -103,6 +103,7 @@ class PrivateRankAggregation:
 
     __slots__ = ("_encoded",)
 
+    @checks.without_weights
     def __init__(
         self,
         rankings: object,
@@ -127,6 +128,7 @@ class PrivateRankAggregation:
         )
 
     @classmethod
+    @checks.without_weights
     def from_formula(
         cls,
         formula: str,

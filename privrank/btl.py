@@ -151,6 +151,7 @@ class PrivateBTL:
 
     __slots__ = ("_encoded", "_link")
 
+    @checks.without_weights
     def __init__(
         self,
         comparisons: object,
@@ -186,6 +187,7 @@ class PrivateBTL:
         )
 
     @classmethod
+    @checks.without_weights
     def from_formula(cls, formula: str, data: object, **arguments: Any) -> Self:
         """Build the model from a formula.
 

@@ -122,6 +122,7 @@ class ClosenessTest:
 
     __slots__ = ("_encoded",)
 
+    @checks.without_weights
     def __init__(
         self,
         sample1: object,
@@ -153,6 +154,7 @@ class ClosenessTest:
         )
 
     @classmethod
+    @checks.without_weights
     def from_formula(
         cls,
         formula: str,

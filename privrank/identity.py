@@ -136,6 +136,7 @@ class IdentityTest:
 
     __slots__ = ("_encoded", "_null", "_two")
 
+    @checks.without_weights
     def __init__(
         self,
         data: object,
@@ -178,6 +179,7 @@ class IdentityTest:
             )
 
     @classmethod
+    @checks.without_weights
     def from_formula(cls, formula: str, data: object, null: object, **arguments: Any) -> Self:
         """Build the test from a formula.
 

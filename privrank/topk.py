@@ -89,6 +89,7 @@ class PrivateTopK:
 
     __slots__ = ("_encoded", "_k")
 
+    @checks.without_weights
     def __init__(
         self,
         comparisons: object,
@@ -130,6 +131,7 @@ class PrivateTopK:
         self._k = _check_k(k, len(self._encoded.design.items))
 
     @classmethod
+    @checks.without_weights
     def from_formula(cls, formula: str, data: object, k: int, **arguments: Any) -> Self:
         """Build the selection from a formula, as :meth:`privrank.PrivateBTL.from_formula` does.
 
@@ -256,8 +258,7 @@ class PrivateTopK:
         >>> pr.PrivateTopK.from_reports(tally, k=1).selected
         ('tea',)
         """
-        release = release_wins(tally, "PrivateTopK")
-        return infer(release, k=k, alpha=alpha, warn=True)
+        return infer(release_wins(tally, "PrivateTopK"), k=k, alpha=alpha, warn=True)
 
     @staticmethod
     def from_release(release: Release, k: int, *, alpha: float = 0.05) -> TopKResult:

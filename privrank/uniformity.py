@@ -130,6 +130,7 @@ class UniformityTest:
 
     __slots__ = ("_encoded",)
 
+    @checks.without_weights
     def __init__(
         self,
         rankings: object,
@@ -149,6 +150,7 @@ class UniformityTest:
         self._encoded = encode_data(rankings, **given)
 
     @classmethod
+    @checks.without_weights
     def from_formula(cls, formula: str, data: object, **arguments: Any) -> Self:
         """Build the test from a formula.
 

@@ -145,6 +145,8 @@ def by_score(scores: FloatArray, tie_break: tuple[int, ...]) -> IntArray:
 class KemenyOrder:
     """An order, best first, its score, and a lower bound on the score of every order.
 
+    `several` says that another order is known to have the same score.
+
     The bound holds up to the rounding of `score` and, where integer programming was needed, up to
     1e-6 of the largest margin per component.
     """
@@ -152,6 +154,7 @@ class KemenyOrder:
     order: IntArray
     score: float
     bound: float
+    several: bool = False
 
     @property
     def gap(self) -> float:
@@ -162,6 +165,11 @@ class KemenyOrder:
     def proven(self) -> bool:
         """Whether the order is shown to be optimal."""
         return self.gap == 0
+
+    @property
+    def findings(self) -> dict[str, float]:
+        """What a release says of the order: its gap, and if known that there are two optima."""
+        return {"gap": self.gap} | ({"optima": 2.0} if self.proven and self.several else {})
 
     def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
         """Return the better of this and another order of the same pair matrix."""
@@ -192,6 +200,11 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     integrality. Every optimum on the way is a lower bound. Components of more than 100 items are
     left to local search.
 
+    *Other optima.* Components are in one order in all optima. Within a component two optima agree
+    from the end up to some place, where either item is a last one at the least cost. So there is
+    another optimum if and only if the recursion over subsets finds a tie there. For larger
+    components the only question asked is whether two neighbours can change places at no cost.
+
     References
     ----------
     Conitzer, Davenport and Kalagnanam (2006), Improved bounds for computing Kemeny rankings, AAAI;
@@ -202,22 +215,24 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     margins = margins_of(matrix)
     deadline = time.monotonic() + time_limit
     order: list[int] = []
-    gap = 0.0
+    gap, several = 0.0, False
     # components come in the order of their majorities, and the cost of pairs across them is
     # fixed: gaps add up, and joined optima are an optimum
     for members in _components(margins):
         block = matrix[np.ix_(members, members)]
         if len(members) <= SUBSET_LIMIT:
-            inner, inner_gap = _by_subsets(block), 0.0
+            inner, more = _by_subsets(block)
+            several |= more
         else:
             # a deadline in the past leaves the component to local search
             end = deadline if len(members) <= PROGRAMME_LIMIT else -math.inf
             inner, inner_gap = _by_programme(margins_of(block), end)
+            gap += inner_gap
         order.extend(int(item) for item in members[inner])
-        gap += inner_gap
     best = np.array(order, dtype=np.int64)
     score = kemeny_score(best, matrix)
-    return KemenyOrder(best, score, score - gap)
+    several |= bool((np.diagonal(margins[np.ix_(best, best)], 1) == 0).any())
+    return KemenyOrder(best, score, score - gap, several)
 
 
 def _components(margins: FloatArray) -> list[IntArray]:
@@ -233,7 +248,8 @@ def _components(margins: FloatArray) -> list[IntArray]:
     return sorted(parts, key=lambda members: -int(led[members].max()))
 
 
-def _by_subsets(block: FloatArray) -> IntArray:
+def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
+    """Return the best order of a component, and whether another one is as good."""
     from privrank.kernels.subsets import last_terms, split_costs, subset_values
 
     m = len(block)
@@ -241,12 +257,16 @@ def _by_subsets(block: FloatArray) -> IntArray:
     values = subset_values(halves)
     # from the whole set back: the last item is the one whose removal leaves the least cost
     subset, members = (1 << m) - 1, list(range(m))
-    order = np.empty(m, dtype=np.int64)
+    order, several = np.empty(m, dtype=np.int64), False
+    # sums of weights may differ by their rounding
+    within = m * m * 2.0**-48 * float(np.abs(block).max(initial=0.0))
     for place in range(m - 1, -1, -1):
-        last = members.pop(int(np.argmin(last_terms(values, halves, subset, members))))
+        costs = last_terms(values, halves, subset, members)
+        several |= int(np.count_nonzero(costs <= costs.min() + within)) > 1
+        last = members.pop(int(np.argmin(costs)))
         order[place] = last
         subset ^= 1 << last
-    return order
+    return order, several
 
 
 def _violated(before: FloatArray) -> IntArray:

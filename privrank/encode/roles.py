@@ -148,7 +148,8 @@ def check_ranks_are_numbers(
     text = frames.check_numeric(frames.open_frame(table[others], "frame"), others)
     if text is not None:
         raise TypeError(
-            f"column {text!r} must hold numbers, the ranks: name the columns meant with "
+            f"column {text!r} must hold numbers, the ranks, and a missing value (an empty cell, "
+            f"NaN), never text, for an item that is not ranked. Name the columns meant with "
             f"{argument}=, and who answered with respondent=, or convert numbers held as objects "
             f"with pandas.to_numeric."
         )

@@ -357,9 +357,10 @@ def _check_numbers(view: frames.Frame, labels: Sequence[str], names: Sequence[st
     if text is not None:
         _refuse_pairs(names)
         raise TypeError(
-            f"column {text!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: leave "
-            f"it out with items=[...], name it in respondent=, or convert categories to numbers; "
-            f"for data of another form use {frames.AS_RANKINGS}, 'orders' where cells name items."
+            f"column {text!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}, and a "
+            f"missing value (NaN), never text, for an item that is not ranked. If it holds no "
+            f"ranks, leave it out with items=[...] or name it in respondent=. For data of another "
+            f"form use {frames.AS_RANKINGS}, 'orders' where cells name items."
         )
 
 

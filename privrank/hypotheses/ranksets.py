@@ -1,4 +1,4 @@
-"""Sets of items that hold at once: ranks, by Holm's step-down, and who may lead by majorities."""
+"""Ranks of estimates, sets of ranks by Holm's step-down, and the items that may lead."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.util.arrays import FloatArray, IntArray
+
+TIED = 1e-8
+"""Estimates whose difference is at most this share of their range are equal."""
+
+
+def shared_ranks(values: FloatArray) -> IntArray:
+    """Return ranks, 1 for the largest estimate; equal ones share the best, as in 1, 1, 3.
+
+    A difference counts if it is above 1e-8 of the range of the estimates, or of 1 if their range is
+    smaller: solvers and sums leave less than that open.
+    """
+    ahead = values > values[:, None] + TIED * max(1.0, float(np.ptp(values)))
+    return np.asarray(1 + ahead.sum(axis=1))
 
 
 def rank_sets(

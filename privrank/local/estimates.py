@@ -78,7 +78,7 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         rule, order, gaps = "Borda", by_score(estimates.scores, tie_break), {}
     else:
         best = consensus_of(rule, estimates.filled, estimates.pairs.largest_variance, tie_break)
-        order, gaps = best.order, {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
+        order, gaps = best.order, best.findings if rule in ("Kemeny", "EB-Kemeny") else {}
     values = {
         names.SCORES: fixed_point(estimates.scores),
         names.COVARIANCE: fixed_point(estimates.covariance),

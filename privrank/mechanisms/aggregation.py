@@ -134,7 +134,7 @@ def consensus_in(
         best = consensus_of(cast(Rule, plan.method), fractions, variance, tie_break)
         values[ORDER] = best.order
         if plan.method in ("Kemeny", "EB-Kemeny"):
-            findings["gap"] = best.gap
+            findings = best.findings
     else:
         # an item's rank is one more than the number of items before it
         values[TOTALS] = draw(plan.parts[TOTALS], counts.sum(axis=0) + weight, rng)

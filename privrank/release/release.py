@@ -137,7 +137,8 @@ class Release:
     values : mapping of str to ndarray of int64
         The noisy statistics, in lattice steps.
     tie_break : tuple of int
-        A uniform permutation of the items, drawn with the noise, that orders equal values.
+        A uniform permutation of the items, drawn with the noise, that decides between equal values
+        where an order has to be strict.
     found : mapping of str to float
         Numbers found in the noisy statistics, such as how far an order is proven; NaN where they
         do not tell.

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.consensus.intervals import Target, score_interval
+from privrank.consensus.orders import copeland
 from privrank.consensus.statements import Statements
 from privrank.hypotheses.ranksets import dominant_set, rank_sets
 from privrank.hypotheses.tails import half_width
@@ -68,7 +69,7 @@ class AggregationResult(Result):
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The consensus, best item first.
+        """The consensus, best item first; a public random order decides between equal scores.
 
         See Also
         --------
@@ -83,15 +84,37 @@ class AggregationResult(Result):
 
     @property
     def consensus(self) -> pd.Series[int]:
-        """The consensus rank of each item, 1 = best, best first.
+        """The consensus rank of each item, 1 = best, best first; tied items share one.
+
+        Tied are items of equal Borda scores, or numbers of majorities, if the consensus goes by
+        these, and of Kemeny's order neighbours in any order of which it is as good. They come in
+        the order in which items were declared.
 
         Examples
         --------
         >>> result.consensus.to_dict()
         {'tea': 1, 'coffee': 2, 'milk': 3}
         """
-        ranks = np.arange(1, len(self.places) + 1)
-        return pd.Series(ranks, index=pd.Index(self.order, name="item"), name="rank")
+        ranks = pd.Series(0, index=pd.Index(self.items, name="item"), name="rank")
+        tied, first = self._tied(), 0
+        # in the strict order an item shares the rank of those before it if it is tied with all
+        for place, item in enumerate(self.places):
+            if not tied[item, self.places[first:place]].all():
+                first = place
+            ranks.iloc[item] = first + 1
+        return ranks.sort_values(kind="stable")
+
+    def _tied(self) -> NDArray[np.bool_]:
+        """Return which items the rule of the consensus does not distinguish, shape (m, m)."""
+        rule = self.release.plan.method
+        if self.stated is None or rule not in ("Borda", "Copeland", "Kemeny"):
+            return np.zeros((len(self.items),) * 2, dtype=bool)
+        # in steps above the rounding of counts to fractions, and of sums of these
+        pairs = np.rint(np.asarray(self.fractions, dtype=np.float64) * 2.0**40)
+        if rule == "Kemeny":
+            return np.asarray(pairs == pairs.T)
+        scores = copeland(pairs) if rule == "Copeland" else self.stated.scores
+        return np.abs(scores[:, None] - scores) <= len(scores) * 2.0**-40
 
     @property
     def proven(self) -> bool:
@@ -135,7 +158,8 @@ class AggregationResult(Result):
 
     def _in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
         """Return a matrix with its items in the consensus order."""
-        return matrix[np.ix_(self.places, self.places)]
+        shown = pd.Index(self.items).get_indexer(self.consensus.index)
+        return matrix[np.ix_(shown, shown)]
 
     @property
     def noise_sd(self) -> float:
@@ -162,7 +186,7 @@ class AggregationResult(Result):
         """
         fractions = self._about_pairs().fractions
         assert fractions is not None
-        names = pd.Index(self.order, name="item")
+        names = self.consensus.index
         return pd.DataFrame(self._in_order(fractions), index=names, columns=names.rename("over"))
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
@@ -202,7 +226,7 @@ class AggregationResult(Result):
             "all_upper": all_high,
             "separated": (all_low > 0.5) | (all_high < 0.5),
         }
-        names = np.array(self.order, dtype=object)
+        names = np.array(self.consensus.index, dtype=object)
         return pd.DataFrame(
             {"item1": names[first], "item2": names[second]}
             | {name: self._in_order(matrix)[first, second] for name, matrix in columns.items()}
@@ -242,7 +266,7 @@ class AggregationResult(Result):
         stated = self._about_pairs()
         low, _ = stated.fraction_bounds(self._level(alpha), self.target, True)
         inside = dominant_set(self._in_order(low > 0.5))
-        return tuple(item for item, member in zip(self.order, inside, strict=True) if member)
+        return tuple(self.consensus.index[inside])
 
     def condorcet_winner(self, alpha: float | None = None) -> str | None:
         """Return the item that a majority prefers to each other, if one does with confidence.
@@ -350,19 +374,18 @@ class AggregationResult(Result):
         milk     0.70   0.61   0.80
         """
         level = self._level(alpha)
-        stated, places = self._scores(), self.places
+        stated = self._scores()
         low, high = stated.score_bounds(level, self.target)
-        score = stated.scores[places]
         return pd.DataFrame(
             {
-                "score": score,
-                "std_err": stated.score_errors(self.target)[places],
-                "lower": low[places],
-                "upper": high[places],
-                "mean_rank": len(self.items) - score,
+                "score": stated.scores,
+                "std_err": stated.score_errors(self.target),
+                "lower": low,
+                "upper": high,
+                "mean_rank": len(self.items) - stated.scores,
             },
-            index=pd.Index(self.order, name="item"),
-        )
+            index=pd.Index(self.items, name="item"),
+        ).loc[self.consensus.index]
 
     def _score(self) -> Part:
         part = self.release.parts.get(SCORE)
@@ -439,7 +462,7 @@ class AggregationResult(Result):
             frame[["borda", "std_err", "lower", "upper"]] = self.borda()[
                 ["score", "std_err", "lower", "upper"]
             ]
-            ranks = self.rank_conf_int().loc[list(self.order)]
+            ranks = self.rank_conf_int().loc[frame.index]
             frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
         if PAIRS in self.release.parts:
             frame["over_next"] = [*np.diagonal(self.fraction_frame(), 1), np.nan]

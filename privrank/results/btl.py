@@ -17,6 +17,7 @@ from privrank.bradley_terry.linear import groups_at, worth_map
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.distributions.links import LOGIT
 from privrank.distributions.simulate import PlackettLuce, generator
+from privrank.hypotheses.ranksets import shared_ranks
 from privrank.release.release import Release
 from privrank.results import plots
 from privrank.results.coefficients import Coefficients
@@ -173,7 +174,7 @@ class BTLResult(Coefficients):
         return self._series(shares_of(worths, self._several(worths)), "worth")
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
-        """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin.
+        """Return ranks, 1 = most preferred; equal worths share one, as in 1, 1, 3.
 
         Where comparisons do not connect all items, ranks are those in one of :attr:`components`.
 
@@ -182,11 +183,10 @@ class BTLResult(Coefficients):
         >>> result.ranks().to_dict()
         {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
         """
-        # the place of each item in the released permutation orders equal worths
-        coin, worths = np.argsort(self.release.tie_break), self._values(at)
+        worths = self._values(at)
         ranks = np.full(len(worths), np.nan)
         for part in self._several(worths):
-            ranks[part] = np.argsort(np.lexsort((coin[part], -worths[part]))) + 1
+            ranks[part] = shared_ranks(worths[part])
         return self._series(ranks if np.isnan(ranks).any() else ranks.astype(np.int64), "rank")
 
     def _several(self, worths: FloatArray) -> list[NDArray[np.int64]]:
@@ -450,7 +450,8 @@ class BTLResult(Coefficients):
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame.
 
-        One row per item, best first, with ranks; with covariates one row per coefficient. The
+        One row per item, best first, with ranks, equal worths in the order in which items were
+        declared; with covariates one row per coefficient. The
         statistic ``z`` is there where p-values are of it: without noise, of independent answers.
 
         Examples
@@ -470,8 +471,7 @@ class BTLResult(Coefficients):
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         # ranks hold within a component: the largest comes first, each in the order of its ranks
         parts = sorted(self._equations().components, key=len, reverse=True)
-        ranks = frame["rank"].to_numpy(dtype=float, na_value=np.nan)
-        return frame.iloc[np.concatenate([part[np.argsort(ranks[part])] for part in parts])]
+        return pd.concat([frame.iloc[part].sort_values("rank", kind="stable") for part in parts])
 
     def summary(self, details: bool = False) -> Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon.
@@ -514,7 +514,7 @@ class BTLResult(Coefficients):
         ['crimRate', 'socBurd', 'position', 'culture']
         """
         order = [name for name in self.to_frame().index if self._plain] or list(
-            self.ranks(at).sort_values().index
+            self.ranks(at).sort_values(kind="stable").index
         )
         table = self.probabilities(at).loc[order, order]
         ties = self.release.design.ties

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privrank.consensus.orders import SUBSET_LIMIT
 from privrank.plans.aggregation import cautions
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
 from privrank.release.release import Release, distribution_name
@@ -94,7 +95,7 @@ def _notes(result: Any, frame: pd.DataFrame, details: bool) -> list[str]:
     notes += [text for name, text in _READINGS.items() if name in settings]
     if "over_next" in frame:
         notes.append("Over next: fraction of the rankings that place an item before the next one.")
-    notes += _contradiction(frame, release.plan.method)
+    notes += [*_tied(release, frame, details), *_contradiction(frame, release.plan.method)]
     if release.local:
         notes += _local_notes(release, frame)
     if TOTALS in release.parts:
@@ -109,9 +110,9 @@ def _notes(result: Any, frame: pd.DataFrame, details: bool) -> list[str]:
         notes.append("The privacy of this mechanism assumes idealised arithmetic.")
     if gap := release.found.get("gap"):
         notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
-    notes += [f"Warning: {caution}" for caution in cautions(release)]
-    notes.append(guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)))
     notes += [
+        *(f"Warning: {caution}" for caution in cautions(release)),
+        guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)),
         guarantee.promise(release, "the rankings"),
         *guarantee.level_notes(release, "ranking"),
     ]
@@ -144,6 +145,18 @@ def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
             f"Warning: the sort is not finished. It has not come to the end with {unplaced} items, "
             f"whose places rest on few comparisons."
         )
+    return notes
+
+
+def _tied(release: Release, frame: pd.DataFrame, details: bool) -> list[str]:
+    """Return which items are tied, and whether an optimum that is claimed is the only one."""
+    strict = " In `order` a public random permutation decides between them."
+    by_score = release.plan.method in ("Borda", "Copeland")
+    notes = tables.tie_notes(frame["rank"], strict if by_score else "")
+    if "optima" in release.found:
+        return [*notes, "The Kemeny order is not unique: another one is as good."]
+    if details and release.found.get("gap") == 0 and len(frame) > SUBSET_LIMIT:
+        return [*notes, "Whether another order is as good as this one was not checked."]
     return notes
 
 

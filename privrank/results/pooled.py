@@ -15,7 +15,7 @@ from scipy.spatial.distance import squareform
 
 from privrank import __version__
 from privrank.consensus.statements import NoisyVotes
-from privrank.hypotheses.ranksets import rank_sets
+from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.release.archived import archive
 from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
@@ -390,16 +390,14 @@ class PooledResult:
         return stated[["lower", "upper"]]
 
     def ranks(self) -> pd.Series[Any]:
-        """Return ranks, 1 = best; equal estimates are ordered by the first release's coin.
+        """Return ranks, 1 = best; equal estimates share one, as in 1, 1, 3.
 
         Examples
         --------
         >>> result.ranks().to_dict()
         {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
         """
-        tie = np.argsort(self.results[0].release.tie_break)
-        place = np.lexsort((tie, -np.asarray(self.params)))
-        return self._series(np.argsort(place) + 1, "rank")
+        return self._series(shared_ranks(np.asarray(self.params)), "rank")
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks by worth, ``lower`` and ``upper``.
@@ -511,7 +509,7 @@ class PooledResult:
         frame = self._fit_frame("worth" if self._worths else "borda").assign(rank=self.ranks())
         if self._worths:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
-        return frame.sort_values("rank")
+        return frame.sort_values("rank", kind="stable")
 
     def summary(self, details: bool = False) -> tables.Table:
         """Return the pooled numbers as a table; `details` add the header of every release.
@@ -536,7 +534,7 @@ class PooledResult:
         >>> result.plot().axes[0].get_title()
         '2 releases pooled, epsilon = 1.5 in all, seeded noise'
         """
-        parts, order = [], self.ranks().sort_values().index
+        parts, order = [], self.ranks().sort_values(kind="stable").index
         for name, result in zip(["pooled", *self._releases], [self, *self.results], strict=True):
             if isinstance(result, AggregationResult):
                 frame = result.borda(self.alpha).rename(columns={"score": "worth"})

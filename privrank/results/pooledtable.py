@@ -90,7 +90,7 @@ def _notes(result: Any) -> list[str]:
         notes.append("Who answered in several surveys is protected by the sum of their epsilons.")
     if len({member.release.survey.unit for member in result.results}) > 1:
         notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
-    return [*notes, guarantee.holds_if(rests)]
+    return [*notes, *tables.tie_notes(result.ranks()), guarantee.holds_if(rests)]
 
 
 def _release_notes(result: Any, details: bool) -> list[str]:

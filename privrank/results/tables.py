@@ -113,6 +113,13 @@ def rank_cells(frame: pd.DataFrame, among: Sequence[int] | None = None) -> list[
     return cells
 
 
+def tie_notes(ranks: pd.Series[Any], order: str = "") -> list[str]:
+    """Return which items share a rank; given the ranks, and what is said of a strict `order`."""
+    tied = [", ".join(map(str, part.index)) for _, part in ranks.groupby(ranks) if len(part) > 1]
+    said = f"Equal, and in the order in which items were declared: {'; '.join(tied)}.{order}"
+    return [said] if tied else []
+
+
 def estimate_cell(value: float) -> str:
     """Return an estimate as it is printed in a table."""
     return UNIDENTIFIED if pd.isna(value) else f"{value:.4f}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.dependence import degrees_of_freedom
 from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.hypotheses.ranksets import rank_sets
+from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import NET
 from privrank.results import guarantee, plots, tables
@@ -132,8 +132,8 @@ class TopKResult(Result):
         # noise on a cell of the win matrix enters the net wins of both items of its pair
         both = np.bincount(facts.pairs.first, cells, minlength=facts.items)
         both += np.bincount(facts.pairs.second, cells, minlength=facts.items)
-        noise = (facts.item_variance + both) / self.degrees**2
-        return own(noise + self._count_errors(self.win_rate), np.float64)
+        errors = self._count_errors(self.win_rate)
+        return own((facts.item_variance + both) / self.degrees**2 + errors, np.float64)
 
     def _count_errors(self, rate: float | FloatArray) -> FloatArray:
         """Return the variances that errors of released pair counts add to these win rates."""
@@ -245,6 +245,8 @@ class TopKResult(Result):
     def selected(self) -> tuple[str, ...]:
         """The top k items, best first, of those whose comparisons exceed their noise.
 
+        The release's public random order decides between items that are tied at the k-th rank.
+
         See Also
         --------
         privrank.TopKResult.pvalue : Whether the set is separated from the rest.
@@ -255,7 +257,9 @@ class TopKResult(Result):
         ('crimRate', 'socBurd')
         """
         places = self._places()[: min(self.k, int(self._known().sum()))]
-        return tuple(self.items[place] for place in places)
+        # among themselves tied items are in the order in which they were declared
+        shown = np.argsort(shared_ranks(self.win_rate), kind="stable")
+        return tuple(self.items[place] for place in shown if place in places)
 
     def _gap_pvalues(self, inside: IntArray, outside: IntArray) -> FloatArray:
         """Return two-sided p-values that each item inside has the win rate of each outside."""
@@ -346,15 +350,14 @@ class TopKResult(Result):
         return pd.DataFrame({"lower": ends[0], "upper": ends[1]}, index)
 
     def ranks(self) -> pd.Series[Any]:
-        """Return ranks, 1 = highest win rate, among the items that are identified.
+        """Return ranks, 1 = highest win rate, among the items that are identified; ties share one.
 
         Examples
         --------
         >>> result.ranks().to_dict()
         {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
         """
-        ranks = self._series(1 + np.argsort(self._places()), "rank")
-        return ranks if self._known().all() else ranks.where(self._known())
+        return self._series(shared_ranks(self.win_rate), "rank").where(self._known())
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks, by step-down tests of all differences.
@@ -402,9 +405,8 @@ class TopKResult(Result):
         frame["net_wins"] = self.net_wins
         frame["rank"] = self.ranks()
         frame["rank_lower"], frame["rank_upper"] = sets["lower"], sets["upper"]
-        # a missing rank is below no bound, so that no such item is selected
-        frame["selected"] = frame["rank"] <= self.k
-        return frame.sort_values("rank")
+        frame["selected"] = frame.index.isin(self.selected)
+        return frame.sort_values("rank", kind="stable")
 
     def summary(self, details: bool = False) -> tables.Table:
         """Return the selection as a table in the style of statsmodels.
@@ -473,8 +475,12 @@ class TopKResult(Result):
             separated = f"Nothing is left out: the release identifies at most {self.k} items."
         holds = guarantee.holds_if(guarantee.assumptions(self.release))
         noisy = np.mean(2.0 * np.sqrt(self._noise()) >= self.sampling_sd)
+        # more items than k have a rank up to k if those at the k-th are tied
+        divided = (self.ranks() <= self.k).sum() > self.k
+        decided = " A public random order decided which of them are selected."
         return [
             separated,
+            *tables.tie_notes(self.ranks(), decided if divided else ""),
             f"{guarantee.reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself "
             f"covers the win rate against the opponents met, {guarantee.allowance(self.release)}; "
             f"rank sets hold jointly. {holds}",

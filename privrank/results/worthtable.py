@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,14 +93,18 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         *guarantee.comparison_header(release, result.design_effect, details),
         *_penalty(result, details),
     ]
-    notes = [guarantee.reading(release) + _coverage_note(release, result.alpha), *notes]
-    notes += guarantee.loss_notes(release, result.estimator)
+    reading = guarantee.reading(release) + _coverage_note(release, result.alpha)
+    notes = [reading, *notes, *guarantee.loss_notes(release, result.estimator)]
     linear = ["linear"] if _by_items(release) else []
     notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
     noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
-    notes += guarantee.privacy_notes(release, details)
-    notes += [*guarantee.cost_notes(release, result.design_effect, noisy), *result.warnings]
-    notes += _tie_notes(result)
+    notes += [
+        *guarantee.privacy_notes(release, details),
+        *guarantee.cost_notes(release, result.design_effect, noisy),
+        *result.warnings,
+    ]
+    shared = (frame["rank"].loc[list(part)] for part in parts if "rank" in frame)
+    notes += [*_tie_notes(result), *chain.from_iterable(map(tables.tie_notes, shared))]
     # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
     estimated = frame[frame.columns[0]].notna()
     errors = frame["std_err"][estimated].to_numpy(dtype=np.float64)

@@ -10,9 +10,10 @@ import math
 import sys
 import unicodedata
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, Literal, TypeGuard, get_args
+from typing import Any, Literal, TypeGuard, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 
 Rng = np.random.Generator | None
 """Where noise comes from: None for the operating system's, a generator for that of a study."""
+
+Build = TypeVar("Build", bound=Callable[..., Any])
 
 Ends = Literal["[]", "[)", "(]", "()"]
 """Which ends belong to an interval: those with square brackets."""
@@ -263,7 +266,9 @@ def check_items(items: object, name: str = "items") -> tuple[str, ...]:
         raise ValueError(f"{name} must hold at least two names, got {len(names)}.")
     if len({seen(label) for label in names}) != len(names):
         raise ValueError(
-            f"{name} must be distinct: the same name is listed twice, but for spaces at most."
+            f"{name} must be distinct as they are printed: the same name is listed twice, but for "
+            f"spaces or the type at most (here "
+            f"{' and '.join(sorted({type(label).__name__ for label in names}))}). Rename one."
         )
     return names
 
@@ -311,6 +316,23 @@ def check_name(name: object, role: str) -> None:
 def first_absent(names: Iterable[Any], present: Collection[Any]) -> Any:
     """Return the first name that no column has, None if there is none."""
     return next((name for name in names if name not in present), None)
+
+
+def without_weights(build: Build) -> Build:
+    """Say of ``weights=``, which no class takes, what exists in its place."""
+
+    @wraps(build)
+    def checked(*args: Any, **arguments: Any) -> Any:
+        if "weights" in arguments:
+            raise TypeError(
+                "weights= is not supported, as noise would grow with the largest weight. Numbers "
+                "of equal rows are counts= of PrivateBTL and PrivateTopK, and from_counts of "
+                "tests. For design weights, fit by group with PrivateBTL.from_formula and combine "
+                "the groups with t_test: see docs/weights.md."
+            )
+        return build(*args, **arguments)
+
+    return cast(Build, checked)
 
 
 def undeclared(what: str, argument: str) -> ValueError:

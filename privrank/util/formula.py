@@ -247,5 +247,6 @@ def _factor(code: str, right: str) -> Factor:
     except ValueError:
         raise ValueError(
             f"formula must use plain columns or C(column, ...) on its right, got "
-            f"{f'~ {right}'!r}: transform columns in the frame beforehand."
+            f"{f'~ {right}'!r}. Quote a name that is no Python name, as in Q('age group'), and "
+            f"transform columns in the frame beforehand."
         ) from None

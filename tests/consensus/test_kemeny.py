@@ -38,7 +38,9 @@ def test_exact_order_equals_brute_force(kind):
         found = orders.kemeny(pairs)
         assert found.proven and found.bound == found.score
         assert found.score == kemeny_score(found.order, pairs)
-        assert found.score == pytest.approx(all_scores(pairs).min(), abs=1e-12)
+        scores = all_scores(pairs)
+        assert found.score == pytest.approx(scores.min(), abs=1e-12)
+        assert found.several == (np.count_nonzero(scores < scores.min() + 1e-9) > 1)
     for _ in range(3):
         pairs = profile(rng, 8, kind)
         assert orders.kemeny(pairs).score == pytest.approx(all_scores(pairs).min(), abs=1e-12)
@@ -53,6 +55,18 @@ def test_integer_programme_equals_brute_force(kind, monkeypatch):
         found = orders.kemeny(pairs)
         assert found.proven
         assert found.score == pytest.approx(all_scores(pairs).min(), abs=1e-5)
+
+
+def test_a_programme_knows_only_that_neighbours_may_change_places(monkeypatch):
+    monkeypatch.setattr(orders, "SUBSET_LIMIT", 2)
+    rng, told = np.random.default_rng(4), 0
+    for trial in range(60):
+        pairs = profile(rng, 3 + trial % 5, "ties")
+        scores = all_scores(pairs)
+        known = orders.kemeny(pairs).several
+        assert not known or np.count_nonzero(scores < scores.min() + 1e-9) > 1
+        told += known
+    assert told > 20
 
 
 def test_routes_agree_where_neither_can_be_enumerated(monkeypatch):

@@ -1,9 +1,12 @@
 """Messages name what is wrong, and a remedy that works."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sentences import refused_briefly
 
 import privrank as pr
 
@@ -35,6 +38,7 @@ def seeded():
     return np.random.default_rng(1)
 
 
+RANKED = RANKS.astype({"tea": object}).replace({"tea": {2: "not ranked"}})
 NAMED = RANKS.assign(name=[f"p{k}" for k in range(40)])
 TEXTS = FRAME.assign(outcome=["A", "B"] * 40)
 DECIDED = pd.DataFrame({"winner": ["tea", "milk"], "loser": ["milk", "tea"]})
@@ -130,6 +134,22 @@ CASES = {
     "one JSON text": (
         lambda: pr.pool("{}", survey="different"),
         r"read with privrank.from_json\(text\)",
+    ),
+    "a covariate with a space in its name": (
+        lambda: formula(LONG + " ~ age group", levels={"age group": ["young", "old"]}),
+        r"Quote a name that is no Python name, as in Q\('age group'\)",
+    ),
+    "items that print alike": (
+        lambda: pr.PrivateBTL(FRAME, items=[1, "1"], respondent=None),
+        r"the same name is listed twice, .* the type at most \(here int and str\)",
+    ),
+    "ranks with a word for none": (
+        lambda: pr.UniformityTest(RANKED, items=["tea", "milk", "water"]),
+        r"column 'tea' must hold ranks, .* a missing value \(NaN\), never text, for an item that",
+    ),
+    "ranks to convert with a word for none": (
+        lambda: pr.as_rankings(RANKED),
+        r"a missing value \(an empty cell, NaN\), never text, for an item that is not ranked",
     ),
     "a typo on the left": (
         lambda: formula("item1 + item2 + outcom ~ 1"),
@@ -317,3 +337,69 @@ def test_an_estimate_near_one_has_an_error():
     estimate = pr.power.BTLPower(items=3, replicates=20).power(300, 4.0, 2.0)
     assert estimate == 1.0 and estimate.error >= 1 / 21 and not estimate.exact
     assert "Monte Carlo standard error 0.048" in str(estimate)
+
+
+def test_quoted_names_with_spaces_are_columns():
+    frame = FRAME.assign(**{"age group": ["young", "old"] * 40})
+    model = pr.PrivateBTL.from_formula(
+        LONG + " ~ Q('age group')",
+        frame,
+        items=ITEMS,
+        respondent=None,
+        levels={"age group": ["young", "old"]},
+    )
+    assert "age group" in repr(model._encoded.design.covariates.factors)
+
+
+MODELS = {
+    "PrivateBTL": lambda **more: worths(**more),
+    "a formula of PrivateBTL": lambda **more: formula(LONG + " ~ 1", **more),
+    "PrivateTopK": lambda **more: pr.PrivateTopK(FRAME, 2, items=ITEMS, respondent=None, **more),
+    "PrivateRankAggregation": lambda **more: pr.PrivateRankAggregation(RANKS, **more),
+    "UniformityTest": lambda **more: pr.UniformityTest(RANKS, **more),
+    "IdentityTest": lambda **more: pr.IdentityTest(RANKS, pr.Mallows(list(RANKS), 1.0), **more),
+    "ClosenessTest": lambda **more: pr.ClosenessTest(RANKS, RANKS, **more),
+    "a formula of ClosenessTest": lambda **more: pr.ClosenessTest.from_formula(
+        "tea + milk + water ~ year", RANKS.assign(year=[1, 2] * 20), levels=[1, 2], **more
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_are_refused_by_what_exists(name):
+    MODELS[name]()
+    words = ["counts=", "from_counts", "by group", "docs/weights.md"]
+    refused_briefly(lambda: MODELS[name](weights="w"), TypeError, words)
+
+
+def engines(**columns):
+    import duckdb
+
+    frame = pd.DataFrame(columns)
+    yield from (frame, pl.from_pandas(frame), pl.from_pandas(frame).lazy())
+    yield duckdb.from_df(frame)
+
+
+def test_values_that_a_declaration_leaves_out_become_no_missing_ones():
+    """No reader turns an answer that codes, levels or items leave out into a missing one."""
+    long = {"item1": ["a", "b"] * 4, "item2": ["b", "a"] * 4, "outcome": ["x", "y", "z", "x"] * 2}
+    codes = {"first": "x", "second": "y"}
+    for frame in engines(**long):
+        with pytest.raises(ValueError, match="answers that codes= declares or missing"):
+            pr.as_comparisons(frame, "long", items=["a", "b"], codes=codes)
+    for frame in engines(**{"a:b": long["outcome"]}):
+        with pytest.raises(ValueError, match="answers that codes= declares or missing"):
+            pr.as_comparisons(frame, "wide", sep=":", codes=codes)
+    coded = long | {"outcome": [1, -1] * 4, "sex": ["f", "m", "d", "f"] * 2}
+    for frame, design in product(engines(**coded), ("private", "public")):
+        options = {"items": ["a", "b"], "respondent": None, "design": design}
+        with pytest.raises(ValueError, match="'sex' must hold declared levels only"):
+            pr.PrivateBTL.from_formula(
+                LONG + " ~ sex", frame, levels={"sex": ["f", "m"]}, **options
+            )
+        options["items"] = ["a", "c"]
+        with pytest.raises(ValueError, match="must hold declared items only"):
+            pr.PrivateBTL(frame, **options)
+    for frame in engines(best=["a", "b"] * 4, next=["b", "c"] * 4):
+        with pytest.raises(ValueError, match="must hold declared items only"):
+            pr.as_rankings(frame, "orders", items=["a", "b"])

@@ -11,11 +11,20 @@ from scipy.special import ndtr
 import privrank as pr
 from privrank.bradley_terry import contrasts
 from privrank.consensus.intervals import rank_threshold
-from privrank.hypotheses.ranksets import rank_sets
+from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.local import SubRanking
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.results import aggregation, pooled, topk
+
+
+def test_equal_estimates_share_a_rank_and_others_do_not():
+    assert shared_ranks(np.array([1.0, 3.0, 3.0, 2.0])).tolist() == [4, 1, 1, 3]
+    # equal are those within 1e-8 of the range, and what solvers leave of zeros
+    assert shared_ranks(np.array([0.0, 100.0, 100.0 - 9e-7, 100.0 - 2e-6])).tolist() == [4, 1, 1, 3]
+    assert shared_ranks(np.array([1e-12, 0.0, -1e-12])).tolist() == [1, 1, 1]
+    # an item that is not identified is ahead of nobody
+    assert shared_ranks(np.array([0.5, np.nan, 0.75])).tolist()[::2] == [2, 1]
 
 
 def every(m):

@@ -89,6 +89,43 @@ def test_more_items_than_a_sort_may_ask_about_are_sorted_all_the_same():
     assert fitted.order == tuple(str(k) for k in range(24))
 
 
+TIED = pd.DataFrame([[1, 2, 3, 4], [2, 1, 3, 4], [1, 2, 4, 3], [2, 1, 4, 3]] * 5, columns=[*"abcd"])
+
+
+@pytest.mark.parametrize("method", ["kemeny", "borda", "copeland"])
+def test_equal_items_share_a_place_and_keep_the_order_of_the_items(method):
+    survey = pr.PrivateRankAggregation(TIED, items=[*"dbca"])
+    drawn = set()
+    for seed in range(8):
+        result = survey.fit(np.inf, method=method, rng=seeded(seed))
+        assert result.consensus.to_dict() == {"b": 1, "a": 1, "d": 3, "c": 3}
+        assert list(result.consensus.index) == list(result.to_frame().index) == [*"badc"]
+        assert "declared: b, a; d, c." in " ".join(result.summary().notes)
+        if method != "borda":
+            assert list(result.fraction_frame()) == [*"badc"]
+            np.testing.assert_array_equal(result.to_frame()["over_next"][:3], [0.5, 1.0, 0.5])
+            assert result.smith_set(alpha=0.999) == ("b", "a")
+        drawn.add(result.order)
+    # an order that has to be strict is the release's, by its public permutation
+    assert (len(drawn) > 1) == (method != "kemeny")
+
+
+def test_a_kemeny_order_that_is_not_the_only_one_says_so():
+    cycle = pd.DataFrame([[1, 2, 3], [3, 1, 2], [2, 3, 1]] * 4, columns=[*"abc"])
+    for ranks, several in ((cycle, True), (TIED, True), (TIED.iloc[[0, 0]], False)):
+        result = pr.PrivateRankAggregation(ranks, items=[*ranks]).fit(np.inf, method="kemeny")
+        assert result.proven
+        assert ("not unique" in " ".join(result.summary().notes)) == several
+        again = pr.from_json(result.to_json())
+        assert str(again.summary()) == str(result.summary())
+    # of more items than are tried in all subsets nothing is known, and where an optimum is claimed
+    # that is said
+    few = model(n=200, m=14, phi=0.7).fit(np.inf, method="kemeny").summary(details=True)
+    many = model(n=200, m=15, phi=0.7).fit(np.inf, method="kemeny").summary(details=True)
+    said = ["as good as this one was not checked" in " ".join(table.notes) for table in (few, many)]
+    assert said == [False, True]
+
+
 def public(m, n):
     return Sample("rankings", tuple(str(k) for k in range(m)), n, "row", 1)
 

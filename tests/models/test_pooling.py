@@ -22,6 +22,18 @@ ITEMS = ["a", "b", "c", "d"]
 FIRST, SECOND = np.triu_indices(4, 1)
 
 
+def test_equal_pooled_worths_share_a_rank():
+    pairs = [("a", "b", 1), ("a", "b", -1), ("a", "c", 1), ("b", "c", 1)]
+    frame = pd.DataFrame(pairs * 9, columns=["item1", "item2", "outcome"])
+    model = pr.PrivateBTL(frame, items=[*"cba"], respondent=None, design="public")
+    # with so large an epsilon the noise is 0
+    fits = [model.fit(epsilon, rng=np.random.default_rng(1)) for epsilon in (1e6, 2e6)]
+    result = pr.pool(fits, survey="different")
+    assert result.ranks().to_dict() == {"c": 3, "b": 1, "a": 1}
+    assert list(result.to_frame().index) == [*"bac"]
+    assert any("declared: b, a." in note for note in result.summary().notes)
+
+
 def comparisons(people=120, seed=0, gap=0.6):
     rng = np.random.default_rng(seed)
     worth = np.arange(4) * -gap

@@ -270,6 +270,11 @@ def test_equal_counts_are_ordered_by_the_coin():
     for seed in range(60):
         result = model.fit(np.inf, rng=seeded(seed))
         assert result.selected == ("abc"[result.release.tie_break[0]],)
+        # the set has k items, and the table says that they are tied
+        assert list(result.ranks()) == [1, 1, 1]
+        assert list(result.to_frame().index) == ["a", "b", "c"]
+        assert tuple(result.to_frame().query("selected").index) == result.selected
+        assert any("A public random order decided" in note for note in result.summary().notes)
         assert result.ranks()[result.selected[0]] == 1
         assert result.statistic == 0.0 and result.pvalue == pytest.approx(1.0)
         chosen.append(result.selected[0])
