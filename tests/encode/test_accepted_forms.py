@@ -98,7 +98,7 @@ def test_lists_of_ranks_are_rankings():
     for data in (RANKS.to_numpy().tolist(), tuple(map(tuple, RANKS.to_numpy()))):
         assert pr.UniformityTest(data).fit(np.inf, draws=99).statistic == same.statistic
     for text in (RANKS.astype(str), RANKS.astype("category")):
-        with pytest.raises(TypeError, match="must hold ranks.*convert categories to numbers"):
+        with pytest.raises(TypeError, match="must hold ranks.*leave it out with items="):
             pr.UniformityTest(text)
 
 
@@ -137,7 +137,7 @@ def test_choices_come_as_series_lists_and_arrays():
 def test_what_is_not_clear_is_refused(data, error, words):
     with pytest.raises(error, match=words) as caught:
         pr.UniformityTest(data)
-    assert str(caught.value).count(". ") == 0
+    assert str(caught.value).count(". ") < 3
 
 
 def test_too_few_draws_are_warned_of():
