@@ -39,8 +39,9 @@ AS_RANKINGS = "privrank.as_rankings(frame, form=...)"
 LIST_OUTCOME = "list_outcome"
 """The outcome column of comparisons that were read from lists of some items.
 
-Which pairs a list compares is part of the answer. The name says so wherever the frame goes: the
-mark is the column that a model cannot do without, so it cannot be lost on the way.
+Which pairs a list compares is part of the answer. The mark is the name of the column that a model
+cannot do without, so operations that keep the outcome keep the mark. A new name, or a pivot to
+another form, loses it.
 """
 
 ORDER_FROM = "order_from"

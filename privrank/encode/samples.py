@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -113,8 +113,7 @@ class SampleRules:
     def encoded(self, nobs: int, rows: IntArray, people: Parts | None = None) -> EncodedSample:
         """Return a sample of so many units with these rows, or people who have them."""
         unit: Unit = "row" if self.respondent is None else "respondent"
-        sample = Sample(self.kind, self.items, nobs, unit, self.max_rows)
-        sample = replace(sample, completed=self.completed)
+        sample = Sample(self.kind, self.items, nobs, unit, self.max_rows, completed=self.completed)
         return EncodedSample(sample, rows, people, self.ties, self.missing)
 
 
@@ -185,7 +184,7 @@ class Groups:
         return declared_codes(keys[self.column], self.labels, self.column, "groups")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ReadSamples:
     """What a single reading of a frame has found: units, rows and respondents of each group."""
 
