@@ -81,17 +81,37 @@ def degrees_of_freedom(release: Release) -> float:
 def released_effect(release: Release) -> float:
     """Return the largest design effect of any contrast, at least 1.
 
-    And at most what any answers can bring about.
+    It is the largest that any answers can bring about where the release cannot tell
+    (:func:`effect_bounded`).
     """
-    part, unit = release.parts[DEPENDENCE], release.found[LARGEST] / release.design.nobs
-    effect = unit * part.step * float(part.values[0])
-    return max(1.0, min(effect, release.found[CEILING]))
+    ceiling = release.found[CEILING]
+    return ceiling if effect_bounded(release) else max(1.0, min(_as_released(release), ceiling))
+
+
+def effect_bounded(release: Release) -> bool:
+    """Return whether the release shows no more of the design effect than its ceiling.
+
+    So it is where the set of design effects that noise of this scale does not exclude at level .05,
+    to one side, reaches the largest that any answers can bring about.
+    """
+    part = release.parts[DEPENDENCE]
+    noise = _effect_unit(release) * part.step * part.laplace.scale
+    return bool(_as_released(release) + noise * math.log(20.0) >= release.found[CEILING])
+
+
+def _as_released(release: Release) -> float:
+    part = release.parts[DEPENDENCE]
+    return _effect_unit(release) * part.step * float(part.values[0])
+
+
+def _effect_unit(release: Release) -> float:
+    """Return the design effect that one of the released number stands for."""
+    return float(release.found[LARGEST]) / release.design.nobs
 
 
 def effect_error(release: Release) -> float:
     """Return the standard error of the noise of the released design effect."""
-    unit = release.found[LARGEST] / release.design.nobs
-    return unit * math.sqrt(release.parts[DEPENDENCE].noise_variance)
+    return _effect_unit(release) * math.sqrt(release.parts[DEPENDENCE].noise_variance)
 
 
 def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
