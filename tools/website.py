@@ -28,14 +28,13 @@ DOCS = ROOT / "docs"
 
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # of this checkout, installed or not
 import privrank  # noqa: E402
-from privrank.bradley_terry.contrasts import HomogeneityResult  # noqa: E402
 from privrank.hypotheses.effects import DetectableEffect  # noqa: E402
 from privrank.hypotheses.nulls import Null  # noqa: E402
 from privrank.local.protocols import Asking, Protocol  # noqa: E402
 from privrank.power.base import Power  # noqa: E402
 from privrank.release.release import Part  # noqa: E402
 from privrank.release.survey import Design, Sample  # noqa: E402
-from privrank.results.hypotheses import ContrastTests  # noqa: E402
+from privrank.results.hypotheses import ContrastTests, HypothesisTest  # noqa: E402
 from privrank.results.tables import Table  # noqa: E402
 from vignettes import WARNED_AT, each, execute, heading  # noqa: E402
 
@@ -177,7 +176,7 @@ def public():
             found[kind(value)][f"privrank.{name}"] = value
     found["What methods return"] = {
         f"{one.__module__}.{one.__name__}": one
-        for one in (Table, ContrastTests, HomogeneityResult, DetectableEffect, Null)
+        for one in (Table, ContrastTests, HypothesisTest, DetectableEffect, Null)
         + (Part, Design, Sample)
     }
     return found

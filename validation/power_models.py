@@ -24,7 +24,7 @@ from scipy.stats import norm
 from study import asked, table
 
 import privrank as pr
-from privrank.bradley_terry.inversion import pvalues
+from privrank.bradley_terry.scoretests import pvalues
 
 COMMAND = "python validation/power_models.py"
 INF = math.inf

@@ -19,7 +19,7 @@ import numpy as np
 import study
 
 import privrank as pr
-from privrank.bradley_terry.inversion import intervals
+from privrank.bradley_terry.scoretests import intervals
 from privrank.bradley_terry.opponents import matching_test
 from privrank.bradley_terry.score import score_equations
 from privrank.encode.encoded import Encoded, Part, Parts

@@ -176,7 +176,6 @@ def single_contrasts(
         second_moments(equations, release, b),
         independent_scores(equations, release, b),
         _unit(release) ** 2 * distribution.variance / 16.0,
-        np.eye(equations.items),
     )
 
 

@@ -1,21 +1,16 @@
-"""Errors of estimates: normal sampling error plus noise by its exact distribution. Sees no data.
-
-Every test and interval of a fit takes its errors from here, so that an interval holds what its
-test does not reject.
-"""
+"""Errors of scores: sampling error plus noise by its exact distribution. Sees no data."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
-from privrank.hypotheses.tails import mixture_tail
+from privrank.hypotheses.tails import mixture_tail, skewed_tail
 from privrank.util.arrays import FloatArray, blocks
-from privrank.util.solvers import bracket, carried, normal_draws, quadratic
+from privrank.util.solvers import quadratic
 
 _GROUPS = 64
 """Groups of draws of alike size that stand for the noise of one number."""
@@ -23,8 +18,8 @@ _GROUPS = 64
 _FAR, _FINE = 120, 4
 """Sizes that stand for the largest draws, and how many of them halve the probability beyond."""
 
-_HALVINGS = 40
-"""Steps of the search for a half width, each halving what is left of it."""
+_KNOWN = 1e9
+"""Degrees of freedom from which a variance counts as known."""
 
 _BLOCK = 2**21
 """Numbers that are held at a time."""
@@ -45,19 +40,15 @@ class SecondMoments:
         The covariance if answers were independent.
     noise : float
         Variance of the noise of the product of two items' scores.
-    scores : ndarray, shape (p, m)
-        The estimates as linear combinations of the scores.
     """
 
     measured: FloatArray
     least: FloatArray
     noise: float
-    scores: FloatArray
 
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of combinations of the estimates, and those of their errors."""
-        along = weights @ self.scores
-        along = along - along.mean(axis=1, keepdims=True)
+        """Return the variances of combinations of the scores, and those of their errors."""
+        along = weights - weights.mean(axis=1, keepdims=True)
         squares = along**2
         # sum over pairs i < j of (a_i a_j)^2
         products = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
@@ -67,82 +58,100 @@ class SecondMoments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
-    """Errors of some numbers: normal parts, and noise as a mixture of sizes of either sign.
+    """Errors of some numbers: sampling errors, and noise as a mixture of sizes of either sign.
 
     Parameters
     ----------
     variance : ndarray, shape (rows,)
-        Variances of the normal parts.
-    side : ndarray, shape (rows,)
-        Variances of what noise adds to `variance` where that is estimated.
+        Variances of the sampling errors.
     noise : ndarray, shape (rows, sizes)
         Sizes of the noise.
     share : ndarray, shape (sizes,)
         Their probabilities.
+    skewness : ndarray, shape (rows,)
+        Skewness of the sampling errors.
+    df : ndarray, shape (rows,), or float
+        Degrees of freedom with which the whole variance is known, infinite where it is given.
     """
 
     variance: FloatArray
-    side: FloatArray
     noise: FloatArray
     share: FloatArray
+    skewness: FloatArray
+    df: FloatArray | float = math.inf
 
-    @property
-    def total(self) -> FloatArray:
-        """Standard deviations of normal part and noise together."""
-        return np.asarray(np.sqrt(self.variance + self.noise**2 @ self.share))
+    def pvalues(self, size: FloatArray) -> FloatArray:
+        """Return two-sided p-values of errors of these signed sizes, shape (rows,).
 
-    def tail(self, size: FloatArray) -> FloatArray:
-        """Return the two-sided tails beyond these sizes, as if the variances were known."""
-        return mixture_tail(size, np.sqrt(self.variance), self.noise, self.share)
+        Twice the tail on that side. Of two tails the larger counts: that of normal sampling errors,
+        and that of such as have their skewness, too (Pearson's type III). Where variances are
+        estimated a size counts as the normal quantile that is as probable as its t quantile.
+        """
+        total = np.sqrt(self.variance + self.noise**2 @ self.share)
+        x = total * to_normal(np.abs(size) / total, self.df)
+        given = x, np.sqrt(self.variance), self.noise, self.share
+        skewed = 2.0 * skewed_tail(*given, np.sign(size) * self.skewness)
+        return np.minimum(np.maximum(mixture_tail(*given), skewed), 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NoisyErrors:
-    """Errors of p estimates, around what they estimate.
+class ScoreErrors:
+    """Errors of p scores at the fit.
 
     Parameters
     ----------
-    normal : ndarray, shape (p, p)
-        Covariance of the normal part.
+    sampling : ndarray, shape (p, p)
+        Covariance of the sampling errors.
+    beside : ndarray, shape (p, p)
+        Covariance of other normal errors, such as those of comparisons by group.
     noise : ndarray, shape (draws, p), or None
-        Draws of the noise, from a public counter seed; None where there is none, or where it is
-        part of the normal one.
+        Draws of the noise, from a public counter seed; None where there is none.
     df : float
-        Degrees of freedom with which the covariance was estimated, infinite where it is known; t
-        quantiles of these allow for its error.
-    spread : bool
-        Whether the whole covariance was estimated, and not its size alone.
+        Degrees of freedom with which the covariance was estimated, infinite where it is known.
     moments : SecondMoments, optional
-        What is known of single contrasts, where that is more than `normal` says of all together.
+        What is known of single contrasts, where that is more than `sampling` says of all together.
+    effect_error, most_effect : float
+        Of a released design effect in `sampling` the relative standard error by its noise, and how
+        many times larger it can be.
 
     Notes
     -----
-    **Null.** Two-sided tails of weights'(normal + noise) are averages of normal tails over the
-    draws. These are averaged within groups of alike size, in the mean square, but for the largest.
-    The largest decide the far tail, where simultaneous statements look, and stand for an
-    exponential one of their mean excess, as all noise here has such a tail or a lighter one. Noise
-    is symmetric, so sizes will do.
+    **Noise.** Tails of sampling errors plus noise are averages over the draws. These are averaged
+    within groups of alike size, in the mean square, but for the largest. The largest decide the far
+    tail, where simultaneous statements look, and stand for an exponential one of their mean excess,
+    as all noise here has such a tail or a lighter one. Noise is symmetric, so sizes will do.
     """
 
-    normal: FloatArray
+    sampling: FloatArray
+    beside: FloatArray
     noise: FloatArray | None = None
     df: float = math.inf
-    spread: bool = False
     moments: SecondMoments | None = None
+    effect_error: float = 0.0
+    most_effect: float = 1.0
 
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of the normal parts by row of `weights`, and of their errors."""
+        """Return the sampling variances by row of `weights`, and the variances of their errors."""
         if self.moments is not None:
             variance, side = self.moments.variances(weights)
         else:
-            variance, side = quadratic(weights, self.normal), np.zeros(len(weights))
+            variance = quadratic(weights, self.sampling)
+            side = (self.effect_error * variance) ** 2
         return np.maximum(variance, 1e-300), side
 
-    def components(self, weights: FloatArray) -> Components:
-        """Return the components of linear combinations of the errors, one by row of `weights`."""
-        variance, side = self.variances(weights)
+    def freedom(self, variance: FloatArray, side: FloatArray, total: FloatArray) -> FloatArray:
+        """Return the degrees of freedom of total variances, by Satterthwaite's rule.
+
+        The relative variance of what is known of them, over two: from respondents whose number is
+        finite, and from noise on what shows their dependence.
+        """
+        lost = 0.5 * side / total**2 + (variance / total) ** 2 / self.df
+        return np.asarray(1.0 / np.maximum(lost, 1.0 / _KNOWN))
+
+    def sizes(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sizes of the noise of combinations, shape (rows, sizes), and their shares."""
         if self.noise is None:
-            return Components(variance, side, np.zeros((len(weights), 1)), np.ones(1))
+            return np.zeros((len(weights), 1)), np.ones(1)
         draws = len(self.noise)
         last = max(draws // _GROUPS, 1)
         starts = np.arange(0, draws - last, last)
@@ -161,88 +170,18 @@ class NoisyErrors:
             excess = (tail - body[:, -1:]).mean(axis=1, keepdims=True)
             steps = math.log(2.0) * (halvings + 0.5 / _FINE)
             sizes[rows, len(starts) :] = body[:, -1:] + excess * steps
-        return Components(variance, side, sizes, share)
-
-    def through(self, weights: FloatArray) -> NoisyErrors:
-        """Return the errors of linear combinations of the estimates, one by row of `weights`."""
-        noise, moments = self.noise, self.moments
-        if noise is not None:
-            noise = noise @ weights.T
-        if moments is not None:
-            moments = replace(moments, scores=weights @ moments.scores)
-        return replace(self, normal=carried(weights, self.normal), noise=noise, moments=moments)
-
-    def _freedom(self, parts: Components) -> float | FloatArray:
-        """Return the degrees of freedom of the components, by Satterthwaite's rule.
-
-        The relative variance of what is known of their total variance, over two: from respondents
-        whose number is finite, and from noise put on their second moments.
-        """
-        if self.moments is None:
-            return self.df
-        total = parts.total**2
-        return 1.0 / (0.5 * parts.side / total**2 + (parts.variance / total) ** 2 / self.df)
-
-    def pvalues(self, weights: FloatArray, sizes: FloatArray) -> FloatArray:
-        """Return how probable errors beyond these sizes are, by row of `weights`, shape (rows,)."""
-        return self.tail(np.abs(sizes), self.components(weights))
-
-    def tail(self, size: FloatArray, parts: Components, df: FloatArray | None = None) -> FloatArray:
-        """Return how probable errors with these components are beyond sizes, shape (rows,).
-
-        With the degrees of freedom `df` of each, where they are not those of all.
-        """
-        total = parts.total
-        df = np.asarray(self._freedom(parts)) if df is None else df
-        return parts.tail(total * to_normal(size / total, df))
-
-    def half_widths(self, weights: FloatArray, alpha: float) -> FloatArray:
-        """Return the sizes that ``pvalues`` gives the probability `alpha`, shape (rows,)."""
-        parts = self.components(weights)
-        total = parts.total
-        half = parts.noise[:, -1] - ndtri(alpha / 2) * np.sqrt(parts.variance)
-        if self.noise is not None:
-            ends = bracket(lambda h: parts.tail(h) > alpha, np.zeros(len(total)), half, _HALVINGS)
-            half = 0.5 * (ends[0] + ends[1])
-        return np.asarray(total * from_normal(half / total, self._freedom(parts)))
-
-    def draws(
-        self, draws: int, rank: int, label: str, along: FloatArray | None = None
-    ) -> FloatArray:
-        """Simulate normal parts for quadratic forms of this rank, shape (draws, p).
-
-        An estimated covariance of respondents makes them those of Hotelling's statistic. Errors of
-        standard deviation 1 `along` one direction come to these, if it is given.
-        """
-        generator = public_generator(label, len(self.normal), draws)
-        normal = normal_draws(self.normal, draws, generator)
-        if along is not None:
-            normal = normal + generator.standard_normal((draws, 1)) * along
-        if not math.isinf(self.df):
-            left = max(self.df + 1 - rank if self.spread else self.df, 1.0)
-            normal *= np.sqrt(self.df / generator.chisquare(left, (draws, 1)))
-        return normal
-
-    def wald_pvalue(
-        self, weights: FloatArray, inverse: FloatArray, statistic: float, rank: int
-    ) -> float:
-        """Return the p-value of a Wald statistic by simulation of its quadratic form.
-
-        Given the hypothesis, shape (rows, p), the inverse of the covariance of its values and its
-        rank.
-        """
-        draws = 9_999 if self.noise is None else len(self.noise)
-        noise = 0.0 if self.noise is None else self.noise
-        errors = (self.draws(draws, rank, "Wald tests") + noise) @ weights.T
-        return monte_carlo_pvalue(statistic, quadratic(errors, inverse))
+        return sizes, share
 
 
 def to_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
     """Return the normal quantile that is as probable as a t quantile, for sizes above 0."""
     if np.isinf(df).all():
         return size
-    # where a tail is too small for its logarithm, so is that of the normal
-    return np.asarray(-ndtri(np.maximum(stdtr(df, -size), 1e-300)))
+    known = np.minimum(df, _KNOWN)
+    # where a tail is too small for a number, by its logarithm to first order
+    tail, far = stdtr(known, -size), np.sqrt(known * np.log1p(size**2 / known))
+    normal = np.where(tail > 1e-290, -ndtri(np.maximum(tail, 1e-300)), far)
+    return np.where(df >= _KNOWN, size, normal)
 
 
 def from_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:

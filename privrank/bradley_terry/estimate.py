@@ -13,6 +13,7 @@ import numpy as np
 
 from privrank.bradley_terry.dependence import (
     cluster_moments,
+    floored,
     floored_moments,
     independent_scores,
     released_effect,
@@ -88,8 +89,8 @@ class Covariance:
         R times the covariances of sampling error and of noise.
     alone : ndarray, shape (p, p), or float
         `sampled` as it would be if all answers were independent, or how many times that it is.
-    scatter : ndarray, shape (p, p), or float
-        What items add that are not where their covariates put them, a third part
+    scattered : ndarray, shape (p, p), or float
+        Covariance of the scores by items that are not where their covariates put them, a third part
         (:mod:`privrank.bradley_terry.inference`).
     """
 
@@ -98,7 +99,7 @@ class Covariance:
     sampled: FloatArray
     noisy: FloatArray
     alone: FloatArray | float = 1.0
-    scatter: FloatArray | float = 0.0
+    scattered: FloatArray | float = 0.0
 
     def __post_init__(self) -> None:
         """Make the matrices read-only, and copy what is part of another."""
@@ -125,12 +126,12 @@ class Covariance:
     @cached_property
     def total(self) -> FloatArray:
         """Covariance with all sources of error."""
-        return self._whole(self.sampled + self.noisy, self.scatter)
+        if not isinstance(self.scattered, np.ndarray):
+            return self._whole(self.sampled + self.noisy)
+        return self._whole(self.sampled + self.noisy + product(self.response, self.scattered))
 
-    def _whole(self, half: FloatArray, scatter: FloatArray | float = 0.0) -> FloatArray:
-        # read-only, as a reader may be given it
-        whole = product(half, self.response.T)
-        return kept(whole + scatter if np.any(scatter) else whole)
+    def _whole(self, half: FloatArray) -> FloatArray:
+        return kept(product(half, self.response.T))  # read-only, as a reader may be given it
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
         """Return the variances of combinations of coefficients, one by row, given a half."""
@@ -262,7 +263,8 @@ def score_covariance(
     """
     linear, count = equations.linear, equations.pairs.count
     if MOMENTS[0] in release.parts:
-        return cluster_moments(equations, release, b, function or equations.fitted)
+        answers = cluster_moments(equations, release, b, function or equations.fitted)
+        return floored(answers, independent_scores(equations, release, b, function))
     if equations.random_pairs and DEPENDENCE not in release.parts:
         means = equations.function.mean(linear.predict(b))
         mean = linear.scores_by_pattern(equations.count * means)

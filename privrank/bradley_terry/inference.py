@@ -21,8 +21,15 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from privrank.bradley_terry.dependence import degrees_of_freedom, single_contrasts
-from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.clusters import Clusters
+from privrank.bradley_terry.dependence import (
+    degrees_of_freedom,
+    effect_bounded,
+    effect_error,
+    released_effect,
+    single_contrasts,
+)
+from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
 from privrank.bradley_terry.linear import (
     ItemContrasts,
@@ -31,17 +38,18 @@ from privrank.bradley_terry.linear import (
     identified,
     item_basis,
 )
+from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.paircounts import pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import simulated
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import LARGEST, MOMENTS, NET
+from privrank.release.names import CEILING, LARGEST, MOMENTS
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray, own
-from privrank.util.solvers import carried, normal_draws, product, spectrum, zero
+from privrank.util.solvers import product, solve, solve_each, spectrum, zero
 
 MOST_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
@@ -49,22 +57,14 @@ MOST_SIMULATED_ITEMS = 50
 MOST_DRAWN_ITEMS, FEW_DRAWS = 200, 999
 """Of more items than these tests of all worths are simulated by so few draws."""
 
+_LEAST = 1e-17
+"""Share of the comparisons that stands for information where there is none left."""
+
 _MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 20_000_000
 """Simulated errors of covariates, fewer where each takes many random numbers."""
 
 
-def by_scores(release: Release) -> bool:
-    """Return whether tests and intervals of contrasts are those of their scores.
-
-    So they are with noise, and without it where net wins have cluster-robust errors, unless items
-    are many.
-    """
-    clustered = MOMENTS[0] in release.parts and NET in release.parts
-    few = len(release.design.items) <= MOST_SIMULATED_ITEMS
-    return few and (clustered or release.source != "none")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Inference:
     """A fit with all that its errors are computed from; see :meth:`of`.
 
@@ -106,76 +106,155 @@ class Inference:
         numbers = len(facts.weights) * facts.items
         return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // numbers - 1))
 
-    def errors_of(self, normal: FloatArray, noise: FloatArray | None = None) -> NoisyErrors:
-        """Return errors with this covariance of their sampling part, and these draws of noise."""
-        df = degrees_of_freedom(self.release)
-        return NoisyErrors(normal, noise, df, LARGEST not in self.release.found)
+    @property
+    def many(self) -> bool:
+        """Whether items are so many that noise is normal, and tests of one contrast are Wald's."""
+        return self.equations.items > MOST_SIMULATED_ITEMS
 
-    def draw_errors(self, label: str, rank: int, rows: FloatArray) -> FloatArray:
-        """Simulate errors of combinations of the coefficients, shape (draws, rows).
+    @cached_property
+    def clusters(self) -> Clusters | None:
+        """The answers of respondents, where they are known; else None."""
+        known = MOMENTS[0] in self.release.parts and not self.many
+        return Clusters(self.equations, self.release) if known else None
 
-        Normal sampling error plus the privacy noise by its exact distribution, for a quadratic form
-        of this rank, from a public counter seed.
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the sampling covariance.
+
+        Infinite where it is given: by independent answers, by answers that are known, or as the
+        most that a released design effect allows.
         """
-        facts, b = self.equations, self.fitted.coefficients
-        many = facts.items > MOST_DRAWN_ITEMS
-        draws = FEW_DRAWS if many else self.draws
-        # of many items only the combinations are drawn, which may be of few that are identified
-        inner = rows if many else np.eye(len(b))
-        response, half = product(inner, self.errors.response), self.errors.sampled
-        scatter = self.errors.scatter
-        if facts.covariates is None and facts.items > MOST_SIMULATED_ITEMS:
-            half = half + product(self.errors.response, facts.pair_noise(b))
-        normal = product(inner, half) @ response.T
-        normal += carried(inner, scatter) if isinstance(scatter, np.ndarray) else scatter
-        out = self.errors_of(normal).draws(draws, rank, label)
-        generator = public_generator(label + ", noise", len(out), draws)
-        if self.release.source != "none":
-            out = out + _draw_noise(facts, b, draws, generator) @ response.T
-        # errors of comparisons per group, taken as normal
-        if isinstance(groups := facts.group_noise(b), np.ndarray):
-            out = out + normal_draws(carried(response, groups), draws, generator)
-        return np.asarray(out if many else out @ rows.T)
+        released = LARGEST in self.release.found
+        if self.clusters is not None or (released and effect_bounded(self.release)):
+            return self.release.design.item_freedom or math.inf
+        return degrees_of_freedom(self.release)
 
-    def noisy_errors(self) -> NoisyErrors:
-        """Return the errors of the coefficients: normal sampling error and the exact noise.
+    @property
+    def effect(self) -> tuple[float, float]:
+        """Relative standard error of a released design effect, and how many times it can be larger.
 
-        The noise moves the coefficients by the linear map of the fit, and comes from a public
-        counter seed.
+        0 and 1 where none was released, and where it is as large as it can be.
         """
-        if (scores := self.score_errors()) is None:
-            return self.errors_of(self.errors.total)
-        return scores.through(self.errors.response)
+        if LARGEST not in self.release.found or effect_bounded(self.release):
+            return 0.0, 1.0
+        effect = released_effect(self.release)
+        return effect_error(self.release) / effect, self.release.found[CEILING] / effect
 
-    def score_errors(self) -> NoisyErrors | None:
-        """Return the errors of the scores at the fit, None where statements are not by them."""
+    def moves(self, contrasts: FloatArray) -> FloatArray:
+        """Return V c for contrasts c, shape (rows, p), along which a null point is off the fit.
+
+        V is the covariance of the fit under independent answers, with its noise; without noise the
+        inverse of the information.
+        """
+        if self.release.source == "none":
+            t = self.equations.linear.predict(self.fitted.coefficients)
+            return self.weights(t, contrasts)
+        return product(contrasts, self._covariance)
+
+    @cached_property
+    def _covariance(self) -> FloatArray:
+        return np.asarray(self.errors.independent + self.errors.privacy)
+
+    @cached_property
+    def score(self) -> FloatArray:
+        """The scores; if noise has carried them beyond all answers, those the fit expects."""
         facts, b = self.equations, self.fitted.coefficients
-        if not by_scores(self.release):
+        count, edges = facts.released_count, facts.linear.predict(b)
+        if self.release.source == "none":
+            return facts.score
+        if facts.covariates is None:
+            possible = attainable(facts.score[: facts.items], facts.pairs, facts.function)
+        else:
+            # a necessary condition, in the direction in which such scores drive the fit
+            most = facts.function.most * float(count @ np.abs(edges))
+            possible = float(facts.score @ b) < most
+        return facts.score if possible else facts.linear.scores(count * facts.function.mean(edges))
+
+    def residual(self, weights: FloatArray, along: FloatArray, t: FloatArray) -> FloatArray:
+        """Return combinations of scores less expected ones, shape (rows,), at predictors t.
+
+        Given the weights of the scores, and those by edge.
+        """
+        facts = self.equations
+        if facts.answers is not None:
+            won, lost = facts.answers
+            left = 0.5 * (won - lost) - facts.count * facts.function.link.excess(t)
+            return np.asarray((along * facts.fitted.weight(t) * left).sum(axis=-1))
+        expected = (along * facts.function.mean(t)) @ facts.released_count
+        return np.asarray(weights @ self.score - expected)
+
+    def weights(self, t: FloatArray, contrasts: FloatArray) -> FloatArray:
+        """Return H^-1 c for contrasts, shape (rows, p), with H the information at predictors t.
+
+        Each is brought to a largest weight of 1, as a direction is meant, whatever its length.
+        """
+        facts, p = self.equations, len(self.fitted.coefficients)
+        linear, count = facts.linear, facts.count
+        information = linear.information(count * facts.fitted.curvature(t))
+        # what no edge tells of, the constant of worths, gets 1 / p of the trace
+        mean = np.trace(information, axis1=-2, axis2=-1) / p
+        information = information + np.multiply.outer(mean, np.eye(p) - linear.identity)
+        information = information + _LEAST * count.sum() * np.eye(p)
+        if information.ndim == 2:
+            weights = np.array([solve(information, contrast) for contrast in contrasts])
+        else:
+            weights = solve_each(information, contrasts)
+        longest = np.abs(weights).max(axis=1, keepdims=True)
+        return np.asarray(weights / np.maximum(longest, 1e-300))
+
+    @cached_property
+    def beside(self) -> FloatArray:
+        """Covariance of normal errors of the scores beside sampling and noise, shape (p, p)."""
+        zero = np.zeros_like(self.errors.response)
+        return zero + self.equations.group_noise(self.fitted.coefficients) + self.errors.scattered
+
+    @cached_property
+    def _score_errors(self) -> ScoreErrors | None:
+        facts, b, release = self.equations, self.fitted.coefficients, self.release
+        if self.many:
             return None
         noise: FloatArray | None = None
         if facts.covariates is None:
             if facts.noisy:
                 noise = noise_by_place(facts, b, self.draws // 2)
-        elif self.release.source != "none":
+        elif release.source != "none":
             generator = public_generator("errors of coefficients", len(b))
             noise = _draw_noise(facts, b, self.draws, generator)
-        errors = self.errors_of(self.errors.scores + facts.group_noise(b), noise)
-        return replace(errors, moments=single_contrasts(facts, self.release, b))
+        moments, (error, most) = single_contrasts(facts, release, b), self.effect
+        return ScoreErrors(
+            self.errors.scores, self.beside, noise, self.freedom, moments, error, most
+        )
+
+    def score_errors(self) -> ScoreErrors | None:
+        """Return the errors of the scores at the fit, None where tests are not by them."""
+        return self._score_errors
+
+    def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:
+        """Simulate the noise of the scores at coefficients b, shape (draws, p)."""
+        facts, generator = self.equations, public_generator("noise of scores", len(b), draws)
+        noise = np.zeros((draws, len(b)))
+        if self.release.source != "none":
+            noise = _draw_noise(facts, b, draws, generator, self.fitted.coefficients)
+        return noise
 
 
 def _draw_noise(
-    equations: ScoreEquations, b: FloatArray, draws: int, generator: np.random.Generator
+    equations: ScoreEquations,
+    b: FloatArray,
+    draws: int,
+    generator: np.random.Generator,
+    fit: FloatArray | None = None,
 ) -> FloatArray:
     """Simulate the privacy noise of the scores at coefficients b, shape (draws, p).
 
     The distributions are exact but for errors of released pair counts, which are taken as normal;
     errors of comparisons per group and the noise on the worths of objective perturbation are left
-    out.
+    out, and of many items the errors of pair counts.
     """
     m, weights = equations.items, equations.weights
     step, distribution = equations.item_step, equations.item_distribution
     if equations.covariates is None:
-        return noise_by_place(equations, b, draws)
+        return noise_by_place(equations, b, draws, fit)
     basis = equations.basis
     table = np.zeros((draws, weights.shape[1], basis.shape[1]))
     for row in weights:
@@ -192,15 +271,19 @@ def _draw_noise(
     return np.asarray(noise)
 
 
-def noise_by_place(equations: ScoreEquations, b: FloatArray, draws: int) -> FloatArray:
+def noise_by_place(
+    equations: ScoreEquations, b: FloatArray, draws: int, fit: FloatArray | None = None
+) -> FloatArray:
     """Return public draws of the noise of the scores for the items in the order of their worths.
+
+    Those of the coefficients b, or of a fit elsewhere.
 
     So it is the same whatever the order they are listed in. What the noise of pairs does to many
     items is left out, as it is taken as normal. The noise of a number of ties is the last column.
     """
     m, worths = equations.items, b[: equations.items]
     place = np.empty(m, dtype=np.int64)
-    order = np.argsort(worths, kind="stable")
+    order = np.argsort((b if fit is None else fit)[:m], kind="stable")
     place[order] = np.arange(m)
     pairs = equations.pairs
     if equations.sides:
@@ -333,5 +416,22 @@ def _with_scatter(
     variances = np.repeat(free.scatter, equations.items - 1)
     moved = moved[:, : len(variances)]
     scores = (moved * variances) @ moved.T
-    scattered = errors.response @ scores @ errors.response.T
-    return replace(errors, scatter=scattered, scores=errors.scores + scores)
+    return replace(errors, scattered=scores)
+
+
+def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:
+    """Return whether any answers could have such scores, by a necessary condition.
+
+    For the k best-scoring items the scores add up to at most half the comparisons that leave the
+    group, or to the function's largest score for each; noise can carry them beyond. For net wins
+    on a complete design with equal counts the condition is also sufficient (Landau).
+    """
+    order = np.argsort(-score)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    better = np.minimum(place[pairs.first], place[pairs.second])
+    worse = np.maximum(place[pairs.first], place[pairs.second])
+    # a pair is cut by the groups that hold its better item only
+    steps = np.bincount(better, pairs.count, minlength=len(order))
+    leaving = np.cumsum(steps - np.bincount(worse, pairs.count, minlength=len(order)))[:-1]
+    return bool((np.cumsum(score[order])[:-1] < function.most * leaving).all())

@@ -20,6 +20,7 @@ twice as many comparisons is taken for one without any as rarely.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
+from scipy.special import ndtr, ndtri
 
 from privrank.release import names
 from privrank.release.plan import equivalent_variance
@@ -54,6 +56,9 @@ _ALONE = 0.1
 
 FEW = 4.0
 """Standard deviations of their noise that released comparisons have to exceed to count as any."""
+
+_LIMIT = 0.05
+"""Level of the lower limit of the comparisons across a cut."""
 
 _MOST_EVERY, _MOST_ORDERED, _MOST_SPECTRAL = 10, 100, 500
 """Items up to which every cut is tried; up to which the weakest of single items and of cuts along
@@ -270,16 +275,58 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
     return own(member, np.int64)
 
 
+def weak_cuts(
+    noisy: FloatArray, variance: float, components: Sequence[IntArray], items: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the cuts that hardly exceed their noise, and how probable it was that they do.
+
+    Parameters
+    ----------
+    noisy, variance : ndarray, float
+        As of :func:`parts_of`.
+    components : sequence of ndarray of int
+        The items of each part.
+    items : int
+        Number of items m.
+
+    Returns
+    -------
+    ndarray, shape (cuts, m)
+        1 for the items on one side. Listed are cuts whose comparisons have a lower limit, to one
+        side at level .05, below the `FEW` standard deviations that they have to exceed.
+    ndarray, shape (cuts,)
+        The probability that they exceed these if there are as many comparisons as that limit says.
+    """
+    table, sides, shares = squareform(noisy, checks=False), [np.zeros((0, items))], [np.zeros(0)]
+    for part in components:
+        if not 1 < len(part) <= _MOST_SPECTRAL:
+            continue
+        cuts, crossing, noise = _crossings(table[np.ix_(part, part)], variance)
+        least = crossing / np.maximum(noise, 1e-150) + float(ndtri(_LIMIT))
+        few = least < FEW
+        side = np.zeros((int(few.sum()), items))
+        side[:, part] = cuts[few]
+        sides.append(side)
+        shares.append(ndtr(least[few] - FEW))
+    return np.concatenate(sides), np.concatenate(shares)
+
+
 def _weakest(table: FloatArray, variance: float) -> NDArray[np.bool_] | None:
     """Return one side of the cut whose counts exceed their noise least; None if all exceed it."""
-    sides = _cuts(table)
-    # the released comparisons across a cut, and the noise of their sum over its k (m - k) pairs
-    crossing = np.einsum("ci,ci->c", sides @ table, ~sides)
-    size = sides.sum(axis=1)
-    noise = np.sqrt(variance * size * (len(table) - size))
+    sides, crossing, noise = _crossings(table, variance)
     least = int(np.argmin(crossing / np.maximum(noise, 1e-150)))
     side: NDArray[np.bool_] = sides[least]
     return None if crossing[least] > FEW * noise[least] else side
+
+
+def _crossings(
+    table: FloatArray, variance: float
+) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+    """Return sides of cuts, the released comparisons across each, and the noise of their sum."""
+    sides = _cuts(table)
+    crossing = np.einsum("ci,ci->c", sides @ table, ~sides)
+    size = sides.sum(axis=1)  # of k items there are k (m - k) pairs across
+    return sides, crossing, np.sqrt(variance * size * (len(table) - size))
 
 
 def _cuts(table: FloatArray) -> NDArray[np.bool_]:

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, gammaincc, gammainccinv, gammaln, ndtr, ndtri
+from scipy.special import erfcx, gammainc, gammaincc, gammainccinv, gammaln, ndtr, ndtri
 
 from privrank.hypotheses.nulls import public_generator
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, Radius, spanning_tree, tree_point
@@ -40,6 +40,10 @@ from privrank.util.arrays import FloatArray, blocks
 from privrank.util.solvers import bracket
 
 BodyDistribution = ZeroSumLaplace | PermutohedronNoise
+
+_STRAIGHT, _ALIKE = 1e-5, 200.0
+"""Skewness up to which a distribution counts as normal, and shape of a Gamma distribution from
+which it counts as that of a normal variable transformed."""
 
 _RADII = 4000
 """Radii over which the distribution of a coordinate is summed up."""
@@ -247,6 +251,54 @@ def mixture_tail(x: FloatArray, sd: FloatArray, sizes: FloatArray, share: FloatA
     """
     x, sd = x[:, None], sd if sd.ndim == 2 else sd[:, None]
     return np.asarray((ndtr((sizes - x) / sd) + ndtr((-sizes - x) / sd)) @ share)
+
+
+def skewed_tail(
+    x: FloatArray, sd: FloatArray, sizes: FloatArray, share: FloatArray, skewness: FloatArray
+) -> FloatArray:
+    """Return P(Z + N > x) for Z of Pearson's type III, and N of one of some sizes, of either sign.
+
+    Parameters
+    ----------
+    x : ndarray, shape (rows,)
+        Where to evaluate the tails.
+    sd : ndarray, shape (rows,)
+        Standard deviations of Z, whose mean is 0.
+    sizes : ndarray, shape (rows, sizes)
+        Sizes of N.
+    share : ndarray, shape (sizes,)
+        Their probabilities.
+    skewness : ndarray, shape (rows,)
+        Skewness of Z; 0 is the normal distribution.
+
+    Notes
+    -----
+    With the skewness g a standardised Z is g / 2 times what a Gamma(a) variable is off its mean,
+    a = 4 / g^2. From a = 200 on its tail is that of a standard normal variable beyond Barndorff-
+    Nielsen's r* = r + log(u / r) / r, off by less than 1e-4 of itself within eight standard
+    deviations. At y times the mean r^2 = 2 a (y - 1 - log y), with the sign of
+    u = (y - 1) sqrt(a).
+    """
+    shape = (4.0 / np.maximum(skewness**2, _STRAIGHT**2))[:, None]
+    sign, tail = np.where(skewness < 0, -1.0, 1.0)[:, None], np.zeros_like(sizes)
+    rare, straight = (shape < _ALIKE)[:, 0], np.abs(skewness) <= _STRAIGHT
+    for moved in (sizes, -sizes):
+        z = (x[:, None] - moved) / sd[:, None]
+        off = sign * z / np.sqrt(shape)
+        # far below the mean nothing is left
+        y = np.maximum(1.0 + off, 1e-300)
+        u = off * np.sqrt(shape)
+        r = np.sign(off) * np.sqrt(np.maximum(2.0 * shape * (off - np.log(y)), 0.0))
+        close = np.abs(off) < 1e-4
+        ratio = np.where(close, 1.0, u) / np.where(close, 1.0, r)
+        star = np.where(close, u + (1.0 - u**2) / (3.0 * np.sqrt(shape)), r)
+        star += np.where(close, 0.0, np.log(ratio) / np.where(close, 1.0, r))
+        here = ndtr(np.where(straight[:, None], -z, -sign * star))
+        for side, incomplete in ((1.0, gammaincc), (-1.0, gammainc)):
+            rows = rare & (sign[:, 0] == side)
+            here[rows] = incomplete(shape[rows], shape[rows] * np.maximum(1.0 + off[rows], 0.0))
+        tail += 0.5 * here
+    return np.asarray(tail @ share)
 
 
 def _one_laplace_tail(x: FloatArray, sd: FloatArray, scale: FloatArray) -> FloatArray:

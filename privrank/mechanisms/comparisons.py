@@ -114,7 +114,7 @@ def _drawn(
     if names.WORTHS in plan.parts:
         values[names.WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
     later = _SECOND_STAGE & plan.parts.keys()
-    moments = {*names.MOMENTS, *names.TIE_MOMENTS}
+    moments = {*names.MOMENTS, *names.TIE_MOMENTS, names.BY_PAIR}
     for name in sorted(plan.parts.keys() - {names.WORTHS, *later, *moments}):
         if name == names.WINS and exact:
             values[name] = wins_met(encoded).ravel()

@@ -33,6 +33,7 @@ from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.plans.choice import FINE, STEPS
 from privrank.privacy.draws import Words, draw_key, draw_rows
 from privrank.release.names import (
+    BY_PAIR,
     GROUP_ANSWERS,
     MOMENTS,
     NET,
@@ -138,7 +139,15 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
     ties = encoded.design.davidson
     named = MOMENTS + TIE_MOMENTS * ties
     moments = partial(_second_moments, codes=codes, runs=runs, ties=ties)
-    return dict(zip(named, answers_of(encoded).total(moments), strict=True))
+    values = dict(zip(named, answers_of(encoded).total(moments), strict=True))
+    return values | {BY_PAIR: answers_of(encoded).total(partial(_answers_by_pair, codes=codes))}
+
+
+def _answers_by_pair(part: Part, codes: IntArray) -> IntArray:
+    """Return wins less losses of one part by pair met, then the answers that are no ties."""
+    place, size = np.searchsorted(codes, part.pair), len(codes)
+    decided = part.count - part.tied
+    return np.concatenate([sum_by(place, values, size) for values in (part.net, decided)])
 
 
 def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice], *, ties: bool) -> IntArray:

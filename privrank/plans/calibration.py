@@ -192,7 +192,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
         parts[names.WORTHS], settings = objective.part, objective.settings
     if choice.form == "cluster" and math.isinf(epsilon):
         moments = names.MOMENTS + names.TIE_MOMENTS * design.davidson
-        parts |= {name: PartPlan(QUIET, 0, math.inf) for name in moments}
+        parts |= {name: PartPlan(QUIET, 0, math.inf) for name in (*moments, names.BY_PAIR)}
     if names.DEPENDENCE in parts:
         settings[names.DEPENDENCE] = choice.form
         if choice.form == "worst":

@@ -22,8 +22,10 @@ CONCERNED = "reports about items"
 QUERIES = "queries"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 TIE_MOMENTS = ("ties by answers", "ties by counts", "ties by ties")
-"""Names of the parts of a release; the moments, and the count of impossible observations, exist in
-non-private runs only, and scores, their covariance and reports about items in the local model."""
+BY_PAIR = "wins less losses, and decided answers, by pair"
+"""Names of the parts of a release. The moments, what goes with them by pair and the count of
+impossible observations exist in non-private runs only; scores, their covariance and reports about
+items in the local model."""
 
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""

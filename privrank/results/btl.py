@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry import contrasts, inversion
-from privrank.bradley_terry.contrasts import HomogeneityResult, Worths
+from privrank.bradley_terry import scoretests
+from privrank.bradley_terry.contrasts import Worths
 from privrank.bradley_terry.linear import groups_at, worth_map
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.distributions.links import LOGIT
@@ -21,7 +21,8 @@ from privrank.hypotheses.ranksets import shared_ranks
 from privrank.release.release import Release
 from privrank.results import plots
 from privrank.results.coefficients import Coefficients
-from privrank.results.guarantee import caption, column_heads
+from privrank.results.guarantee import caption
+from privrank.results.hypotheses import HypothesisTest
 from privrank.results.pairs import (
     answer_columns,
     pair_table,
@@ -278,7 +279,7 @@ class BTLResult(Coefficients):
         shown, inference = predictors_of(frame, self.release.design), self._inference()
         t = shown @ self.estimate.coefficients
         t = np.where(inference.equations.identifies(shown), t, np.nan)
-        lower, upper = inversion.intervals(inference, shown, self._level(alpha))
+        lower, upper = scoretests.intervals(inference, shown, self._level(alpha))
         sides = {probability_name([self.release]): t, "lower": lower, "upper": upper}
         probabilities = {name: self.link.probability(side) for name, side in sides.items()}
         return pd.DataFrame(answer_columns(t, inference) | probabilities, index=frame.index)
@@ -314,17 +315,12 @@ class BTLResult(Coefficients):
         """
         return quasi_table(self._at(at))
 
-    def test_homogeneity(self, at: At = None) -> HomogeneityResult:
+    def test_homogeneity(self, at: At = None) -> HypothesisTest:
         """Test that all worths are equal, with covariates at given values of these.
-
-        Without covariates by the score form of the Wald test, whose errors are those under the
-        hypothesis. :meth:`wald_test` has those at the fit, which grow faster than worths that noise
-        drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969). It
-        keeps its level, and sees less. With covariates it is the Wald test of the worths.
 
         See Also
         --------
-        privrank.BTLResult.wald_test : Any linear hypotheses.
+        privrank.BTLResult.test : Any linear hypotheses; this is one of them.
 
         Examples
         --------
@@ -332,7 +328,8 @@ class BTLResult(Coefficients):
         >>> round(test.statistic, 1), test.df, test.pvalue < 0.01
         (20.1, 3, True)
         """
-        return contrasts.homogeneity(self._inference(), self._map(at))
+        inside = self._equations().within(self._map(at))
+        return HypothesisTest.of(self._inference(), self.items, inside, np.zeros(len(inside)))
 
     def elo(self, base: float = 1500.0, at: At = None) -> pd.DataFrame:
         """Return the worths on the Elo scale: `base` plus 400 / ln 10 times each.
@@ -451,8 +448,7 @@ class BTLResult(Coefficients):
         """Return the table of the summary as a data frame.
 
         One row per item, best first, with ranks, equal worths in the order in which items were
-        declared; with covariates one row per coefficient. The
-        statistic ``z`` is there where p-values are of it: without noise, of independent answers.
+        declared; with covariates one row per coefficient.
 
         Examples
         --------
@@ -464,8 +460,7 @@ class BTLResult(Coefficients):
         position -0.287    0.177     3           2           4
         culture  -0.582    0.191     4           3           4
         """
-        statistic = {"z": self.tvalues} if len(column_heads(self.release)) > 1 else {}
-        frame = self._fit_frame("worth" if self._plain else "coef", **statistic)
+        frame = self._fit_frame("worth" if self._plain else "coef", z=self.tvalues)
         if not self._plain:
             return frame
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from privrank.bradley_terry import contrasts, inversion
+from privrank.bradley_terry import contrasts, scoretests
 from privrank.bradley_terry.contrasts import standard_errors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
@@ -17,8 +17,14 @@ from privrank.bradley_terry.linear import display, names_shown
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import Link
 from privrank.results.base import Result, once
-from privrank.results.guarantee import column_heads
-from privrank.results.hypotheses import ContrastTests, check_compared, t_test, wald_test
+from privrank.results.hypotheses import (
+    ContrastTests,
+    HypothesisTest,
+    equation_names,
+    fitted_rows,
+    t_test,
+    z_of,
+)
 from privrank.results.likelihood import likelihood_ratio, log_likelihood
 from privrank.results.pairs import tie_series
 from privrank.util.arrays import FloatArray, own
@@ -204,14 +210,17 @@ class Coefficients(Result):
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Estimates over their standard errors; under noise p-values are not of these.
+        """Normal quantiles that are as probable as the p-values, with the signs of the estimates.
+
+        The p-values are of score tests, so that these are not quite estimates over `bse`.
 
         Examples
         --------
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.29, 'position': -1.62, 'socBurd': 1.49, 'culture': -3.05}
         """
-        return (self.params / self.bse).rename("z")
+        sizes = z_of(np.asarray(self.pvalues, dtype=np.float64))
+        return self._named(np.sign(self._estimated()) * sizes, "z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -226,8 +235,8 @@ class Coefficients(Result):
         >>> result.pvalues.round(3).to_dict()
         {'crimRate': 0.001, 'position': 0.103, 'socBurd': 0.133, 'culture': 0.003}
         """
-        values = inversion.pvalues(self._inference(), self._display())
-        return self._named(values, column_heads(self.release)[-1])
+        values = scoretests.pvalues(self._inference(), self._display())
+        return self._named(values, "P>|z|")
 
     @property
     def tie_parameter(self) -> pd.Series[float]:
@@ -350,7 +359,7 @@ class Coefficients(Result):
         shown = self._display()
         # Bonferroni: each of p intervals at level alpha / p
         level = self._level(alpha) / (len(shown) ** check_flag("simultaneous", simultaneous))
-        limits = inversion.intervals(self._inference(), shown, level)
+        limits = scoretests.intervals(self._inference(), shown, level)
         return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
 
     def wald_test_terms(self) -> pd.DataFrame:
@@ -403,8 +412,47 @@ class Coefficients(Result):
         values = (test.statistic, test.df, test.pvalue)
         return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
 
+    def test(self, hypothesis: Any, values: Any = None) -> HypothesisTest:
+        """Test that linear equations of the coefficients hold, all at once.
+
+        Parameters
+        ----------
+        hypothesis : str, or array of shape (rows, coefficients)
+            Equations such as ``"a = b, c = 0.5"``, or their weights.
+        values : array of shape (rows,), optional
+            Right sides of the equations given as weights; by default 0.
+
+        Returns
+        -------
+        HypothesisTest
+            Statistic, degrees of freedom, p-value, interval, and whether other values are in the
+            confidence region.
+
+        Raises
+        ------
+        ValueError
+            If it is no such hypothesis, or its equations contradict each other.
+
+        Notes
+        -----
+        Every p-value and interval of a fit is of this test (:meth:`pairwise`, :meth:`conf_int`,
+        :meth:`t_test`, ...). What the release does not identify is not tested: where that is the
+        whole hypothesis, the p-value is 1.
+
+        Examples
+        --------
+        >>> result.test("crimRate = socBurd, position = culture").df
+        2
+        """
+        given = hypothesis if values is None else (hypothesis, values)
+        names = [str(name) for name in self.params.index]
+        weights, constants = constraint(given, names)
+        rows = fitted_rows(self._equations(), display(self.release.design), weights)
+        described = equation_names((weights, constants), names)
+        return HypothesisTest.of(self._inference(), described, rows, constants.ravel())
+
     def t_test(self, hypothesis: Any) -> ContrastTests:
-        """Test linear hypotheses one by one, by Wald's test with the noise's distribution.
+        """Test linear hypotheses one by one, each as :meth:`test` does.
 
         Examples
         --------
@@ -418,12 +466,12 @@ class Coefficients(Result):
         P-values and intervals are by the distribution of sampling
         error plus noise.
         """
-        return t_test(*self._tested(hypothesis))
+        names = [str(name) for name in self.params.index]
+        shown = display(self.release.design)
+        return t_test(self._inference(), shown, names, constraint(hypothesis, names))
 
-    def wald_test(self, hypothesis: Any) -> Any:
-        """Test linear hypotheses jointly, with errors at the fit and a Monte Carlo p-value.
-
-        For the equality of all worths under much noise :meth:`test_homogeneity` sees more.
+    def wald_test(self, hypothesis: Any) -> HypothesisTest:
+        """Test linear hypotheses jointly: :meth:`test` by the name it has in statsmodels.
 
         Examples
         --------
@@ -431,16 +479,7 @@ class Coefficients(Result):
         >>> bool(0.2 < test.pvalue < 0.4)
         True
         """
-        return wald_test(*self._tested(hypothesis))
-
-    def _tested(self, hypothesis: Any) -> tuple[Any, ...]:
-        """Return what a test of a hypothesis needs, which the release must identify."""
-        names = [str(name) for name in self.params.index]
-        weights, constants = constraint(hypothesis, names)
-        check_compared(self._equations(), display(self.release.design), weights)
-        estimated = pd.Series(self._estimated(), index=self.params.index)
-        errors = self._inference().noisy_errors().through(self._display())
-        return estimated, self._whole_covariance(), errors, (weights, constants)
+        return self.test(hypothesis)
 
     def _settings(self) -> dict[str, Any]:
         return {"penalty": self.requested, "solver": self.solver}

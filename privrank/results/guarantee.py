@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 from privrank.bradley_terry.dependence import effect_error
-from privrank.bradley_terry.inference import by_scores
 from privrank.distributions.links import BUILT_IN, LOGIT
 from privrank.plans.choice import deviation, noise_choices
 from privrank.privacy.knorm import PermutohedronNoise
@@ -220,16 +219,6 @@ def allowance(release: Release) -> str:
     if dependent or release.survey.unit == "row":
         return noisy
     return f"{noisy}, as if a respondent's answers were independent"
-
-
-def column_heads(release: Release) -> tuple[str, ...]:
-    """Return what a fit calls its p-values, after the statistic that they are of.
-
-    Those of score tests, and under noise by its distribution, are of none that is printed.
-    """
-    if by_scores(release) or release.source != "none":
-        return ("p-value",)
-    return ("t", "P>|t|") if names.MOMENTS[0] in release.parts else ("z", "P>|z|")
 
 
 def reading(release: Release) -> str:

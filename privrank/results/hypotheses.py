@@ -5,22 +5,27 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
-from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.contrasts import standard_errors
+from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.jointtests import joint_test
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.results.tables import Table, interval_heads, printed, pvalue_cell
+from privrank.bradley_terry.scoretests import intervals, pvalues
+from privrank.results.tables import Forms, Table, interval_heads, printed, pvalue_cell
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_alpha
 from privrank.util.frozen import immutable
-from privrank.util.solvers import carried, pseudo_inverse
 
 # Weights of the coefficients by row, and the constants that they are compared with.
 Linear = tuple[FloatArray, FloatArray]
+
+BY_SCORES = "P-values and intervals are by scores; standard errors describe the estimates."
 
 # Letters of the name of a contrast that are shown.
 _LONGEST = 60
@@ -39,15 +44,14 @@ class ContrastTests:
         Their estimates.
     sd : ndarray, shape (rows,)
         Standard errors of these.
-    tvalue : ndarray, shape (rows,)
-        Distances of the estimates from the hypotheses, over their standard errors.
     pvalue : ndarray, shape (rows,), or a number where there is one row
-        How probable so large a distance is, by the distribution of the errors. Under noise this is
-        not the p-value of a normal `tvalue`, which is then not printed.
+        P-values of score tests (:mod:`privrank.bradley_terry.scoretests`), as in all tables.
+    constants : ndarray, shape (rows,)
+        What the contrasts are compared with.
     weights : ndarray, shape (rows, p)
-        The contrasts as weights of the coefficients.
-    errors : NoisyErrors
-        Errors of the coefficients.
+        The contrasts as weights of the fitted coefficients.
+    inference : Inference
+        The fit.
 
     See Also
     --------
@@ -68,10 +72,21 @@ class ContrastTests:
     names: tuple[str, ...]
     effect: FloatArray
     sd: FloatArray
-    tvalue: FloatArray
     pvalue: FloatArray
+    constants: FloatArray
     weights: FloatArray
-    errors: NoisyErrors
+    inference: Inference = field(repr=False)
+
+    @property
+    def tvalue(self) -> FloatArray:
+        """Normal quantiles that are as probable as the p-values, with the sign of the effects.
+
+        Examples
+        --------
+        >>> tests.tvalue.round(2)
+        array([3.78])
+        """
+        return np.asarray(np.sign(self.effect - self.constants) * z_of(np.atleast_1d(self.pvalue)))
 
     @property
     def statistic(self) -> FloatArray:
@@ -87,13 +102,14 @@ class ContrastTests:
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Return confidence intervals of the contrasts, shape (rows, 2).
 
+        Infinite where scores set no limit.
+
         Examples
         --------
         >>> tests.conf_int().round(2)
         array([[0.56, 1.82]])
         """
-        half = self.errors.half_widths(self.weights, check_alpha(alpha))
-        return np.column_stack((self.effect - half, self.effect + half))
+        return np.column_stack(intervals(self.inference, self.weights, check_alpha(alpha)))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return the table of the summary as a data frame.
@@ -106,17 +122,9 @@ class ContrastTests:
         crimRate - culture  1.1894   0.3148  0.0009
         """
         lower, upper = self.conf_int(alpha).T
-        named = {"coef": self.effect, "std_err": self.sd}
-        named |= {name: self.tvalue for name in self._statistic}
+        named = {"coef": self.effect, "std_err": self.sd, "z": self.tvalue}
         frame = pd.DataFrame(named, index=pd.Index(self.names, name="contrast"))
         return frame.assign(pvalue=np.atleast_1d(self.pvalue), lower=lower, upper=upper)
-
-    @property
-    def _statistic(self) -> tuple[str, ...]:
-        """The name of the statistic, where the p-value is of its normal or t distribution."""
-        if self.errors.noise is not None:
-            return ()
-        return ("z",) if math.isinf(self.errors.df) else ("t",)
 
     def summary(self, alpha: float = 0.05) -> Table:
         """Return the tests as a table; `alpha` is one minus the level of its intervals.
@@ -129,17 +137,15 @@ class ContrastTests:
         ---------------------------------------------------------------
         crimRate - culture   1.1894    0.315   <0.001    0.669    1.710
         """
-        frame, named = self.summary_frame(alpha), self._statistic
-        numbers = dict.fromkeys(("std_err", *named), "{:.3f}")
+        numbers = dict.fromkeys(("std_err", "z"), "{:.3f}")
         limits = dict.fromkeys(("lower", "upper"), "{:.3f}")
-        heads = (*named, *(f"P>|{name}|" for name in named)) or ("p-value",)
-        note = "P-values and intervals are by the distribution of sampling error plus noise."
+        forms: Forms = {"coef": "{:.4f}", **numbers, "pvalue": pvalue_cell, **limits}
         return Table(
             title="Tests of Contrasts",
             header=(),
-            columns=("", "coef", "std err", *heads, *interval_heads(alpha)),
-            rows=printed(frame, {"coef": "{:.4f}", **numbers, "pvalue": pvalue_cell, **limits}),
-            notes=() if named else (note,),
+            columns=("", "coef", "std err", "z", "P>|z|", *interval_heads(alpha)),
+            rows=printed(self.summary_frame(alpha), forms),
+            notes=(BY_SCORES,),
         )
 
     def __repr__(self) -> str:
@@ -161,71 +167,189 @@ def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -
     return textwrap.shorten(text, _LONGEST, placeholder=" ...")
 
 
-def check_compared(equations: ScoreEquations, display: FloatArray, weights: FloatArray) -> None:
-    """Refuse hypotheses about items that the released comparisons do not connect.
+def fitted_rows(equations: ScoreEquations, display: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return hypotheses about shown coefficients as ones about fitted ones, shape (rows, p).
 
-    Given the map from fitted to shown coefficients, and the weights of these.
+    Given the map from fitted to shown coefficients. A worth alone is about the mean of its part; a
+    comparison of items of two parts stays one that the release does not identify.
     """
-    if equations.member is None:
-        return
-    inside, shown = equations.identifies(weights @ display), equations.within(display)
-    # or it is about one number that is printed
-    alone = [np.count_nonzero(row) == 1 and shown[row != 0].any() for row in weights]
-    if not (inside | np.array(alone)).all():
-        raise ValueError(
-            "hypothesis must compare items within one component of those that the released "
-            "comparisons connect: see components."
-        )
+    rows, inside = weights @ display, weights @ equations.within(display)
+    alone = np.count_nonzero(weights, axis=1) == 1
+    known = equations.identifies(rows) | (alone & inside.any(axis=1))
+    return np.where(known[:, None], inside, rows)
 
 
 def t_test(
-    params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Linear
+    inference: Inference, display: FloatArray, names: Sequence[str], hypothesis: Linear
 ) -> ContrastTests:
     """Test linear hypotheses one by one; see :func:`privrank.util.formula.constraint`.
 
-    P-values and intervals are by the distribution of the errors.
+    Given the map from fitted to shown coefficients, and their names.
     """
-    known = [str(name) for name in params.index]
     weights, constants = hypothesis
-    constants, effect = constants.ravel(), weights @ params.to_numpy()
-    # w'Cw for every row w: the variance of the contrast
-    variance = np.einsum("rp,pq,rq->r", weights, covariance.to_numpy(), weights, optimize=True)
-    sd = np.sqrt(np.maximum(variance, 0.0))
-    deviation = effect - constants
+    rows = fitted_rows(inference.equations, display, weights)
+    constants = constants.ravel()
+    known = inference.equations.identifies(rows)
+    effect = np.where(known, rows @ inference.fitted.coefficients, np.nan)
+    sd = np.where(known, standard_errors(rows, inference.errors.total), np.nan)
     return ContrastTests(
-        tuple(_contrast_name(*row, known) for row in zip(weights, constants, strict=True)),
+        equation_names(hypothesis, names),
         effect,
         sd,
-        np.divide(deviation, sd, np.full_like(deviation, np.nan), where=sd > 0),
-        np.squeeze(errors.pvalues(weights, deviation)),
-        weights,
-        errors,
+        np.squeeze(pvalues(inference, rows, constants)),
+        constants,
+        rows,
+        inference,
     )
 
 
-def wald_test(
-    params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Linear
-) -> Any:
-    """Test linear hypotheses jointly; see :func:`privrank.util.formula.constraint`.
+@immutable
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class HypothesisTest:
+    """A test of a linear hypothesis about the coefficients: that all its equations hold.
 
-    The statistic is that of statsmodels; its p-value is Monte Carlo, by the distribution of the
-    errors.
+    Parameters
+    ----------
+    names : tuple of str
+        The equations, as they are printed.
+    statistic : float
+        Quadratic form of the scores; of one equation the square of `zvalue`. Missing where the
+        release identifies nothing of the hypothesis.
+    df : int
+        Number of equations that the release identifies, without repetitions.
+    pvalue : float
+        Of one equation as in all tables; of several Monte Carlo, under sampling error plus the
+        exact noise.
+    draws : int
+        Size of the null table, of which the p-value is a multiple of 1 / (draws + 1); 0 for one
+        equation.
+    weights, constants : ndarray, shapes (rows, p) and (rows,)
+        The hypothesis: weights of the fitted coefficients, and what they are compared with.
+    inference : Inference
+        The fit.
+
+    See Also
+    --------
+    privrank.BTLResult.test : Makes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> test = model.fit(epsilon=1.0, rng=np.random.default_rng(1)).test_homogeneity()
+    >>> round(test.statistic, 1), test.df, round(test.pvalue, 3)
+    (20.1, 3, 0.001)
     """
-    weights, constants = hypothesis
-    value = weights @ params.to_numpy() - np.ravel(constants)
-    middle = carried(weights, covariance.to_numpy())
-    # hypotheses that repeat each other make the covariance singular: its rank is the df
-    inverse, df = pseudo_inverse(middle)
-    statistic = float(value @ inverse @ value)
-    # imported here, as it takes a while
-    from statsmodels.stats.contrast import ContrastResults
 
-    result = ContrastResults(
-        chi2=statistic, statistic=statistic, df_denom=df, distribution="chi2", distargs=(df,)
+    names: tuple[str, ...]
+    statistic: float
+    df: int
+    pvalue: float
+    draws: int
+    weights: FloatArray = field(repr=False)
+    constants: FloatArray = field(repr=False)
+    inference: Inference = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, inference: Inference, names: Sequence[str], rows: FloatArray, constants: FloatArray
+    ) -> HypothesisTest:
+        """Test that combinations of the fitted coefficients have these values."""
+        test = joint_test(inference, rows, constants)
+        numbers = test.statistic, test.df, test.pvalue, test.draws
+        return cls(tuple(names), *numbers, rows, constants, inference)
+
+    @property
+    def pvalue_error(self) -> float:
+        """Monte Carlo standard error of the p-value.
+
+        Examples
+        --------
+        >>> round(test.pvalue_error, 4)
+        0.0004
+        """
+        if self.draws == 0:
+            return 0.0
+        return math.sqrt(self.pvalue * (1.0 - self.pvalue) / (self.draws + 1))
+
+    @property
+    def zvalue(self) -> float:
+        """Normal quantile that is as probable as the p-value; of one equation with its sign.
+
+        Examples
+        --------
+        >>> round(test.zvalue, 1)
+        3.4
+        """
+        if len(self.weights) > 1:
+            return float(z_of(np.array(self.pvalue)))
+        effect = float(self.weights[0] @ self.inference.fitted.coefficients)
+        return float(np.sign(effect - self.constants[0]) * z_of(np.array(self.pvalue)))
+
+    def conf_int(self, alpha: float = 0.05) -> FloatArray:
+        """Return the confidence intervals of the left sides of the equations, shape (rows, 2).
+
+        Each by itself; of several :meth:`contains` says what holds for all at once.
+
+        Examples
+        --------
+        >>> test.conf_int().shape
+        (4, 2)
+        """
+        return np.column_stack(intervals(self.inference, self.weights, check_alpha(alpha)))
+
+    def contains(self, constants: Any, alpha: float = 0.05) -> bool:
+        """Whether right sides of the equations are in their joint confidence region.
+
+        Examples
+        --------
+        >>> test.contains([0.0, 0.0, 0.0, 0.0])
+        False
+        """
+        values = np.broadcast_to(np.asarray(constants, dtype=np.float64), len(self.weights))
+        pvalue = joint_test(self.inference, self.weights, values).pvalue
+        return bool(pvalue >= check_alpha(alpha))
+
+    def summary(self) -> Table:
+        """Return the test as a table.
+
+        Examples
+        --------
+        >>> print(str(test.summary()).splitlines()[4])
+        4 equations       20.1   3   <0.001
+        """
+        frame = pd.DataFrame(
+            {"statistic": [self.statistic], "df": [self.df], "pvalue": [self.pvalue]},
+            index=[self.names[0] if len(self.names) == 1 else f"{len(self.names)} equations"],
+        )
+        forms: Forms = {"statistic": "{:.2f}", "df": "{:.0f}", "pvalue": pvalue_cell}
+        return Table(
+            title="Test of a Hypothesis",
+            header=(),
+            columns=("", "statistic", "df", "p-value"),
+            rows=printed(frame, forms),
+            notes=(BY_SCORES,),
+        )
+
+    def __repr__(self) -> str:
+        """Show the table."""
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def z_of(pvalue: FloatArray) -> FloatArray:
+    """Return the normal quantiles of two-sided p-values."""
+    return np.asarray(-ndtri(np.maximum(0.5 * pvalue, 1e-300)) + 0.0)
+
+
+def equation_names(hypothesis: Linear, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the equations of a hypothesis as a reader writes them."""
+    weights, constants = hypothesis
+    return tuple(
+        _contrast_name(*row, names) for row in zip(weights, constants.ravel(), strict=True)
     )
-    # errors that are normal with a known covariance make the statistic chi-square
-    if errors.noise is not None or math.isfinite(errors.df):
-        pvalue = errors.wald_pvalue(weights, inverse, statistic, df)
-        result.pvalue = np.asarray(pvalue)
-        result.distribution = "Monte Carlo"
-    return result

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import Worths, quasi_variances, standard_errors
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.inversion import intervals
 from privrank.bradley_terry.linear import pair_predictors
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.score import ScoreEquations
+from privrank.bradley_terry.scoretests import intervals
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, IntArray
@@ -108,8 +108,8 @@ def worth_columns(inference: Inference, table: FloatArray, alpha: float) -> dict
     """Return worths with their errors and limits, given the map from coefficients to these."""
     inside = inference.equations.within(table)
     lower, upper = intervals(inference, inside, alpha)
-    # a worth that no released comparison identifies has a row of zeros and no limits
-    known = np.where(np.isnan(lower) & ~inside.any(axis=1), np.nan, 1.0)
+    # a worth that no released comparison identifies has a row of zeros
+    known = np.where(inside.any(axis=1), 1.0, np.nan)
     worth = known * (inside @ inference.fitted.coefficients)
     errors = known * standard_errors(inside, inference.errors.total)
     return {"worth": worth, "std_err": errors, "lower": lower, "upper": upper}

@@ -24,6 +24,9 @@ _STATISTICS = {
     "Borda norm": "mean ranks",
 }
 
+# How the numbers of a column are printed, by its name.
+Forms = Mapping[str, str | Callable[[Any], str]]
+
 # Letters that a column of numbers takes in text at least.
 _LEAST_WIDTH = 7
 
@@ -61,9 +64,7 @@ def interval_heads(alpha: float) -> tuple[str, str]:
     return f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]"
 
 
-def printed(
-    frame: pd.DataFrame, formats: Mapping[str, str | Callable[[Any], str]]
-) -> tuple[tuple[str, ...], ...]:
+def printed(frame: pd.DataFrame, formats: Forms) -> tuple[tuple[str, ...], ...]:
     """Return the rows of a frame as they are printed, labels first, given a format by column.
 
     What is missing is left blank, unless a function says otherwise.

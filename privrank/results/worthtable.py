@@ -12,7 +12,7 @@ import pandas as pd
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.estimate import Estimate, nominal_information
-from privrank.bradley_terry.inversion import attainable
+from privrank.bradley_terry.inference import attainable
 from privrank.bradley_terry.linear import WithTies
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.opponents import matching_test
@@ -114,7 +114,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         notes.append(guarantee.UNCERTAIN)
     if np.isinf(frame[["lower", "upper"]]).any(axis=None):
         notes.append(_ENDLESS)
-    heads = ("coef", "std err", "sampling", "privacy", *guarantee.column_heads(release))
+    heads = ("coef", "std err", "sampling", "privacy", "z", "P>|z|")
     ranks = ("rank",) if "rank" in frame else ()
     sizes = {item: len(part) for part in parts for item in part}
     return tables.Table(

@@ -1,7 +1,6 @@
 """Quasi variances, and statements about all pairs at once."""
 
 import json
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,7 @@ from scipy.stats import norm, t
 
 import privrank as pr
 from privrank.bradley_terry.contrasts import Worths, quasi_variances
-from privrank.bradley_terry.errors import NoisyErrors
 from privrank.hypotheses.ranksets import rank_sets
-from privrank.util.solvers import carried
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "reference" / "covariates.json").read_text(encoding="utf-8")
@@ -68,10 +65,8 @@ def test_simultaneous_inference_without_privacy_is_that_of_r(survey, kind, effec
     # Bonferroni's quantile of t or of the normal, a little above that of the largest |t|
     distribution = t(n - 1) if effect == "cluster" else norm
     critical = distribution.isf(0.05 / (2 * len(table)))
-    # by scores where errors are cluster-robust, by the estimate over its error where not
-    np.testing.assert_allclose(
-        logit / table["std_err"], critical, rtol=0.1 if effect == "cluster" else 1e-6
-    )
+    # tests are by scores, those of R by the estimate over its error
+    np.testing.assert_allclose(logit / table["std_err"], critical, rtol=0.1)
     assert wanted["critical"] < critical < 1.06 * wanted["critical"]
     once = len(table) * result.pairwise()["pvalue"]
     np.testing.assert_allclose(table["pvalue"], np.minimum(once, 1))
@@ -158,50 +153,9 @@ def test_rank_sets_of_many_items_are_those_of_their_pvalues(alpha):
     assert (found[0] > 1).any()
 
 
-def test_errors_along_one_direction_come_to_all_others():
-    along, own = np.array([2.0, 0.0, -1.0]), np.diag([0.5, 1.0, 0.0])
-    for normal in (own, np.zeros((3, 3))):
-        drawn = NoisyErrors(normal).draws(40_000, 2, "along", along)
-        covariance = drawn.T @ drawn / len(drawn)
-        np.testing.assert_allclose(covariance, normal + np.outer(along, along), atol=0.1)
-
-
-def test_of_many_items_only_the_combinations_are_drawn():
-    rows = np.zeros((2, 201))
-    rows[0, :2], rows[1, 100:] = (1.0, -1.0), 0.1
-    inference = many(201, 40_000, design="public")._inference()
-    drawn = inference.draw_errors("a test", 2, rows)
-    assert drawn.shape == (999, 2)
-    wanted = carried(rows, inference.errors.total)
-    np.testing.assert_allclose(np.diag(drawn.T @ drawn) / 999, np.diag(wanted), rtol=0.25)
-
-
 def test_the_largest_design_effect_is_the_released_one():
     result = many(60, 3000, 4.0, design="public")
     effect = result.design_effect
     errors = result._covariance()
     assert effect > 1.0
     np.testing.assert_allclose(effect * errors.independent, errors.sampling, atol=1e-12)
-
-
-@pytest.mark.parametrize("items", [4, 5])
-def test_two_halves_are_as_far_apart_as_the_design_effect_allows_for_a_pair(items, monkeypatch):
-    pairs = np.array(list(combinations(range(items), 2)))
-    frame = pd.DataFrame(np.tile(pairs, (40, 1)), columns=["item1", "item2"])
-    frame["outcome"] = np.tile([1, -1, 1, 1, -1], len(frame))[: len(frame)]
-    frame["who"] = np.repeat(range(40), len(pairs))
-    facts = {"respondent": "who", "max_rows": len(pairs), "design": "public"}
-    model = pr.PrivateBTL(frame, items=range(items), **facts)
-    result = model.fit(1.0, rng=np.random.default_rng(1))
-    seen, draws = [], NoisyErrors.draws
-
-    def watched(errors, number, rank, label, along=None):
-        seen.append((errors.normal, along))
-        return draws(errors, number, rank, label, along)
-
-    monkeypatch.setattr(NoisyErrors, "draws", watched)
-    result.test_homogeneity()
-    (scores, _), (rest, along) = seen
-    contrast = np.eye(items)[0] - np.eye(items)[-1]
-    assert not rest.any()
-    assert (along @ contrast) ** 2 == pytest.approx(contrast @ scores @ contrast)

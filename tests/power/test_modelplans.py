@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.bradley_terry.inversion import pvalues
+from privrank.bradley_terry.scoretests import pvalues
 
 NAMES = [str(number) for number in range(4)]
 

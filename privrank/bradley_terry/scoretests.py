@@ -1,0 +1,355 @@
+"""Score tests of contrasts of the coefficients: one test for every p-value and interval of a fit.
+
+Whether c'b = t is asked of the scores. Wald's test takes its variance at the estimate: where an
+item wins nearly always, what makes its worth look large makes it look certain as well.
+
+**Null point.** Coefficients b_t with c'b_t = t are moved from the fit along V c
+(:meth:`privrank.bradley_terry.inference.Inference.moves`).
+
+**Statistic.** The one-step estimate w'(score - expected score at b_t) of c'b - t, w the solution of
+H w = c with H the information at b_t. To first order it does not depend on the other coefficients.
+
+**Null.** Sampling error plus the exact noise; the larger of two p-values counts, under normal
+sampling errors and under such as have the skewness of the answers at b_t (Pearson's type III).
+Their variance is that of independent answers at b_t times a design effect: of a private release the
+one it shows at the fit. Without privacy both that of the answers at b_t and that at the fit are
+tried, and the larger p-value counts (:class:`privrank.bradley_terry.clusters.Clusters`). The
+variance of the noise has that of pair counts at b_t too, as an error in a count moves the expected
+score by its product with F - 1/2. What a released design effect is off by its own noise adds to the
+uncertainty of the variance, by Satterthwaite's rule, but no more than its ceiling allows.
+
+**P-value and interval.** The interval holds all t up to the last that is not rejected at alpha on
+either side. The p-value of t is the largest of all values at or beyond it, seen from the estimate,
+so that an interval leaves out t exactly where its p-value is below alpha. An end is infinite where
+the scores set none. Scores that no answers can give are taken for those that the fit expects: else
+such noise would reject all finite values. What the release does not identify has the whole line and
+p-value 1. What it hardly identifies has its p-value over the probability that it does, and the
+interval at the level times that (:meth:`privrank.bradley_terry.score.ScoreEquations.shares`).
+
+Of many items the tests are Wald's, with normal noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from privrank.bradley_terry.errors import Components, ScoreErrors, from_normal, to_normal
+from privrank.bradley_terry.inference import Inference
+from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.solvers import applied, product, quadratic
+
+_BLOCK = 512
+"""Contrasts that are worked on at a time."""
+
+_STEPS = 60
+"""Steps of a search at most; it ends after about five."""
+
+_CLOSE = 0.005
+"""Distance from the critical value, in standard deviations, at which one more step is a line."""
+
+_EDGE = 1e-9
+"""Distance from zero of a limit that has to be on one side of it."""
+
+_BEYOND, _MOST_PAIRS = (24, 6), 200
+"""Values that are tried beyond others, of few and of more pairs."""
+
+
+def pvalues(
+    inference: Inference, contrasts: FloatArray, values: FloatArray | float = 0.0
+) -> FloatArray:
+    """Return two-sided p-values of the hypotheses that contrasts, shape (rows, p), have values."""
+    known = np.flatnonzero(inference.equations.identifies(contrasts))
+    contrasts = product(contrasts, inference.equations.linear.identity)
+    probabilities, values = np.ones(len(contrasts)), np.broadcast_to(values, len(contrasts))
+    share = inference.equations.shares(contrasts[known])
+    if (errors := inference.score_errors()) is None:
+        rows, sd, df = _wald(inference, contrasts[known])
+        size = np.abs(rows - values[known]) / np.maximum(sd, 1e-150)
+        probabilities[known] = 2.0 * ndtr(-to_normal(size, df))
+    else:
+        for block in blocks(len(known), 1, _BLOCK):
+            tests = _ScoreTests(inference, errors, contrasts[known[block]])
+            probabilities[known[block]] = tests.pvalues(values[known[block]])
+    probabilities[known] = np.minimum(probabilities[known] / share, 1.0)
+    return probabilities
+
+
+def intervals(
+    inference: Inference, contrasts: FloatArray, alpha: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper limits of contrasts, infinite where there are none.
+
+    They hold zero exactly where :func:`pvalues` is not below `alpha`, and always the estimate.
+    """
+    known = np.flatnonzero(inference.equations.identifies(contrasts))
+    contrasts = product(contrasts, inference.equations.linear.identity)
+    limits = np.array([[-np.inf], [np.inf]]) * np.ones(len(contrasts))
+    level = alpha * inference.equations.shares(contrasts[known])
+    if (errors := inference.score_errors()) is None:
+        rows, sd, df = _wald(inference, contrasts[known])
+        half = from_normal(-ndtri(0.5 * level), df) * sd
+        limits[:, known] = rows - half, rows + half
+        return limits[0], limits[1]
+    for block in blocks(len(known), 1, _BLOCK):
+        here = known[block]
+        tests = _ScoreTests(inference, errors, contrasts[here])
+        low, high = (tests.limit(side, level[block]) for side in (-1.0, 1.0))
+        kept = tests.pvalues(np.zeros(len(here))) >= level[block]
+        limits[:, here] = beside_zero(low, high, kept, tests.value > 0)
+    return limits[0], limits[1]
+
+
+def _wald(inference: Inference, contrasts: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return estimates of contrasts, their standard errors, and the degrees of freedom of these."""
+    variance = quadratic(contrasts, inference.errors.total)
+    value = applied(contrasts, inference.fitted.coefficients)
+    return value, np.sqrt(np.maximum(variance, 0.0)), inference.freedom
+
+
+def beside_zero(
+    low: FloatArray, high: FloatArray, holds_zero: NDArray[np.bool_], positive: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
+    """Return limits that have zero between them where they are to, given the side of the estimates.
+
+    Searches end close to the level, and which side of it zero is on is to be exact.
+    """
+    apart = np.where(positive, np.maximum(low, _EDGE), low), np.minimum(high, -_EDGE)
+    lower = np.where(holds_zero, np.minimum(low, -_EDGE), apart[0])
+    upper = np.where(holds_zero, np.maximum(high, _EDGE), np.where(positive, high, apart[1]))
+    return lower, upper
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A combination of scores at each of several null points.
+
+    Parameters
+    ----------
+    statistic : ndarray, shape (rows,)
+        The combinations less what is expected of them.
+    weights : ndarray, shape (rows, p)
+        Their weights of the scores.
+    along, t : ndarray, shape (rows, edges)
+        The weights by edge, and the predictors at the null points.
+    variance, third : ndarray, shape (rows,)
+        Second and third cumulants if answers were independent.
+    noise : ndarray, shape (rows,)
+        Variance of the noise.
+    """
+
+    statistic: FloatArray
+    weights: FloatArray
+    along: FloatArray
+    t: FloatArray
+    variance: FloatArray
+    third: FloatArray
+    noise: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _ScoreTests:
+    """Score tests of contrasts, shape (rows, p), at any values.
+
+    Parameters
+    ----------
+    inference : Inference
+        The fit.
+    errors : ScoreErrors
+        Errors of its scores.
+    contrasts : ndarray, shape (rows, p)
+        The contrasts.
+    """
+
+    inference: Inference
+    errors: ScoreErrors
+    contrasts: FloatArray
+
+    @cached_property
+    def value(self) -> FloatArray:
+        """The estimates of the contrasts."""
+        return np.asarray(self.contrasts @ self.inference.fitted.coefficients)
+
+    @cached_property
+    def _directions(self) -> tuple[FloatArray, FloatArray]:
+        """Return where a contrast takes the coefficients, by its unit, and its standard error."""
+        moved = self.inference.moves(self.contrasts)
+        unit = np.einsum("rp,rp->r", moved, self.contrasts)
+        variance = quadratic(self.contrasts, self.inference.errors.total)
+        return moved / unit[:, None], np.sqrt(np.maximum(variance, 1e-300))
+
+    @cached_property
+    def _noise(self) -> FloatArray:
+        """Covariance of the noise of the scores at the fit."""
+        noise = self.errors.noise
+        if noise is None:
+            return np.zeros_like(self.errors.sampling)
+        return np.asarray(noise.T @ noise / len(noise))
+
+    def _at(self, t: FloatArray, rows: IntArray) -> _Point:
+        """Return the statistics at values t."""
+        facts, b = self.inference.equations, self.inference.fitted.coefficients
+        moved = b + self._directions[0][rows] * (t - self.value[rows])[:, None]
+        edges = facts.linear.predict(moved)
+        weights = self.inference.weights(edges, self.contrasts[rows])
+        along = facts.linear.predict(weights)
+        # errors in pair counts do more, or less, to them than at the fit
+        noise = quadratic(weights, self._noise) + facts.count_noise(along, edges)
+        noise -= facts.count_noise(along, facts.linear.predict(b))
+        return _Point(
+            self.inference.residual(weights, along, edges),
+            weights,
+            along,
+            edges,
+            np.maximum((along**2 * facts.spread(edges, facts.fitted)).sum(axis=1), 1e-300),
+            facts.third(along, edges),
+            np.maximum(noise, 0.0),
+        )
+
+    def _variances(self, at: _Point) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Return sampling variances that are tried, and the variances of their errors."""
+        facts, b = self.inference.equations, self.inference.fitted.coefficients
+        fit = facts.linear.predict(b)
+        if (clusters := self.inference.clusters) is not None:
+            n = self.inference.release.design.nobs
+            for t, factor in ((at.t, 1.0), (fit[None], n / max(n - 1.0, 1.0))):
+                effect = clusters.effects(at.along, t, factor)
+                yield effect * at.variance, np.zeros_like(effect)
+            return
+        variance, side = self.errors.variances(at.weights)
+        ratio = at.variance / np.maximum(at.along**2 @ facts.spread(fit, facts.fitted), 1e-300)
+        # its square is taken, and stays finite
+        ratio = np.minimum(ratio, 1e150)
+        yield np.maximum(ratio * variance, 1e-300), ratio**2 * side
+
+    def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sizes of the noise of the statistics at values t by their root mean square."""
+        sizes, share = self.errors.sizes(self._at(t, np.arange(len(t))).weights)
+        spread = np.sqrt(np.maximum(sizes**2 @ share, 1e-300))
+        return sizes / spread[:, None], share
+
+    def _pvalues(
+        self, t: FloatArray, rows: IntArray, shapes: tuple[FloatArray, FloatArray]
+    ) -> FloatArray:
+        """Return p-values at values t alone, given the shapes of the noise."""
+        at = self._at(t, rows)
+        sizes = shapes[0][rows] * np.sqrt(at.noise)[:, None]
+        beside = quadratic(at.weights, self.errors.beside)
+
+        def tails(variance: FloatArray, df: FloatArray | float) -> FloatArray:
+            # of a design effect E the third cumulant is E^2 times that of independent answers
+            third = (variance / at.variance) ** 2 * at.third
+            normal = variance + beside
+            parts = Components(normal, sizes, shapes[1], third / normal**1.5, df)
+            return parts.pvalues(at.statistic)
+
+        largest = np.zeros(len(t))
+        for variance, side in self._variances(at):
+            total = variance + beside + at.noise
+            found = tails(variance, self.errors.freedom(variance, side, total))
+            if self.errors.most_effect > 1.0:  # no more than at its ceiling, which is known
+                found = np.minimum(found, tails(self.errors.most_effect * variance, np.inf))
+            largest = np.maximum(largest, found)
+        # on the other side of the estimate nothing speaks against a value
+        return np.where(at.statistic * (self.value[rows] - t) < 0, 1.0, largest)
+
+    def pvalues(self, t: FloatArray) -> FloatArray:
+        """Return the p-values of values t: the largest at or beyond each."""
+        every = np.arange(len(t))
+        found = self._pvalues(t, every, self._shapes(t))
+        if self.inference.clusters is not None:
+            for side in (-1.0, 1.0):
+                distance, grid = self._grid[side]
+                beyond = distance > side * (t - self.value)[:, None]
+                farther = np.where(beyond, grid, 0.0).max(axis=1)
+                found = np.where(side * (t - self.value) >= 0, np.maximum(found, farther), found)
+        return found
+
+    def limit(self, side: float, alpha: FloatArray) -> FloatArray:
+        """Return the limits on one side, below (-1) or above (1)."""
+        low, high = np.zeros(len(alpha)), np.full(len(alpha), np.inf)
+        if self.inference.clusters is not None:
+            # the last value that is kept of those tried, and the next
+            distance, grid = self._grid[side]
+            ends = np.column_stack((low, distance, high))
+            last = ends.shape[1] - 2 - np.argmax(grid[:, ::-1] >= alpha[:, None], axis=1)
+            last = np.where((grid >= alpha[:, None]).any(axis=1), last, 0)[:, None]
+            low, high = (np.take_along_axis(ends, last + k, axis=1)[:, 0] for k in (0, 1))
+        wald = np.minimum(-ndtri(alpha / 2.0) * self._directions[1], self._far)
+        middle = np.where(np.isfinite(high), 0.5 * (low + high), self._far)
+        start = np.where((low < wald) & (wald < high), wald, middle)
+        # the shape of the noise changes slowly: first that at the estimate, then that at the limit
+        first = self._search(side, alpha, self._shapes(self.value), start, low, high)
+        if self.errors.noise is not None:
+            shapes = self._shapes(self.value + side * np.minimum(first, self._far))
+            first = self._search(side, alpha, shapes, np.minimum(first, self._far), low, high)
+        return np.asarray(self.value + side * first)
+
+    @cached_property
+    def _grid(self) -> dict[float, tuple[FloatArray, FloatArray]]:
+        """Distances from the estimates, shape (rows, values), and p-values there, by side."""
+        tried = _BEYOND[len(self.inference.equations.pairs.count) > _MOST_PAIRS]
+        start = np.minimum(0.5 * self._directions[1], 0.5 * self._far)
+        distance = np.geomspace(start, self._far, tried, axis=1)
+        every, table = np.arange(len(start)), {}
+        for side in (-1.0, 1.0):
+            values = (self.value[:, None] + side * distance).T
+            shapes = self._shapes(self.value)
+            found = [self._pvalues(value, every, shapes) for value in values]
+            table[side] = distance, np.column_stack(found)
+        return table
+
+    @cached_property
+    def _far(self) -> FloatArray:
+        """Distances from the estimates at which contrasts count as infinite."""
+        return np.abs(self.value) + self.inference.equations.function.link.exact.far
+
+    def _search(
+        self,
+        side: float,
+        alpha: FloatArray,
+        shapes: tuple[FloatArray, FloatArray],
+        start: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+    ) -> FloatArray:
+        """Return the distances from the estimates at which values are rejected, by regula falsi."""
+        critical, far = -ndtri(alpha / 2.0), self._far
+        low, high, trial = low.copy(), high.copy(), start.copy()
+        room_in, room_out = critical.copy(), -critical
+        active = np.arange(len(low))
+        for _ in range(_STEPS):
+            here = trial[active]
+            pvalue = self._pvalues(self.value[active] + side * here, active, shapes)
+            # standard deviations that are left until a value is rejected
+            left = critical[active] + ndtri(0.5 * np.maximum(pvalue, 1e-300))
+            inside = left > 0
+            # where one end stays, half its room (the Illinois rule)
+            staying = np.where(np.isfinite(high[active]), 0.5, 1.0)
+            room_out[active] = np.where(inside, staying * room_out[active], left)
+            room_in[active] = np.where(inside, left, staying * room_in[active])
+            low[active] = np.where(inside, here, low[active])
+            high[active] = np.where(inside, high[active], here)
+            endless = ~np.isfinite(high[active]) & (here >= far[active])
+            low[active] = np.where(endless, np.inf, low[active])
+            close = np.abs(left) < _CLOSE
+            # as close as this statistics grow in proportion to the distance
+            most = critical[active]
+            grown = most / np.where(close, most - left, most)
+            trial[active] = here * grown
+            done = close | endless
+            active = active[~done]
+            if not len(active):
+                break
+            a, b = low[active], np.where(np.isfinite(high[active]), high[active], 0.0)
+            share = room_in[active] / (room_in[active] - room_out[active])
+            within = a + share * (b - a)
+            trial[active] = np.where(
+                np.isfinite(high[active]), within, np.minimum(2.0 * low[active], far[active])
+            )
+        return np.where(np.isinf(low), np.inf, trial)
