@@ -22,7 +22,7 @@ from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.pairs import probability_name
-from privrank.results.pooledtable import pooled_table
+from privrank.results.pooledtable import pooled_table, twice_notes
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.frozen import immutable
@@ -127,7 +127,7 @@ class PooledResult:
     noisy_errors: ClassVar[bool] = True
     tidy = Result.tidy
     _series, _level, _repr_html_ = Result._series, Result._level, Result._repr_html_
-    _fit_frame = Result._fit_frame
+    _fit_frame, _cautioned, _unlimited = Result._fit_frame, Result._cautioned, Result._unlimited
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -509,7 +509,14 @@ class PooledResult:
         frame = self._fit_frame("worth" if self._worths else "borda").assign(rank=self.ranks())
         if self._worths:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
-        return frame.sort_values("rank", kind="stable")
+        return self._cautioned(frame.sort_values("rank", kind="stable"))
+
+    def _cautions(self) -> tuple[str, ...]:
+        warned = [
+            (name, one._warned()) for name, one in zip(self._releases, self.results, strict=True)
+        ]
+        twice = [] if self._same else twice_notes(self.results, self.names)
+        return (*tables.joined(warned), *twice)
 
     def summary(self, details: bool = False) -> tables.Table:
         """Return the pooled numbers as a table; `details` add the header of every release.
