@@ -12,6 +12,7 @@ from privrank.release.survey import Design, record_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
 from privrank.results.pooled import Effects, PooledResult, Survey, pooled
+from privrank.results.pooledtable import twice_notes
 from privrank.results.topk import TopKResult
 from privrank.util import checks
 
@@ -126,7 +127,7 @@ def pool(
     if survey == "same":
         _check_one_survey([result.release for result in results])
     else:
-        _warn_of_one_survey(results, called)
+        checks.warn(*twice_notes(results, called))
     return pooled(results, survey, alpha, effects, called)
 
 
@@ -241,19 +242,3 @@ def _check_one_survey(releases: Sequence[Release]) -> None:
             "results of one survey must have the same public facts (number of units, design, "
             "max_rows, ...). Use survey='different' if respondents are others."
         )
-
-
-def _warn_of_one_survey(results: Sequence[Poolable], names: Sequence[str]) -> None:
-    """Warn of different surveys whose public facts are equal, once for all that have the same."""
-    # equal public facts are no proof of one survey, so that this is a warning
-    groups: dict[str, list[str]] = {}
-    for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
-        groups.setdefault(json.dumps(record_of(result.release.survey)), []).append(name)
-    for group in groups.values():
-        if len(group) > 1:
-            listed = f"{', '.join(group[:-1])} and {group[-1]}"
-            checks.warn(
-                f"Respondents may count twice: {listed if names else f'releases {listed}'} have "
-                f"the same public facts. If they are of one survey, use survey='same'; tallies of "
-                f"reports are better added, tally1 + tally2, which finds reports that are in both."
-            )

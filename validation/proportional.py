@@ -19,9 +19,9 @@ import numpy as np
 import study
 
 import privrank as pr
-from privrank.bradley_terry.scoretests import intervals
 from privrank.bradley_terry.opponents import matching_test
 from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.scoretests import intervals
 from privrank.encode.encoded import Encoded, Part, Parts
 from privrank.plans.choice import Dependence
 from privrank.power.surveys import different_pairs

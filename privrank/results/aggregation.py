@@ -19,7 +19,7 @@ from privrank.release.names import PAIRS, SCORE
 from privrank.release.release import Part
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
-from privrank.results.consensustable import consensus_table
+from privrank.results.consensustable import consensus_table, order_cautions
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.frozen import immutable
 
@@ -466,7 +466,10 @@ class AggregationResult(Result):
             frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
         if PAIRS in self.release.parts:
             frame["over_next"] = [*np.diagonal(self.fraction_frame(), 1), np.nan]
-        return frame
+        return self._cautioned(frame)
+
+    def _warned(self) -> list[str]:
+        return order_cautions(self.release)
 
     def summary(self, details: bool = False) -> tables.Table:
         """Return the table a paper can print: consensus, intervals of ranks, the guarantee.

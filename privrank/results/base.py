@@ -16,7 +16,7 @@ from privrank.release.archived import archive
 from privrank.release.release import Release
 from privrank.release.survey import Sample, size_of
 from privrank.results import plots
-from privrank.results.guarantee import release_facts
+from privrank.results.guarantee import delta_notes, effect_notes, release_facts
 from privrank.results.tables import Table
 from privrank.util.checks import check_alpha, check_names, seen
 from privrank.util.frozen import immutable
@@ -156,7 +156,7 @@ class Result(ABC):
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of the summary as a data frame."""
+        """Return the table of the summary as a data frame, with its cautions in ``attrs``."""
 
     @abstractmethod
     def summary(self, details: bool = False) -> Table:
@@ -199,6 +199,23 @@ class Result(ABC):
             }
         )
 
+    def _warned(self) -> list[str]:
+        """Return what limits everything that is read from the release, a sentence each."""
+        return effect_notes(self.release) + delta_notes(self.release)
+
+    def _cautions(self) -> tuple[str, ...]:
+        """Return what limits what is stated, as all formats have it: also of single numbers."""
+        return tuple(self._warned())
+
+    def _unlimited(self: Any) -> dict[str, str]:
+        """Return which limits are infinite, in words by the term."""
+        return {}
+
+    def _cautioned(self: Any, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a frame with what limits its numbers in ``attrs["warnings"]``."""
+        frame.attrs["warnings"] = list(self._cautions())
+        return frame
+
     def tidy(self: Any) -> pd.DataFrame:
         """Return a row per term in the words of R's broom, the same columns for all results.
 
@@ -207,7 +224,8 @@ class Result(ABC):
         DataFrame
             ``term``, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and
             ``conf_high``, missing where there is none; the order and numbers of ``to_frame()``. The
-            estimate of a test is the effect it measures.
+            estimate of a test is the effect it measures. ``attrs["warnings"]`` lists what limits
+            these numbers, as the notes of ``summary()`` do.
 
         Examples
         --------
@@ -217,7 +235,8 @@ class Result(ABC):
         frame: pd.DataFrame = self.to_frame().rename(columns=_WORDS)
         frame = frame.reindex(columns=list(dict.fromkeys(_WORDS.values()))).astype(np.float64)
         frame.insert(0, "term", frame.index.astype(str))
-        return frame.reset_index(drop=True)
+        frame = self._cautioned(frame.reset_index(drop=True))
+        return frame
 
     def _level(self: Any, alpha: float | None) -> float:
         """Return a level that was given, or the result's own."""
@@ -273,7 +292,7 @@ class Result(ABC):
         """Return the one row of a test: what these names say of it, and more, and the guarantee."""
         numbers = {name: getattr(self, name) for name in names} | more
         numbers |= {"epsilon": self.epsilon, "delta": self.delta, "nobs": self.nobs}
-        return pd.DataFrame(numbers, index=pd.Index([test], name="test"))
+        return self._cautioned(pd.DataFrame(numbers, index=pd.Index([test], name="test")))
 
     def _repr_html_(self: Any) -> str:
         return str(self.summary().as_html())

@@ -20,8 +20,9 @@ from privrank.distributions.simulate import PlackettLuce, generator
 from privrank.hypotheses.ranksets import shared_ranks
 from privrank.release.release import Release
 from privrank.results import plots
+from privrank.results.base import once
 from privrank.results.coefficients import Coefficients
-from privrank.results.guarantee import caption
+from privrank.results.guarantee import caption, effect_notes
 from privrank.results.hypotheses import HypothesisTest
 from privrank.results.pairs import (
     answer_columns,
@@ -34,7 +35,7 @@ from privrank.results.pairs import (
     worth_columns,
 )
 from privrank.results.tables import Table
-from privrank.results.worthtable import TIE_ROW, fit_table
+from privrank.results.worthtable import TIE_ROW, fit_table, limit_notes
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_choice, check_count, check_number
 from privrank.util.frozen import immutable
@@ -462,11 +463,19 @@ class BTLResult(Coefficients):
         """
         frame = self._fit_frame("worth" if self._plain else "coef", z=self.tvalues)
         if not self._plain:
-            return frame
+            return self._cautioned(frame)
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         # ranks hold within a component: the largest comes first, each in the order of its ranks
         parts = sorted(self._equations().components, key=len, reverse=True)
-        return pd.concat([frame.iloc[part].sort_values("rank", kind="stable") for part in parts])
+        sorted_parts = [frame.iloc[part].sort_values("rank", kind="stable") for part in parts]
+        return self._cautioned(pd.concat(sorted_parts))
+
+    def _warned(self) -> list[str]:
+        return [*self.warnings, *effect_notes(self.release)]
+
+    @once
+    def _cautions(self) -> tuple[str, ...]:
+        return (*self._warned(), *limit_notes(self))
 
     def summary(self, details: bool = False) -> Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon.

@@ -413,7 +413,9 @@ class ClosenessResult(Result):
                 *guarantee.level_notes(release, sample.kind.removesuffix("s")),
                 *([_IDEAL_ARITHMETIC] if arithmetic else []),
                 *(guarantee.seed_notes([release]) if details else []),
+                *self._cautions(),
             ),
+            cautions=self._cautions(),
         )
 
     def _noise(self) -> tuple[str, str, str]:

@@ -305,7 +305,9 @@ class Coefficients(Result):
     def design_effect(self) -> float:
         """Largest variance over that of independent answers, of a shown estimate or a difference.
 
-        1 where answers are taken as independent.
+        1 where answers are taken as independent. It is an upper bound, and no estimate, where the
+        summary says "at most": the noise of the release then covers all that any answers bring
+        about.
 
         Examples
         --------
@@ -313,6 +315,20 @@ class Coefficients(Result):
         2.03
         """
         return contrasts.largest_effect(self._covariance(), self._display())
+
+    @once
+    def _own_limits(self) -> tuple[FloatArray, FloatArray]:
+        return scoretests.intervals(self._inference(), self._display(), self.alpha)
+
+    def _unlimited(self) -> dict[str, str]:
+        infinite = self.conf_int().isin([-np.inf, np.inf])
+        words = {(True, True): "no limit", (True, False): "no lower limit"}
+        rows = zip(infinite.index, infinite["lower"], infinite["upper"], strict=True)
+        return {
+            str(term): words.get((low, high), "no upper limit")
+            for term, low, high in rows
+            if low or high
+        }
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the estimates.
@@ -359,7 +375,9 @@ class Coefficients(Result):
         shown = self._display()
         # Bonferroni: each of p intervals at level alpha / p
         level = self._level(alpha) / (len(shown) ** check_flag("simultaneous", simultaneous))
-        limits = scoretests.intervals(self._inference(), shown, level)
+        limits = self._own_limits()
+        if level != self.alpha:
+            limits = scoretests.intervals(self._inference(), shown, level)
         return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
 
     def wald_test_terms(self) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from privrank.results.base import RANK_OF, Result
 from privrank.results.guarantee import SEEDED
-from privrank.results.tables import UNIDENTIFIED, Table
+from privrank.results.tables import UNIDENTIFIED, Table, joined
 from privrank.util.checks import check_count, check_names
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class _Column:
     bse: pd.Series[Any]
     facts: dict[str, Any]
     public: dict[str, str]
+    unlimited: dict[str, str]
 
     @property
     def terms(self) -> list[str]:
@@ -65,7 +66,9 @@ def summary_col(
     Table
         With ``as_text()``, ``as_html()``, ``as_latex()``, ``as_markdown()``, ``as_csv()`` and
         ``to_frame()``. Below the estimates it states what is public about each release: epsilon,
-        delta, unit, mechanism and the source of the noise.
+        delta, unit, mechanism and the source of the noise. Beside the standard error of an estimate
+        it says which limit of its interval is infinite. The notes have every warning of the
+        results, with the columns that it is of if not of all.
 
     Raises
     ------
@@ -101,7 +104,9 @@ def summary_col(
     check_count("digits", digits, low=0, high=12)
     if not isinstance(title, str | None):
         raise TypeError(f"title must be a text, got {type(title).__name__}.")
-    columns = [_Column(*result._numbers(), result._public()) for result in results]
+    columns = [
+        _Column(*result._numbers(), result._public(), result._unlimited()) for result in results
+    ]
     headings = [f"eps={result.epsilon:g}" for result in results]
     if names is not None:
         headings = check_names("names", names)
@@ -115,6 +120,7 @@ def summary_col(
     # ranks are facts, too: below the rule, under the estimates of the same terms
     estimates = _estimate_rows(columns, terms, digits)
     families = {result.family for result in results}
+    cautions = _cautions(results, headings)
     notes = []
     if any(len(column.bse) for column in columns):
         notes.append("Standard errors in parentheses, sampling and privacy noise together.")
@@ -125,9 +131,19 @@ def summary_col(
         header=(),
         columns=("", *headings),
         rows=(*estimates, *_fact_rows(columns, terms, digits)),
-        notes=tuple(notes),
+        notes=(*notes, *cautions),
         rule=len(estimates),
+        cautions=cautions,
     )
+
+
+def _cautions(results: Sequence[Result | PooledResult], headings: Sequence[str]) -> tuple[str, ...]:
+    """Return what limits the results, each sentence once, by column if not of all of them."""
+    named = headings
+    if len({*headings}) < len(headings):
+        named = [f"column {place}" for place in range(1, len(headings) + 1)]
+    warned = (result._cautions() for result in results)
+    return tuple(joined(list(zip(named, warned, strict=True))))
 
 
 def _estimate_rows(
@@ -142,7 +158,8 @@ def _estimate_rows(
             value, error = column.params.get(term), column.bse.get(term)
             estimates.append(_printed("", value, digits))
             missing = error is None or math.isnan(error)
-            errors.append("" if missing else f"({_printed('', error, digits)})")
+            shown = [_printed("", error, digits), *filter(None, [column.unlimited.get(term)])]
+            errors.append("" if missing else f"({', '.join(shown)})")
         if any(term in column.params.index for column in columns):
             rows += [tuple(estimates), tuple(errors)]
     return rows

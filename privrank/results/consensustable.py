@@ -56,7 +56,8 @@ def consensus_table(result: Any, details: bool) -> tables.Table:
         ),
         columns=("", *(heads[name] for name in formats)),
         rows=tables.printed(shown, formats),
-        notes=tuple(_notes(result, frame, details)),
+        notes=(*_notes(result, frame, details), *result._cautions()),
+        cautions=result._cautions(),
     )
 
 
@@ -111,7 +112,6 @@ def _notes(result: Any, frame: pd.DataFrame, details: bool) -> list[str]:
     if gap := release.found.get("gap"):
         notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
     notes += [
-        *(f"Warning: {caution}" for caution in cautions(release)),
         guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)),
         guarantee.promise(release, "the rankings"),
         *guarantee.level_notes(release, "ranking"),
@@ -120,6 +120,17 @@ def _notes(result: Any, frame: pd.DataFrame, details: bool) -> list[str]:
         share = release.plan.number("score share")
         notes.append(f"Epsilon includes {share:.0%} for the Kemeny score.")
     return notes + guarantee.seed_notes([release]) if details else notes
+
+
+def order_cautions(release: Release) -> list[str]:
+    """Return what limits an order: too few rankings or comparisons for it, and the guarantee's."""
+    notes = [f"Warning: {caution}" for caution in cautions(release)]
+    if unplaced := release.plan.settings.get(UNPLACED):
+        notes.append(
+            f"Warning: the sort is not finished. It has not come to the end with {unplaced} items, "
+            f"whose places rest on few comparisons."
+        )
+    return notes + guarantee.delta_notes(release)
 
 
 def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
@@ -139,11 +150,6 @@ def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
         notes.append(
             f"{unasked} of {len(counts)} pairs were asked of nobody: nothing is said of them"
             f"{scored if SCORES in release.parts else ''}."
-        )
-    if unplaced := release.plan.settings.get(UNPLACED):
-        notes.append(
-            f"Warning: the sort is not finished. It has not come to the end with {unplaced} items, "
-            f"whose places rest on few comparisons."
         )
     return notes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from privrank.bradley_terry.dependence import effect_error
+from privrank.bradley_terry.dependence import effect_bounded, effect_error, released_effect
 from privrank.distributions.links import BUILT_IN, LOGIT
 from privrank.plans.choice import deviation, noise_choices
 from privrank.privacy.knorm import PermutohedronNoise
@@ -203,11 +203,36 @@ def _errors(release: Release, effect: float, details: bool) -> str:
         return "cluster-robust"
     if names.DEPENDENCE not in release.parts:
         return "independent answers"
+    if at_most(release):
+        return f"design effect at most {released_effect(release):.2f}"
     if names.LARGEST in release.found and math.isfinite(effect):
         least = " (least)" if details and effect == 1.0 else ""
         return f"design effect {effect:.2f}{least}"
     pairs = details and names.LARGEST not in release.found
     return "second moments of pairs" if pairs else "clustered by respondent"
+
+
+def at_most(release: Release) -> bool:
+    """Return whether sampling errors are upper bounds, as only one of their effect is known."""
+    released = names.LARGEST in release.found and release.source != "none"
+    # an effect of at most 1 is 1
+    return released and effect_bounded(release) and released_effect(release) > 1.0
+
+
+def sampling_head(releases: Iterable[Release]) -> str:
+    """Return the heading of the column of sampling errors, which may be bounds."""
+    return "sampling, at most" if any(map(at_most, releases)) else "sampling"
+
+
+def effect_notes(release: Release) -> list[str]:
+    """Return what follows where the release shows no more of the design effect than a bound."""
+    if not at_most(release):
+        return []
+    return [
+        f"Design effect: at most {released_effect(release):.2f}, the release cannot tell whether "
+        f"it is less. Sampling errors are upper bounds, so that intervals may cover more than "
+        f"stated."
+    ]
 
 
 def allowance(release: Release) -> str:
@@ -295,10 +320,11 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
 def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
     """Return what the bound on rows costs where answers of one respondent say much the same.
 
-    Given their design effect, and whether privacy noise counts beside sampling error.
+    Given their design effect, and whether privacy noise counts beside sampling error. Nothing is
+    advised where the release cannot tell the effect.
     """
-    design = release.design
-    alike = names.LARGEST in release.found and _WORTH_ROWS * effect >= design.max_rows > _WORTH_ROWS
+    design, known = release.design, names.LARGEST in release.found and not at_most(release)
+    alike = known and _WORTH_ROWS * effect >= design.max_rows > _WORTH_ROWS
     if not (alike and noisy and design.kind == "private"):
         return []
     return [

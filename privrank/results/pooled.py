@@ -22,7 +22,7 @@ from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.pairs import probability_name
-from privrank.results.pooledtable import pooled_table
+from privrank.results.pooledtable import pooled_table, twice_notes
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.frozen import immutable
@@ -113,7 +113,7 @@ class PooledResult:
     >>> fits = [model.fit(epsilon, rng=np.random.default_rng(1)) for epsilon in (0.5, 1.0)]
     >>> result = pr.pool(fits, survey="same")
     >>> result.params.round(3).to_dict()
-    {'crimRate': 0.65, 'position': -0.277, 'socBurd': 0.227, 'culture': -0.599}
+    {'crimRate': 0.65, 'position': -0.277, 'socBurd': 0.226, 'culture': -0.599}
     """
 
     results: tuple[BTLResult | AggregationResult, ...]
@@ -127,7 +127,7 @@ class PooledResult:
     noisy_errors: ClassVar[bool] = True
     tidy = Result.tidy
     _series, _level, _repr_html_ = Result._series, Result._level, Result._repr_html_
-    _fit_frame = Result._fit_frame
+    _fit_frame, _cautioned, _unlimited = Result._fit_frame, Result._cautioned, Result._unlimited
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -270,7 +270,7 @@ class PooledResult:
         Examples
         --------
         >>> result.params.round(3).to_dict()
-        {'crimRate': 0.65, 'position': -0.277, 'socBurd': 0.227, 'culture': -0.599}
+        {'crimRate': 0.65, 'position': -0.277, 'socBurd': 0.226, 'culture': -0.599}
         """
         return self._series(self._stated(False)["value"], "worth" if self._worths else "Borda")
 
@@ -281,7 +281,7 @@ class PooledResult:
         Examples
         --------
         >>> result.bse.round(3).to_dict()
-        {'crimRate': 0.187, 'position': 0.178, 'socBurd': 0.177, 'culture': 0.193}
+        {'crimRate': 0.201, 'position': 0.192, 'socBurd': 0.19, 'culture': 0.207}
         """
         return self._series(self._stated(False)["std_err"], "std err")
 
@@ -294,7 +294,7 @@ class PooledResult:
         Examples
         --------
         >>> result.bse_sampling.round(3).to_dict()
-        {'crimRate': 0.157, 'position': 0.151, 'socBurd': 0.15, 'culture': 0.161}
+        {'crimRate': 0.174, 'position': 0.167, 'socBurd': 0.166, 'culture': 0.177}
         """
         rest = np.maximum(self.bse**2 - self.bse_privacy**2, 0.0)
         return self._series(np.sqrt(rest), "sampling")
@@ -322,10 +322,10 @@ class PooledResult:
         >>> result.bse_single.round(3)
                   release 1  release 2
         item
-        crimRate      0.269      0.195
-        position      0.252      0.185
-        socBurd       0.249      0.183
-        culture       0.278      0.201
+        crimRate      0.279      0.209
+        position      0.262      0.198
+        socBurd       0.259      0.196
+        culture       0.288      0.214
         """
         singles = zip(self._releases, self.by_item.single, strict=True)
         return pd.DataFrame({name: self._part_errors(part, name) for name, part in singles})
@@ -353,7 +353,7 @@ class PooledResult:
         Examples
         --------
         >>> result.tvalues.round(2).to_dict()
-        {'crimRate': 3.47, 'position': -1.56, 'socBurd': 1.28, 'culture': -3.11}
+        {'crimRate': 3.23, 'position': -1.45, 'socBurd': 1.19, 'culture': -2.9}
         """
         return ((self.params - self._combined(False)[3]) / self.bse).rename("z")
 
@@ -364,7 +364,7 @@ class PooledResult:
         Examples
         --------
         >>> result.pvalues.round(3).to_dict()
-        {'crimRate': 0.001, 'position': 0.125, 'socBurd': 0.205, 'culture': 0.003}
+        {'crimRate': 0.002, 'position': 0.152, 'socBurd': 0.238, 'culture': 0.005}
         """
         return self._series(self._stated(False)["pvalue"], "p-value")
 
@@ -381,10 +381,10 @@ class PooledResult:
         >>> result.conf_int().round(2)
                   lower  upper
         item
-        crimRate   0.27   1.03
-        position  -0.63   0.08
-        socBurd   -0.13   0.58
-        culture   -0.99  -0.21
+        crimRate   0.25   1.05
+        position  -0.66   0.11
+        socBurd   -0.15   0.61
+        culture   -1.01  -0.19
         """
         stated = pd.DataFrame(self._stated(False, alpha), self.params.index)
         return stated[["lower", "upper"]]
@@ -412,8 +412,8 @@ class PooledResult:
         item
         crimRate      1      2
         position      2      4
-        socBurd       1      3
-        culture       3      4
+        socBurd       1      4
+        culture       2      4
         """
         if not self._worths:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
@@ -441,9 +441,9 @@ class PooledResult:
         --------
         >>> result.pairwise()[["item1", "item2", "difference", "pvalue"]].head(3).round(3)
               item1     item2  difference  pvalue
-        0  crimRate  position       0.928   0.003
-        1  crimRate   socBurd       0.424   0.150
-        2  crimRate   culture       1.250   0.000
+        0  crimRate  position       0.927   0.006
+        1  crimRate   socBurd       0.423   0.180
+        2  crimRate   culture       1.249   0.001
         """
         stated, (first, second) = self._stated(True, alpha), np.triu_indices(len(self.items), 1)
         names = np.array(self.items, dtype=object)
@@ -501,15 +501,22 @@ class PooledResult:
         >>> result.to_frame()[["worth", "std_err", "rank"]].round(3)
                   worth  std_err  rank
         item
-        crimRate  0.650    0.187     1
-        socBurd   0.227    0.177     2
-        position -0.277    0.178     3
-        culture  -0.599    0.193     4
+        crimRate  0.650    0.201     1
+        socBurd   0.226    0.190     2
+        position -0.277    0.192     3
+        culture  -0.599    0.207     4
         """
         frame = self._fit_frame("worth" if self._worths else "borda").assign(rank=self.ranks())
         if self._worths:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
-        return frame.sort_values("rank", kind="stable")
+        return self._cautioned(frame.sort_values("rank", kind="stable"))
+
+    def _cautions(self) -> tuple[str, ...]:
+        warned = [
+            (name, one._warned()) for name, one in zip(self._releases, self.results, strict=True)
+        ]
+        twice = [] if self._same else twice_notes(self.results, self.names)
+        return (*tables.joined(warned), *twice)
 
     def summary(self, details: bool = False) -> tables.Table:
         """Return the pooled numbers as a table; `details` add the header of every release.
@@ -519,10 +526,10 @@ class PooledResult:
         >>> table = result.summary()
         >>> for line in str(table).splitlines()[8:12]:
         ...     print(line)
-                         coef  std err  sampling  privacy  p-value   [0.025   0.975]     rank
-        -------------------------------------------------------------------------------------
-        crimRate       0.6502    0.187     0.157    0.102    0.001    0.274    1.026      1-2
-        socBurd        0.2266    0.177     0.150    0.093    0.205   -0.127    0.580      1-3
+                     coef  std err  sampling, at most  privacy  p-value   [0.025   0.975]     rank
+        ------------------------------------------------------------------------------------------
+        crimRate   0.6498    0.201              0.174    0.102    0.002    0.247    1.052      1-2
+        socBurd    0.2264    0.190              0.166    0.093    0.238   -0.153    0.606      1-4
         """
         return pooled_table(self, details)
 

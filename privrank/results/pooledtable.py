@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
+from privrank.release.survey import record_of
 from privrank.results import guarantee, tables
 from privrank.results.btl import BTLResult
 from privrank.util.checks import check_flag
@@ -15,14 +18,37 @@ def pooled_table(result: Any, details: bool) -> tables.Table:
     first, name, estimate = result.results[0], "Rank Aggregation", "Borda"
     if isinstance(first, BTLResult):
         name, estimate = f"{first.link.model} Results", "coef"
-    heads = (estimate, "std err", "sampling", "privacy", "p-value")
+    sampling = guarantee.sampling_head([member.release for member in result.results])
+    heads = (estimate, "std err", sampling, "privacy", "p-value")
     return tables.Table(
         title=f"Pooled Private {name}",
         header=_header(result),
         columns=("", *heads, *tables.interval_heads(result.alpha), "rank"),
         rows=tables.fit_rows(result.to_frame()),
-        notes=(*_notes(result), *_release_notes(result, details)),
+        notes=(*_notes(result), *_release_notes(result, details), *result._cautions()),
+        cautions=result._cautions(),
     )
+
+
+def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
+    """Return a warning of surveys whose public facts are equal, once for all that have the same.
+
+    Given their names, if any. Equal facts are no proof of one survey, so that it is no error.
+    """
+    groups: dict[str, list[str]] = {}
+    for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
+        groups.setdefault(json.dumps(record_of(result.release.survey)), []).append(name)
+    notes = []
+    for group in groups.values():
+        if len(group) > 1:
+            listed = f"{', '.join(group[:-1])} and {group[-1]}"
+            notes.append(
+                f"Warning: respondents may count twice: {listed if names else f'releases {listed}'}"
+                f" have the same public facts. If they are of one survey, use survey='same'; "
+                f"tallies of reports are better added, tally1 + tally2, which finds reports that "
+                f"are in both."
+            )
+    return notes
 
 
 def _header(result: Any) -> tuple[tuple[str, str], ...]:

@@ -368,7 +368,9 @@ class RankTestResult(Result):
                 guarantee.promise(release, f"the {release.sample.kind}"),
                 *guarantee.level_notes(release, release.sample.kind.removesuffix("s")),
                 *(guarantee.seed_notes([release]) if details else []),
+                *self._cautions(),
             ),
+            cautions=self._cautions(),
         )
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:

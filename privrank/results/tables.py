@@ -114,6 +114,22 @@ def rank_cells(frame: pd.DataFrame, among: Sequence[int] | None = None) -> list[
     return cells
 
 
+def joined(cautions: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """Return the sentences about several results, each once, and of which if not of all.
+
+    Given the name of each result with its sentences.
+    """
+    named: dict[str, list[str]] = {}
+    for name, sentences in cautions:
+        for sentence in dict.fromkeys(sentences):
+            named.setdefault(sentence, []).append(name)
+    every = len(cautions)
+    return [
+        sentence if len(of) == every else f"{', '.join(of)}: {sentence}"
+        for sentence, of in named.items()
+    ]
+
+
 def tie_notes(ranks: pd.Series[Any], order: str = "") -> list[str]:
     """Return which items share a rank; given the ranks, and what is said of a strict `order`."""
     tied = [", ".join(map(str, part.index)) for _, part in ranks.groupby(ranks) if len(part) > 1]
@@ -157,6 +173,8 @@ class Table:
         Sentences below the rows.
     rule : int
         Rows above a rule; 0 for none.
+    cautions : tuple of str
+        Those of the notes that limit what the rows say, which formats of rows alone have, too.
 
     See Also
     --------
@@ -178,6 +196,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     rule: int = 0
+    cautions: tuple[str, ...] = ()
 
     @property
     def facts(self) -> list[tuple[tuple[str, str], tuple[str, str]]]:
@@ -285,7 +304,8 @@ class Table:
     def to_frame(self) -> pd.DataFrame:
         """Return the rows as a data frame, cells as they are printed.
 
-        The numbers themselves are in ``to_frame()`` and ``tidy()`` of the results.
+        The numbers themselves are in ``to_frame()`` and ``tidy()`` of the results, and here as
+        there ``attrs["warnings"]`` lists what limits them.
 
         Examples
         --------
@@ -294,7 +314,9 @@ class Table:
         """
         index = pd.Index([row[0] for row in self.rows], name=self.columns[0] or None)
         cells = [row[1:] for row in self.rows]
-        return pd.DataFrame(cells, index=index, columns=list(self.columns[1:]))
+        frame = pd.DataFrame(cells, index=index, columns=list(self.columns[1:]))
+        frame.attrs["warnings"] = list(self.cautions)
+        return frame
 
     def as_markdown(self) -> str:
         """Return Markdown: the facts and the rows as pipe tables, all text escaped.
@@ -311,14 +333,15 @@ class Table:
         return "\n\n".join([*blocks, *map(_markdown, self.notes)]) + "\n"
 
     def as_csv(self) -> str:
-        """Return the rows alone as comma-separated values.
+        """Return the rows as comma-separated values, then a row for each note that limits them.
 
         Examples
         --------
         >>> print(table.as_csv().splitlines()[0])
         ,statistic,p-value,decision
         """
-        rows = pd.DataFrame(list(self.rows), columns=list(self.columns))
+        cautions = [(caution, *[""] * (len(self.columns) - 1)) for caution in self.cautions]
+        rows = pd.DataFrame([*self.rows, *cautions], columns=list(self.columns))
         return str(rows.to_csv(index=False, lineterminator="\n"))
 
     def __str__(self) -> str:

@@ -154,6 +154,9 @@ class TopKResult(Result):
     def design_effect(self) -> float:
         """Largest design effect of a win rate or of a difference of two.
 
+        It is an upper bound, and no estimate, where the summary says "at most": the noise of the
+        release then covers all that any answers bring about.
+
         Examples
         --------
         >>> round(result.design_effect, 2)
@@ -406,7 +409,16 @@ class TopKResult(Result):
         frame["rank"] = self.ranks()
         frame["rank_lower"], frame["rank_upper"] = sets["lower"], sets["upper"]
         frame["selected"] = frame.index.isin(self.selected)
-        return frame.sort_values("rank", kind="stable")
+        return self._cautioned(frame.sort_values("rank", kind="stable"))
+
+    @once
+    def _cautions(self) -> tuple[str, ...]:
+        design = self.release.design
+        return (
+            *part_notes(design, self._facts().components),
+            *self._opponent_words(),
+            *self._warned(),
+        )
 
     def summary(self, details: bool = False) -> tables.Table:
         """Return the selection as a table in the style of statsmodels.
@@ -452,13 +464,13 @@ class TopKResult(Result):
             header=guarantee.comparison_header(self.release, self.design_effect, details),
             columns=("", f"top {self.k}", "win rate", "std err", *limits, "net wins", "rank"),
             rows=tables.printed(shown, formats),
-            notes=tuple(self._notes(details)),
+            notes=(*self._notes(details), *self._cautions()),
+            cautions=self._cautions(),
         )
 
     def _notes(self, details: bool) -> list[str]:
         verdict = "is" if self.pvalue <= self.alpha else "is not"
         other = " H1: the selected items have the k highest." if details else ""
-        parts = part_notes(self.release.design, self._facts().components)
         separated = (
             f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} to "
             f"rank {self.k + 1}, {tables.format_pvalue(self.pvalue)} under H0, that one left "
@@ -484,8 +496,6 @@ class TopKResult(Result):
             f"{guarantee.reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself "
             f"covers the win rate against the opponents met, {guarantee.allowance(self.release)}; "
             f"rank sets hold jointly. {holds}",
-            *parts,
-            *self._opponent_words(),
             *guarantee.count_notes(self.release, "win rates towards one half"),
             *guarantee.privacy_notes(self.release, details),
             *guarantee.cost_notes(self.release, self.design_effect, bool(noisy > 0.5)),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
 
 _ENDLESS = (
-    "An interval that ends in inf has no bound on that side: with this much noise no worth there, "
+    "Some intervals have no limit on one side or both (inf): with this much noise no worth there, "
     "however extreme, can be ruled out."
 )
 
@@ -101,32 +101,48 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     notes += [
         *guarantee.privacy_notes(release, details),
         *guarantee.cost_notes(release, result.design_effect, noisy),
-        *result.warnings,
     ]
     shared = (frame["rank"].loc[list(part)] for part in parts if "rank" in frame)
     notes += [*_tie_notes(result), *chain.from_iterable(map(tables.tie_notes, shared))]
-    # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
-    estimated = frame[frame.columns[0]].notna()
-    errors = frame["std_err"][estimated].to_numpy(dtype=np.float64)
-    if design.davidson:
-        errors = np.append(errors, result.tie_parameter["std_err"])
-    if not np.isfinite(errors).all():
-        notes.append(guarantee.UNCERTAIN)
-    if np.isinf(frame[["lower", "upper"]]).any(axis=None):
-        notes.append(_ENDLESS)
-    heads = ("coef", "std err", "sampling", "privacy", "z", "P>|z|")
+    sampling = guarantee.sampling_head([release])
     ranks = ("rank",) if "rank" in frame else ()
     sizes = {item: len(part) for part in parts for item in part}
     return tables.Table(
         title=guarantee.title(f"{link.model} {kind}", release),
         header=tuple(header),
-        columns=("", *heads, *tables.interval_heads(result.alpha), *ranks),
+        columns=(
+            "",
+            "coef",
+            "std err",
+            sampling,
+            "privacy",
+            "z",
+            "P>|z|",
+            *tables.interval_heads(result.alpha),
+            *ranks,
+        ),
         rows=(
             *tables.fit_rows(frame, [sizes[name] for name in frame.index] if ranks else None),
             *_tie_rows(result, frame),
         ),
-        notes=tuple(notes),
+        notes=(*notes, *result._cautions()),
+        cautions=result._cautions(),
     )
+
+
+def limit_notes(result: BTLResult) -> list[str]:
+    """Return which errors are missing, and which intervals are infinite."""
+    # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
+    errors, notes = result.bse[result.params.notna()].to_numpy(dtype=np.float64), []
+    if result.release.design.davidson:
+        ties = result.tie_parameter
+        errors = np.append(errors, ties["std_err"])
+        for end, whom in (("lower", "nobody"), ("upper", "everybody")):
+            if math.isinf(ties[end]):
+                notes.append(f"With this much noise it cannot be ruled out that {whom} ties.")
+    if result._unlimited():
+        notes.insert(0, _ENDLESS)
+    return notes if np.isfinite(errors).all() else [guarantee.UNCERTAIN, *notes]
 
 
 def _penalty(result: BTLResult, details: bool) -> list[tuple[str, str]]:
@@ -149,20 +165,15 @@ def _tie_rows(result: BTLResult, frame: pd.DataFrame) -> tuple[tuple[str, ...], 
 
 
 def _tie_notes(result: BTLResult) -> list[str]:
-    """Return what a tie parameter says, and where noise leaves it open."""
+    """Return what a tie parameter says."""
     if not result.release.design.davidson:
         return []
-    ties = result.tie_parameter
-    probability = float(answer_probabilities(np.zeros(1), ties["estimate"])[1][0])
-    notes = [
+    probability = float(answer_probabilities(np.zeros(1), result.estimate.coefficients[-1])[1][0])
+    return [
         f"Ties have a parameter (Davidson): win, tie and loss are as e^(d/2) : nu : e^(-d/2) for "
         f"the difference d of worths, which is that of answers that decide. Two items of equal "
         f"worth tie with probability {probability:.3f}."
     ]
-    for end, whom in (("lower", "nobody"), ("upper", "everybody")):
-        if math.isinf(ties[end]):
-            notes.append(f"With this much noise it cannot be ruled out that {whom} ties.")
-    return notes
 
 
 def _matching_notes(result: BTLResult) -> list[str]:

@@ -91,7 +91,7 @@ LARGER = {
     "release.archived._check_part": 38,
     "results.consensustable._notes": 33,
     "results.pooledtable._notes": 38,
-    "results.worthtable.fit_table": 40,
+    "results.worthtable.fit_table": 33,
     "results.worthtable.fit_warnings": 39,
 }
 

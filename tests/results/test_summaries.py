@@ -206,22 +206,18 @@ def test_a_bound_that_costs_more_than_it_gives_is_named(design, max_rows, effect
 
 
 def test_answers_that_are_alike_name_the_tradeoff_in_the_summary():
-    # two camps of opposite orders: all answers of a respondent follow from one of them
-    order, rng = np.arange(6), np.random.default_rng(1)
-    orders = [order[::-1] if person % 2 else order for person in range(400)]
-    rows = [
-        (
-            person,
-            *sorted((a, b)),
-            1 if list(ranks).index(min(a, b)) < list(ranks).index(max(a, b)) else -1,
-        )
-        for person, ranks in enumerate(orders)
-        for a, b in itertools.combinations(range(6), 2)
-    ]
-    frame = pd.DataFrame(rows, columns=["respondent", "item1", "item2", "outcome"])
-    facts = {"items": range(6), "respondent": "respondent", "max_rows": 15}
-    fit = pr.PrivateBTL(frame, **facts).fit(0.5, rng=rng)
-    assert fit.design_effect > 5
-    for result in (fit, pr.PrivateTopK.from_release(fit.release, 2)):
-        assert "see pr.contribution_tradeoff()." in " ".join(result.summary().notes)
+    # two camps of opposite orders: but for one answer in twenty, all of a respondent's follow from
+    # one of them; if they all did, the release could not tell the effect from the largest there is
+    for people, flipped, advised in ((800, 0.05, True), (400, 0.0, False)):
+        rng = np.random.default_rng(1)
+        pairs = np.array(list(itertools.combinations(range(6), 2)))
+        frame = pd.DataFrame(np.tile(pairs, (people, 1)), columns=["item1", "item2"])
+        frame.insert(0, "respondent", np.repeat(np.arange(people), len(pairs)))
+        camp = np.where(frame["respondent"] % 2, -1, 1)
+        frame["outcome"] = camp * np.where(rng.random(len(frame)) < flipped, -1, 1)
+        facts = {"items": range(6), "respondent": "respondent", "max_rows": 15}
+        fit = pr.PrivateBTL(frame, **facts).fit(0.5, rng=rng)
+        assert fit.design_effect > 5 and guarantee.at_most(fit.release) != advised
+        for result in (fit, pr.PrivateTopK.from_release(fit.release, 2)):
+            assert ("contribution_tradeoff" in str(result.summary())) == advised
     assert "contribution_tradeoff" not in str(FITS["worths"].summary())
