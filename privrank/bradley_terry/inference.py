@@ -32,6 +32,7 @@ from privrank.bradley_terry.dependence import (
 from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
 from privrank.bradley_terry.linear import (
+    Columns,
     ItemContrasts,
     LinearPredictor,
     WithTies,
@@ -49,7 +50,7 @@ from privrank.release.names import CEILING, LARGEST, MOMENTS
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray, own
-from privrank.util.solvers import product, solve, solve_each, spectrum, zero
+from privrank.util.solvers import product, solve_each, spectrum, zero
 
 MOST_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
@@ -57,8 +58,8 @@ MOST_SIMULATED_ITEMS = 50
 MOST_DRAWN_ITEMS, FEW_DRAWS = 200, 999
 """Of more items than these tests of all worths are simulated by so few draws."""
 
-_LEAST = 1e-17
-"""Share of the comparisons that stands for information where there is none left."""
+_LEAST = 1e-15
+"""Share of its own information that is added to that of each coefficient."""
 
 _MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 20_000_000
 """Simulated errors of covariates, fewer where each takes many random numbers."""
@@ -188,19 +189,27 @@ class Inference:
 
         Each is brought to a largest weight of 1, as a direction is meant, whatever its length.
         """
-        facts, p = self.equations, len(self.fitted.coefficients)
-        linear, count = facts.linear, facts.count
-        information = linear.information(count * facts.fitted.curvature(t))
-        # what no edge tells of, the constant of worths, gets 1 / p of the trace
-        mean = np.trace(information, axis1=-2, axis2=-1) / p
-        information = information + np.multiply.outer(mean, np.eye(p) - linear.identity)
-        information = information + _LEAST * count.sum() * np.eye(p)
-        if information.ndim == 2:
-            weights = np.array([solve(information, contrast) for contrast in contrasts])
-        else:
-            weights = solve_each(information, contrasts)
-        longest = np.abs(weights).max(axis=1, keepdims=True)
-        return np.asarray(weights / np.maximum(longest, 1e-300))
+        linear, p = self.equations.linear, len(self.fitted.coefficients)
+        weights = self.equations.count * self.equations.fitted.curvature(np.atleast_2d(t))
+        information, rows = linear.information(weights), np.arange(len(weights))[:, None]
+        kept = np.broadcast_to(np.arange(p), (len(weights), p))
+        if not isinstance(linear, Columns):
+            # worths beside that of the item about which most is known: no constant is in the way
+            known = np.diagonal(information, axis1=1, axis2=2)[:, : self.equations.items]
+            base, others = np.argmax(known, axis=1)[:, None], np.arange(p - 1)
+            kept = others + (others >= base)
+        inner = information[rows[..., None], kept[..., None], kept[:, None, :]]
+        # in units in which what hardly anything is known of is not lost beside the rest
+        units = np.sqrt(np.maximum(np.diagonal(inner, axis1=1, axis2=2), 1e-290))
+        inner = inner / (units[..., None] * units[:, None, :]) + _LEAST * np.eye(kept.shape[1])
+        scaled = contrasts[np.arange(len(contrasts))[:, None], kept] / units
+        inner = np.broadcast_to(inner, (len(contrasts), *inner.shape[1:]))
+        found = np.zeros_like(contrasts)
+        np.put_along_axis(
+            found, np.broadcast_to(kept, scaled.shape), solve_each(inner, scaled) / units, axis=1
+        )
+        found = found / np.maximum(np.abs(found).max(axis=1, keepdims=True), 1e-290)
+        return product(found, linear.identity)
 
     @cached_property
     def beside(self) -> FloatArray:

@@ -286,8 +286,11 @@ class ScoreEquations:
         large values is -2 times its mean and its variance.
         """
         if not self.tied:
-            skew = self.fitted.weight(t) * self.function.link.excess(t)
-            return np.asarray(-2.0 * (along**3 * skew * self.spread(t, self.fitted)).sum(axis=1))
+            spread = self.spread(t, self.fitted)
+            # where nothing varies any more weights can be infinite
+            weight = np.where(spread > 1e-200, self.fitted.weight(t), 0.0)
+            skew = weight * self.function.link.excess(t)
+            return np.asarray(-2.0 * (along**3 * skew * spread).sum(axis=1))
         (half, tie), answers = worths_and_ties(along), answer_probabilities(*worths_and_ties(t))
         values = (0.5 * half, tie, -0.5 * half)
         mean = sum(chance * value for chance, value in zip(answers, values, strict=True))

@@ -56,6 +56,9 @@ _CLOSE = 0.005
 _EDGE = 1e-9
 """Distance from zero of a limit that has to be on one side of it."""
 
+_TINY = 1e-190
+"""Variance where there is none left; powers of it are numbers."""
+
 _BEYOND, _MOST_PAIRS = (24, 6), 200
 """Values that are tried beyond others, of few and of more pairs."""
 
@@ -206,7 +209,7 @@ class _ScoreTests:
             weights,
             along,
             edges,
-            np.maximum((along**2 * facts.spread(edges, facts.fitted)).sum(axis=1), 1e-300),
+            np.maximum((along**2 * facts.spread(edges, facts.fitted)).sum(axis=1), _TINY),
             facts.third(along, edges),
             np.maximum(noise, 0.0),
         )
@@ -225,7 +228,7 @@ class _ScoreTests:
         ratio = at.variance / np.maximum(at.along**2 @ facts.spread(fit, facts.fitted), 1e-300)
         # its square is taken, and stays finite
         ratio = np.minimum(ratio, 1e150)
-        yield np.maximum(ratio * variance, 1e-300), ratio**2 * side
+        yield np.maximum(ratio * variance, _TINY), ratio**2 * side
 
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes of the noise of the statistics at values t by their root mean square."""

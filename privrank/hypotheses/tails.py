@@ -279,26 +279,35 @@ def skewed_tail(
     deviations. At y times the mean r^2 = 2 a (y - 1 - log y), with the sign of
     u = (y - 1) sqrt(a).
     """
-    shape = (4.0 / np.maximum(skewness**2, _STRAIGHT**2))[:, None]
-    sign, tail = np.where(skewness < 0, -1.0, 1.0)[:, None], np.zeros_like(sizes)
-    rare, straight = (shape < _ALIKE)[:, 0], np.abs(skewness) <= _STRAIGHT
+    tail = np.zeros_like(sizes)
+    straight = np.abs(skewness) <= _STRAIGHT
     for moved in (sizes, -sizes):
         z = (x[:, None] - moved) / sd[:, None]
-        off = sign * z / np.sqrt(shape)
-        # far below the mean nothing is left
-        y = np.maximum(1.0 + off, 1e-300)
-        u = off * np.sqrt(shape)
-        r = np.sign(off) * np.sqrt(np.maximum(2.0 * shape * (off - np.log(y)), 0.0))
-        close = np.abs(off) < 1e-4
-        ratio = np.where(close, 1.0, u) / np.where(close, 1.0, r)
-        star = np.where(close, u + (1.0 - u**2) / (3.0 * np.sqrt(shape)), r)
-        star += np.where(close, 0.0, np.log(ratio) / np.where(close, 1.0, r))
-        here = ndtr(np.where(straight[:, None], -z, -sign * star))
-        for side, incomplete in ((1.0, gammaincc), (-1.0, gammainc)):
-            rows = rare & (sign[:, 0] == side)
-            here[rows] = incomplete(shape[rows], shape[rows] * np.maximum(1.0 + off[rows], 0.0))
-        tail += 0.5 * here
+        tail[straight] += 0.5 * ndtr(-z[straight])
+        for sign in (1.0, -1.0):
+            rows = (sign * skewness > 0) & ~straight
+            tail[rows] += 0.5 * _gamma_tail(z[rows], skewness[rows, None])
     return np.asarray(tail @ share)
+
+
+def _gamma_tail(z: FloatArray, skewness: FloatArray) -> FloatArray:
+    """Return P(Z > z) for standardised Z of Pearson's type III, skewness (rows, 1) of one sign."""
+    upper = bool((skewness > 0).all())
+    shape = np.broadcast_to(4.0 / skewness**2, z.shape)
+    off = (z if upper else -z) / np.sqrt(shape)
+    rare, tail = shape < _ALIKE, np.empty_like(z)
+    incomplete = gammaincc if upper else gammainc
+    tail[rare] = incomplete(shape[rare], shape[rare] * np.maximum(1.0 + off[rare], 0.0))
+    # a Gamma variable is not negative, and beyond the other end nothing is left
+    shape, off = shape[~rare], np.clip(off[~rare], 1e-12 - 1.0, 1e6)
+    r = np.sqrt(2.0 * shape * np.maximum(off - np.log1p(off), 0.0))
+    u = off * np.sqrt(shape)
+    close = np.abs(off) < 1e-4
+    r = np.where(close, u * (1.0 - off / 3.0), np.sign(off) * r)
+    ratio, known = np.where(close, 1.0, u / np.where(close, 1.0, r)), np.where(close, 1.0, r)
+    correction = np.where(close, 1.0 / (3.0 * np.sqrt(shape)), np.log(ratio) / known)
+    tail[~rare] = ndtr(-(r + correction) if upper else r + correction)
+    return tail
 
 
 def _one_laplace_tail(x: FloatArray, sd: FloatArray, scale: FloatArray) -> FloatArray:

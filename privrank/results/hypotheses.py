@@ -86,7 +86,9 @@ class ContrastTests:
         >>> tests.tvalue.round(2)
         array([3.78])
         """
-        return np.asarray(np.sign(self.effect - self.constants) * z_of(np.atleast_1d(self.pvalue)))
+        # of what is not identified the p-value is 1, and this 0
+        sign = np.sign(np.nan_to_num(self.effect - self.constants))
+        return np.asarray(sign * z_of(np.atleast_1d(self.pvalue)))
 
     @property
     def statistic(self) -> FloatArray:
