@@ -66,8 +66,8 @@ class SecondMoments:
         carried to that by its slopes.
         """
         along = weights @ self.scores
-        items, m = along[:, : along.shape[1] - self.tied], len(self.least) - self.tied
-        items = items - items.mean(axis=1, keepdims=True)
+        m = len(self.least) - self.tied
+        items = along[:, :m] - along[:, :m].mean(axis=1, keepdims=True)
         squares = items**2
         # sum over pairs i < j of (a_i a_j)^2
         products = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))

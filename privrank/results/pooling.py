@@ -430,6 +430,7 @@ def worth_source(inference: Inference) -> Source:
             hessian = slope + times(inference.fitted.ridge, linear.identity)
             noise = noise + facts.output_variance * (hessian @ hessian)
         measured = least = score_covariance(facts, release, b) - added
+        # how ties go with net wins is not measured, but bounded in the covariance
         moments = None if facts.tied else single_contrasts(facts, release, b)
         if moments is not None:
             measured, least = moments.measured, moments.least
