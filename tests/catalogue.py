@@ -129,17 +129,18 @@ def bradley_terry():
 
 def with_tie_parameter(rows, people, public_people):
     """PrivateBTL with a parameter for ties."""
-    btl, effects = pr.PrivateBTL, {"dependence": "none"}
+    btl, effects, moments = pr.PrivateBTL, {"dependence": "none"}, {"dependence": "pairs"}
+    of_people = [{}, *COUNTS, moments]
     return [
         *fits("BTL of rows, tie parameter", btl, rows, ROW | DAVIDSON, [{}]),
-        *fits("BTL of people, tie parameter", btl, people, PERSON | DAVIDSON, [{}, *COUNTS]),
+        *fits("BTL of people, tie parameter", btl, people, PERSON | DAVIDSON, of_people),
         *fits("BTL of drawn rows, tie parameter", btl, people, PERSON | SAMPLED | DAVIDSON, [{}]),
         *fits(
             "BTL of public people, tie parameter",
             btl,
             public_people,
             PERSON | PUBLIC | DAVIDSON,
-            [{}, effects],
+            [{}, effects, moments],
         ),
     ]
 

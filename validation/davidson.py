@@ -4,7 +4,11 @@ Rows, and respondents who answer all pairs or some at random, in both designs. T
 or respondents differ in how often they tie and in their worths: what is true then are the worths
 and the lambda that fit the expected answers. ``rate`` is how probable a tie is between equals.
 
-A second table has the errors of the University and the Immigration survey at epsilon 1: of answers
+A second table has the same of two camps of respondents who disagree about the items and tie
+differently, by what is released of the dependence of their answers; its errors are of contrasts, as
+made and as stated, and pairs are found at level .05.
+
+A third table has the errors of the University and the Immigration survey at epsilon 1: of answers
 drawn anew from the fit without privacy, independently of each other, and of respondents resampled.
 """
 
@@ -158,6 +162,106 @@ def row(cell: Cell, runs: list[tuple[np.ndarray, bool, bool, float, float]]) -> 
     }
 
 
+@dataclass(frozen=True)
+class Camps:
+    """Two camps of equal size who answer all pairs of six items, and what is released of that.
+
+    They disagree about two halves of the items, or about the first item and the last.
+    """
+
+    nobs: int
+    epsilon: float
+    dependence: str
+    apart: str = "halves"
+    design: str = "public"
+
+    def __str__(self) -> str:
+        who = f"{self.nobs} respondents, {self.epsilon:g}, {self.design}"
+        return f"{who}, {self.apart} apart, {self.dependence}"
+
+    def replicates(self, number: int) -> int:
+        return 3 * number
+
+
+CAMPS = [
+    Camps(nobs, epsilon, dependence, apart, design)
+    for nobs, epsilon in ((600, 1.0), (3000, 2.0))
+    for apart, design in (("halves", "public"), ("halves", "private"), ("two items", "public"))
+    for dependence in ("worst", "pairs")
+]
+
+SIDES = {"halves": (1.2, 1.2, 1.2, -1.2, -1.2, -1.2), "two items": (2.0, 0.0, 0.0, 0.0, 0.0, -2.0)}
+"""What is added to the worths of one camp, and taken off those of the other."""
+
+
+@cache
+def of_camps(apart: str) -> tuple[list[np.ndarray], np.ndarray, float]:
+    """Return how probable a win and a tie are by camp and pair, and what is true of both camps.
+
+    That are the differences of worths, and lambda, that fit their expected answers.
+    """
+    first, second = np.triu_indices(6, 1)
+    common, chances = np.linspace(0.25, -0.25, 6), []
+    for camp in (-1.0, 1.0):
+        own = common + camp * np.array(SIDES[apart])
+        won, tied, _ = answer_probabilities(own[first] - own[second], -0.45 + 0.8 * camp)
+        chances.append(np.stack((won, tied)))
+    won, tied = np.mean(chances, axis=0)
+    expected = won, tied, 1.0 - won - tied
+
+    def loss(b: np.ndarray) -> float:
+        fitted = answer_probabilities(b[first] - b[second], b[-1])
+        return -sum(float(e @ np.log(f)) for e, f in zip(expected, fitted, strict=True))
+
+    best = minimize(loss, np.append(common, -0.45), tol=1e-12).x
+    return chances, best[first] - best[second], float(best[-1])
+
+
+def run_camps(rng: np.random.Generator, cell: Camps) -> dict[str, np.ndarray | float]:
+    """Return what a fit says of all pairs and of lambda, beside what is true."""
+    chances, apart, tie = of_camps(cell.apart)
+    first, second = np.triu_indices(6, 1)
+    won, tied = np.array(chances)[rng.integers(0, 2, cell.nobs)].swapaxes(0, 1)
+    draw = rng.random(won.shape)
+    outcome = np.where(draw < won, 1, np.where(draw < won + tied, 0, -1))
+    frame = pd.DataFrame({"item1": np.tile(first, cell.nobs), "item2": np.tile(second, cell.nobs)})
+    frame["respondent"] = np.repeat(np.arange(cell.nobs), len(first))
+    frame["outcome"] = outcome.ravel()
+    asked = {"items": range(6), "respondent": "respondent", "max_rows": 15, "design": cell.design}
+    model = pr.PrivateBTL(frame, ties="davidson", **asked)
+    result = model.fit(cell.epsilon, dependence=cell.dependence, rng=rng)
+    pairs, ties = result.pairwise(0.05), result.tie_parameter
+    decided = 1.0 / (1.0 + np.exp(-apart))
+    return {
+        "off": pairs["difference"].to_numpy() - apart,
+        "stated": pairs["std_err"].to_numpy(),
+        "found": (pairs["pvalue"] < 0.05).to_numpy(),
+        "inside": ((pairs["lower"] <= decided) & (decided <= pairs["upper"])).to_numpy(),
+        "lambda": bool(ties["lower"] <= tie <= ties["upper"]),
+        "tie off": ties["estimate"] - tie,
+        "tie stated": ties["std_err"],
+    }
+
+
+def row_of_camps(cell: Camps, runs: list[dict[str, np.ndarray | float]]) -> dict[str, object]:
+    """Return a row of the table of camps."""
+    every = {name: np.array([one[name] for one in runs]) for name in runs[0]}
+    worst, least = study.least(every["inside"])
+    return {
+        "cell": str(cell),
+        "replicates": len(runs),
+        "RMSE of contrasts": f"{np.sqrt((every['off'] ** 2).mean()):.4f}",
+        "stated": f"{np.sqrt((every['stated'] ** 2).mean()):.4f}",
+        "pairs found": f"{every['found'].mean():.3f}",
+        "contrasts": f"{every['inside'].mean():.3f}",
+        "worst": f"{worst:.3f}",
+        "floor": f"{least:.3f}",
+        "lambda": f"{every['lambda'].mean():.3f}",
+        "RMSE of lambda": f"{np.sqrt((every['tie off'] ** 2).mean()):.4f}",
+        "stated of lambda": f"{np.median(every['tie stated']):.4f}",
+    }
+
+
 SURVEYS = {
     "university": (pr.datasets.load_university(), 15),
     "immigration": (pr.datasets.load_immigration(), 6),
@@ -259,6 +363,16 @@ def main() -> None:
         error_row,
         arguments,
         first=4200,
+    )
+    study.table(
+        "davidson_camps",
+        "Errors where two camps tie differently, by what is released of their dependence",
+        "python validation/davidson.py",
+        CAMPS,
+        run_camps,
+        row_of_camps,
+        arguments,
+        first=4300,
     )
     study.table(
         "davidson",

@@ -15,7 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrank.bradley_terry.errors import SecondMoments
-from privrank.bradley_terry.linear import blocks, display, groups_at, item_basis, worth_map
+from privrank.bradley_terry.linear import (
+    blocks,
+    bordered,
+    display,
+    groups_at,
+    item_basis,
+    worth_map,
+)
 from privrank.bradley_terry.losses import (
     ScoreFunction,
     answer_probabilities,
@@ -36,7 +43,7 @@ from privrank.release.names import (
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import product, quadratic, spectrum
+from privrank.util.solvers import carried, product, quadratic, spectrum
 
 FARTHEST = 4.0
 """Predictors beyond this, in spreads of worths, count as this when answers' variances are found."""
@@ -115,18 +122,21 @@ def effect_error(release: Release) -> float:
 
 
 def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
-    """Return the covariance of the scores as released second moments show it, shape (m, m).
+    """Return the covariance of the scores as released second moments show it, shape (p, p).
 
     With q_ij the sums of (net_i - net_j)^2, the sum of net net' is -C q C / 2, C centring. Less
     what the mean explains it estimates the covariance of the net wins without bias, and noise can
-    make it indefinite. Of nets less expected ones nothing but noise is left in the mean.
+    make it indefinite. Of nets less expected ones nothing but noise is left in the mean. Of a
+    number of ties its variance alone is known, and the entries beside it mean nothing.
     """
-    m, n = equations.items, release.design.nobs
-    first, second = np.triu_indices(m, 1)
-    squares = np.zeros((m, m))
-    squares[first, second] = _unit(release) * release.parts[DEPENDENCE].values
+    n, released = release.design.nobs, _unit(release) * release.parts[DEPENDENCE].values
+    first, second = np.triu_indices(equations.items, 1)
+    squares = np.zeros_like(equations.linear.identity)
+    squares[first, second] = released[: len(first)]
     centred = equations.linear.centred
     total = -0.125 * centred(centred(squares + squares.T).T)
+    if equations.tied:
+        total[-1, -1] = released[-1]
     mean = equations.noise_covariance(b)
     if not release.design.varied:
         mean = np.outer(equations.score, equations.score) - mean
@@ -141,8 +151,33 @@ def _unit(release: Release) -> float:
 def floored_moments(
     equations: ScoreEquations, release: Release, b: FloatArray, independent: FloatArray
 ) -> FloatArray:
-    """Return :func:`second_moments`, in no direction less than under independent answers."""
-    return floored(second_moments(equations, release, b), independent)
+    """Return :func:`second_moments`, in no direction less than under independent answers.
+
+    How ties T go with half net wins s is not known. What estimates take from the scores is, to
+    first order, s - u T for worths and T - h's for lambda, with u and h from the information. The
+    covariance of the first is no more than (1 + k) Cov s + (1 + 1/k) u u' Var T for any k > 0, here
+    that of the least trace, and the variance of the second no more than (sd h's + sd T)^2 (Cauchy
+    and Schwarz). The scores returned give them just these, and no covariance between them: so all
+    statements on worths are valid together, and one on lambda by itself.
+    """
+    measured = second_moments(equations, release, b)
+    if not equations.tied:
+        return floored(measured, independent)
+    nets = floored(measured[:-1, :-1], independent[:-1, :-1])
+    ties = max(float(measured[-1, -1]), float(independent[-1, -1]))
+    information = equations.information(b)
+    beside_worths = information[-1, :-1] / max(information[-1, -1], 1e-300)
+    of_lambda = equations.linear.inverse(information)[-1]
+    beside_ties = -of_lambda[:-1] / of_lambda[-1]
+    both = ties * np.outer(beside_worths, beside_worths)
+    ratio = math.sqrt(max(np.trace(both), 1e-300) / max(np.trace(nets), 1e-300))
+    own = (math.sqrt(max(beside_ties @ nets @ beside_ties, 0.0)) + math.sqrt(ties)) ** 2
+    apart = bordered((1.0 + ratio) * nets + (1.0 + 1.0 / ratio) * both, own)
+    # the scores from s - u T and T - h's
+    sides = np.append(beside_worths, 1.0), np.append(beside_ties, 1.0)
+    back = bordered(np.eye(equations.items), 0.0)
+    back += np.outer(*sides) / max(1.0 - float(beside_worths @ beside_ties), 1e-9)
+    return carried(back, apart)
 
 
 def floored(measured: FloatArray, least: FloatArray) -> FloatArray:
@@ -166,7 +201,7 @@ def single_contrasts(
 ) -> SecondMoments | None:
     """Return what second moments of pairs say of single contrasts, None where none are released.
 
-    A combination a of the scores has the variance -sum over pairs of a_i a_j q_ij / 4.
+    A combination a of half net wins has the variance -sum over pairs of a_i a_j q_ij / 4.
     """
     if DEPENDENCE not in release.parts or LARGEST in release.found:
         return None
@@ -176,6 +211,7 @@ def single_contrasts(
         second_moments(equations, release, b),
         independent_scores(equations, release, b),
         _unit(release) ** 2 * distribution.variance / 16.0,
+        equations.tied,
     )
 
 

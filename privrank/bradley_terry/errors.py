@@ -34,26 +34,45 @@ class SecondMoments:
 
     Parameters
     ----------
-    measured : ndarray, shape (m, m)
-        Unbiased estimate of the covariance of the scores, which noise can make indefinite.
-    least : ndarray, shape (m, m)
+    measured : ndarray, shape (p, p)
+        Unbiased estimate of the covariance of the scores, which noise can make indefinite. How the
+        number of ties goes with the others is not measured.
+    least : ndarray, shape (p, p)
         The covariance if answers were independent.
     noise : float
         Variance of the noise of the product of two items' scores.
+    tied : bool
+        Whether the last score is the number of ties.
     """
 
     measured: FloatArray
     least: FloatArray
     noise: float
+    tied: bool = False
 
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of combinations of the scores, and those of their errors."""
-        along = weights - weights.mean(axis=1, keepdims=True)
-        squares = along**2
+        """Return the variances of combinations of the scores, and those of their errors.
+
+        Of half net wins a and the number of ties T, a'net / 2 + c T varies by no more than
+        (sd a'net / 2 + |c| sd T)^2, whatever their correlation. Errors of both variances are
+        carried to that by its slopes.
+        """
+        m = len(self.least) - self.tied
+        items = weights[:, :m] - weights[:, :m].mean(axis=1, keepdims=True)
+        squares = items**2
         # sum over pairs i < j of (a_i a_j)^2
         products = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
-        variance = np.maximum(quadratic(along, self.measured), quadratic(along, self.least))
-        return variance, self.noise * products
+        variance = quadratic(items, self.measured[:m, :m])
+        variance = np.maximum(variance, quadratic(items, self.least[:m, :m]))
+        side = self.noise * products
+        if not self.tied:
+            return variance, side
+        ties = max(float(self.measured[m, m]), float(self.least[m, m]), 1e-300)
+        own = weights[:, m] ** 2
+        both = (np.sqrt(np.maximum(variance, 0.0)) + np.sqrt(own * ties)) ** 2
+        # a tie counts as one score, a net win as half: its noise is 16 times that of products
+        relative = side / np.maximum(variance, 1e-300) + 16.0 * self.noise * own / ties
+        return both, both * relative
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,8 @@ of each respondent counts.
 
 **Dependence.** Two statistics say how answers of one respondent depend on each other.
 
-*Pairs*: the sums over respondents of (net_i - net_j)^2, one for each pair i < j.
+*Pairs*: the sums over respondents of (net_i - net_j)^2, one for each pair i < j, and where ties
+have a parameter that of T^2, T a respondent's number of ties.
 
 *Worst*: of many contrasts, the largest design effect. Directions come from what the fit has
 released already, so they are public by then, and so is all that is computed from them alone.
@@ -477,54 +478,54 @@ def largest_design_effect(encoded: Encoded, contrasts: Contrasts, expected: Expe
 def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray:
     """Return the sums over respondents of (net_i - net_j)^2, for all pairs i < j; sensitive.
 
-    With expected answers taken off, in units of 1 / FINE of the square of how far answers can be
-    from these, rounded down.
+    Where ties have a parameter that of the squares of numbers of ties is the last one. With
+    expected answers taken off, in units of 1 / FINE of the square of how far answers can be from
+    these, rounded down.
 
     Notes
     -----
-    **Privacy.** :attr:`privrank.privacy.sensitivity.UnitSensitivity.second_moments_l1`. With
-    expected answers taken off, which do not depend on the respondents but through what was released
-    before, an answer is at most c = `farthest` either way. So sums of squares move by at most c^2
-    times :attr:`privrank.privacy.sensitivity.UnitSensitivity.convex_moments_l1` in l1. Multiplied
-    by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for each pair, and the
-    sum is whole.
+    **Privacy.** Unit and neighbours: replace one respondent. In one draw, as far as
+    :meth:`privrank.privacy.sensitivity.UnitSensitivity.moments_l1` says in l1. With expected
+    answers and ties taken off, which do not depend on the respondents but through what was released
+    before, an answer is at most c = `farthest` steps either way, and adds to ties as many steps as
+    a decided answer has, or fewer. So sums of squares move by at most c^2 times that of expected
+    answers. Multiplied by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for
+    each number, and the sum is whole.
     """
-    moments = _moments(encoded, expected).sum(axis=0)[:-1, :-1]
-    first, second = np.triu_indices(len(moments), 1)
+    taken = round_expected(encoded.design, None) if expected is None else expected
+    moments = _moments(encoded, taken).sum(axis=0)
+    first, second = np.triu_indices(len(moments) - 1, 1)
     square = np.diag(moments)
     total = np.asarray(square[first] + square[second] - 2 * moments[first, second])
+    if encoded.design.davidson:
+        total = np.append(total, square[-1])
     if expected is None:
         return total
     unit = expected.farthest**2
     return np.array([FINE * number // unit for number in total.tolist()], dtype=np.int64)
 
 
-def _moments(encoded: Encoded, expected: Expected | None) -> IntArray:
+def _moments(encoded: Encoded, expected: Expected) -> IntArray:
     """Return the sums over respondents of net times net, shape (kinds, m + 1, m + 1); sensitive.
 
-    In steps of what is expected of answers, which is taken off; net wins themselves if None. The
-    last entry of a respondent's net is wins minus losses of the items named first, or ties, where
-    these matter.
+    In steps of what is expected of answers, which is taken off. The last entry of a respondent's
+    net is wins minus losses of the items named first, or ties, where these matter.
     """
     design = encoded.design
     moments = partial(_moments_of, m=len(design.items), facts=design.covariates, expected=expected)
     return answers_of(encoded).total(moments)
 
 
-def _moments_of(
-    part: Part, m: int, facts: Covariates | None, expected: Expected | None
-) -> IntArray:
+def _moments_of(part: Part, m: int, facts: Covariates | None, expected: Expected) -> IntArray:
     """Return those of one part."""
     from scipy.sparse import csr_array
 
     pattern, place = np.divmod(part.pair.astype(np.int64), m * m)
     first, second = np.divmod(place, m)
-    net = part.net
-    if expected is not None:
-        net = expected.steps * net - expected.answers[first, second] * part.count
+    net = expected.steps * part.net - expected.answers[first, second] * part.count
     kind = np.zeros(len(pattern), dtype=np.int64) if facts is None else facts.kinds[pattern]
     named = [] if facts is None else [facts.first[pattern] * net]
-    if expected is not None and expected.ties is not None:
+    if expected.ties is not None:
         named = [expected.steps * part.tied - expected.ties[first, second] * part.count]
     kinds = 1 if facts is None else int(facts.kinds.max()) + 1
     out = np.zeros((kinds, m + 1, m + 1), dtype=np.int64)

@@ -225,9 +225,9 @@ def _noise(
         return cell_noise(sensitivity, distribution, epsilon, delta, ties=bool(design.ties))
     if name == names.PAIR_COUNTS:
         return count_noise(sensitivity, epsilon)
-    moments = sensitivity.second_moments_l1
+    moments = sensitivity.moments_l1(ties=design.davidson, expected=design.varied)
     if design.varied:
-        moments = FINE * sensitivity.convex_moments_l1 + sensitivity.pairs
+        moments = FINE * moments + sensitivity.pairs + design.davidson
     moved = {
         names.DEPENDENCE: STEPS if choice.form == "worst" else moments,
         names.GROUP_ANSWERS: sensitivity.group_answers_l1,

@@ -112,8 +112,8 @@ def choose_form(
     form, share : str, float, optional
         What the caller asked for.
     nets : bool
-        Whether scores are net wins alone, as they are but for the log-losses of objective
-        perturbation and for a tie parameter.
+        Whether scores are net wins, and ties where these have a parameter, as they are but for
+        the log-losses of objective perturbation.
 
     Notes
     -----
@@ -133,8 +133,8 @@ def choose_form(
     alone = design.covariates is not None or not nets
     if alone and form == "pairs":
         raise ValueError(
-            "dependence='pairs' is for net wins and models without covariates or a tie parameter: "
-            "use dependence='worst' or leave it at 'auto'."
+            "dependence='pairs' is for net wins and models without covariates: use "
+            "dependence='worst' or leave it at 'auto'."
         )
     forms: tuple[Form, ...] = ("worst",) if alone else tuple(SHARES)
     candidates = [
@@ -164,9 +164,10 @@ def _cost(
     ) ** 2
     noise = 2.0 * least**2
     noise /= (1.0 - taken - share) ** 2 * n * independent
-    moved = float(largest if form == "worst" else sensitivity.second_moments_l1)
+    moments = sensitivity.moments_l1(ties=design.davidson, expected=design.varied)
+    moved = float(largest if form == "worst" else moments)
     if design.varied:
-        moved = TYPICAL_SQUARE * (largest if form == "worst" else sensitivity.convex_moments_l1)
+        moved *= TYPICAL_SQUARE
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
     # how probable it is that a respondent has two answers, of all that can say the same

@@ -149,7 +149,7 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
     if form not in ("none", "cluster"):
         taken = sum(chosen.values()) + sum(others.values())
         share = float(given[DEPENDENCE]) if DEPENDENCE in given else None
-        nets = OUTPUT not in wanted and not design.davidson
+        nets = OUTPUT not in wanted
         guarantee = request.epsilon, request.delta
         form, part = choose_form(design, *guarantee, taken, form, share, nets=nets)
         chosen = {DEPENDENCE: part, **chosen}

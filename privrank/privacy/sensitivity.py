@@ -33,12 +33,22 @@ from privrank.util.frozen import immutable
 Adjacency = Literal["outcome", "replace"]
 
 _SECOND_MOMENTS = {
-    3: {1: 6, 2: 20, 3: 26},
-    4: {1: 8, 2: 34, 3: 64, 4: 78, 5: 92, 6: 112},
-    5: {1: 12, 2: 42, 3: 94, 4: 150, 5: 168, 6: 186, 7: 212, 8: 244, 9: 256, 10: 272},
-    6: {15: 560},
-}
-"""Sensitivities of second moments by items and rows over distinct pairs, all enumerated."""
+    3: {1: (6, 7), 2: (20, 22), 3: (26, 33)},
+    4: {1: (8, 9), 2: (34, 34), 3: (64, 64), 4: (78, 80), 5: (92, 97), 6: (112, 116)},
+    5: {
+        1: (12, 12), 2: (42, 42), 3: (94, 94), 4: (150, 150), 5: (168, 168), 6: (186, 186),
+        7: (212, 212), 8: (244, 244), 9: (256, 271), 10: (272, 300),
+    },
+    6: {
+        1: (16, 16), 2: (52, 52), 3: (112, 112), 4: (198, 198), 5: (288, 288), 6: (312, 312),
+        7: (334, 334), 8: (374, 374), 9: (408, 408), 10: (464, 464), 11: (484, 484),
+        12: (510, 528), 13: (528, 565), 14: (544, 604), 15: (560, 645),
+    },
+}  # fmt: skip
+"""Sensitivities of second moments by items and rows over distinct pairs, all enumerated.
+
+Those of net wins, and those of net wins and ties together.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +103,8 @@ class UnitSensitivity:
     so. They are compared with all neighbours of small surveys of 3 to 5 items: in
     ``tests/privacy/test_sensitivity.py``, those of permutohedra and win matrices in
     ``tests/privacy/test_netnoise.py``, wins and losses in ``tests/privacy/test_sides.py``, second
-    moments in ``tests/mechanisms/test_dependence.py``, those of groups and of naming order in
+    moments in ``tests/mechanisms/test_dependence.py`` and, with ties,
+    ``tests/mechanisms/test_tie_dependence.py``, those of groups and of naming order in
     ``tests/models/test_covariates.py``.
     """
 
@@ -210,10 +221,8 @@ class UnitSensitivity:
         4 k^2 for k = 1 .. m - 1, m - k times each: no more than the c largest of these and the
         P - c largest, for some c. Small designs have their exact values, by enumeration.
         """
-        exact = _SECOND_MOMENTS.get(self.items, {}) if self.distinct else {}
-        if self.effective_rows in exact:
-            return exact[self.effective_rows]
-        return min(self.convex_moments_l1, exact.get(self.pairs, self.convex_moments_l1))
+        exact = _SECOND_MOMENTS.get(self.items) if self.distinct else None
+        return self.convex_moments_l1 if exact is None else exact[self.effective_rows][0]
 
     @property
     def convex_moments_l1(self) -> int:
@@ -228,6 +237,33 @@ class UnitSensitivity:
         gaps = np.arange(self.items - 1, 0, -1)
         tops = np.append(0, np.cumsum(np.repeat(4 * gaps**2, self.items - gaps)))
         return min(bound, int((tops + tops[::-1]).max()))
+
+    def moments_l1(self, *, ties: bool, expected: bool) -> int:
+        """l1 sensitivity of second moments, with the squares of numbers of ties if `ties`.
+
+        Without ties :attr:`second_moments_l1`, or :attr:`convex_moments_l1` if `expected` answers
+        are taken off. With them the sum over units of T^2, T a unit's ties, stands beside the sums
+        of (net_i - net_j)^2. Let f(c) be the longest |net|^2 of c answers. A unit with t ties
+        has at most k - t decided answers, k = `rows`, so its squares add up to at most m f(k - t).
+        Those of two units with t >= t' ties differ by at most what the moments of nets alone move,
+        and by at most m f(k - t) + m f(k - t'); their T^2 by t^2 - t'^2. Both grow as t' falls, so
+        t' = 0 is the worst, and the largest sum over t the bound. Small designs have their exact
+        values, by enumeration, which holds the bound where who compared what is public. Repeated
+        pairs have f(c) = 2 c^2. The second bound and t^2 are convex in t then, so at most the
+        larger of 4 m k^2 and (2 m + 1) k^2: T costs nothing.
+
+        Less what is expected, an answer adds -1 to 1 to T. T^2 is between 0 and k^2, and may move
+        by that much beside the moments of nets.
+        """
+        nets = self.convex_moments_l1 if expected else self.second_moments_l1
+        k, m = self.effective_rows, self.items
+        if not ties or not (expected or self.distinct):
+            return nets
+        if expected:
+            return nets + k**2
+        if m in _SECOND_MOMENTS:
+            return _SECOND_MOMENTS[m][k][1]
+        return max(min(nets, m * (self._star(k - t) + self._star(k))) + t**2 for t in range(k + 1))
 
     @property
     def named_first_l1(self) -> int:

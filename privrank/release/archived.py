@@ -131,7 +131,7 @@ def verify(
             part = plan.parts[name]
             _check_numbers(name, part, plan, survey, source)
             _check_part(name, part, plan, survey, source)
-            _check_values(name, part, drawn, survey, source)
+            _check_values(name, plan, drawn, survey, source)
         _check_rho(plan, survey, source)
         if source == "respondents" and names.ORDER in values:
             _check_reports(plan, survey, values)
@@ -408,9 +408,10 @@ def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
 
 
 def _check_values(
-    name: str, part: PartPlan, values: Values, survey: Design | Sample, source: str
+    name: str, plan: Plan, values: Values, survey: Design | Sample, source: str
 ) -> None:
     """Check that values are on the lattice of their part, and as many as it has."""
+    part = plan.parts[name]
     m = len(survey.items)
     sizes = {
         names.WINS: m * (m - 1),
@@ -424,6 +425,9 @@ def _check_values(
     }
     if source in ("none", "respondents") and isinstance(survey, Design) and survey.pairs:
         sizes[names.WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
+    if name == names.DEPENDENCE and isinstance(survey, Design):
+        pairs = plan.settings[name] == "pairs"
+        sizes[name] = m * (m - 1) // 2 + survey.davidson if pairs else 1
     _require(
         values.size == sizes.get(name, values.size) > 0,
         "A release has as many values as its parts have.",

@@ -66,8 +66,9 @@ def step_of(name: str, part: PartPlan, survey: Design | Sample, plan: Plan, sour
         return 1.0 / part.sensitivity
     if name == names.DEPENDENCE and survey.varied:
         # sums of squares of answers less expected ones, rounded by pair
-        unit = survey.sensitivity
-        return unit.convex_moments_l1 / (part.sensitivity - unit.pairs)
+        unit, ties = survey.sensitivity, survey.davidson
+        moved = unit.moments_l1(ties=ties, expected=True)
+        return moved / (part.sensitivity - unit.pairs - ties)
     if source == "respondents":
         return 1.0
     again = None if source == "none" else noise_again(name, part, survey, plan)

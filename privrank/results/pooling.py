@@ -430,7 +430,9 @@ def worth_source(inference: Inference) -> Source:
             hessian = slope + times(inference.fitted.ridge, linear.identity)
             noise = noise + facts.output_variance * (hessian @ hessian)
         measured = least = score_covariance(facts, release, b) - added
-        if (moments := single_contrasts(facts, release, b)) is not None:
+        # how ties go with net wins is not measured, but bounded in the covariance
+        moments = None if facts.tied else single_contrasts(facts, release, b)
+        if moments is not None:
             measured, least = moments.measured, moments.least
         matrices, rows = (slope, measured, least, noise), _beside_ties(basis, facts, slope)
         return (rows @ residual)[None], *((rows @ matrix @ rows.T)[None] for matrix in matrices)

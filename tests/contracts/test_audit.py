@@ -2,6 +2,8 @@
 
 import sys
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,22 @@ PLANTED = [claim for often, claim in audit.faults() if not often]
 def test_a_computed_loss_is_what_is_claimed(claim):
     loss, noise = audit_losses.computed(claim, seeds=1)
     assert 0.0 < loss <= claim.epsilon * (1 + audit.ROOM) and noise
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"design": "public"}, {"pair_counts": "equal"}, {}],
+    ids=["public", "equal", "released"],
+)
+def test_nets_ties_and_their_second_moments_lose_no_more_together(more):
+    """Of a whole fit, over every respondent who wins, loses, ties or does not answer."""
+    answers = audit.THREE if "design" in more else list(product((1, 0, None, -1), repeat=3))
+    answers = [one for one in answers if any(answer is not None for answer in one)]
+    options = {"method": "counts", "noise": "laplace", "dependence": "pairs"}
+    people = partial(audit.worths, **audit.TIED, **more)
+    claim = audit.Claim("ties", "respondent", "laplace", people, answers, options)
+    loss, noise = audit_losses.computed(claim, seeds=1)
+    assert 0.7 < loss <= claim.epsilon * (1 + audit.ROOM) and noise
 
 
 @pytest.mark.parametrize("protocol", audit.LOCAL, ids=lambda protocol: type(protocol).__name__)

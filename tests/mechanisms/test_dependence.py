@@ -1,6 +1,7 @@
 """What one respondent can do to what is released of dependence, by enumeration of small surveys."""
 
 import math
+from functools import cache
 from itertools import combinations, product
 
 import numpy as np
@@ -35,11 +36,11 @@ from privrank.release import survey as surveys
 from privrank.release.survey import Design
 
 
-def nets(m, rows, distinct=True):
-    """Every net that one respondent of at most `rows` answers can have."""
-    edges = list(combinations(range(m), 2))
+@cache
+def fewest(m, repeats=1):
+    """Every net of answers to pairs asked so often, and the fewest decided answers that give it."""
     found = {(0,) * m: 0}
-    for first, second in edges if distinct else edges * rows:
+    for first, second in list(combinations(range(m), 2)) * repeats:
         more = dict(found)
         for net, used in found.items():
             for side in (1, -1):
@@ -49,7 +50,13 @@ def nets(m, rows, distinct=True):
                 moved = tuple(moved)
                 more[moved] = min(more.get(moved, math.inf), used + 1)
         found = more
-    return np.array([net for net, used in found.items() if used <= rows])
+    return np.array(list(found)), np.array(list(found.values()))
+
+
+def nets(m, rows, distinct=True):
+    """Every net that one respondent of at most `rows` answers can have."""
+    found, decided = fewest(m, 1 if distinct else rows)
+    return found[decided <= rows]
 
 
 def squares(net):
@@ -58,9 +65,10 @@ def squares(net):
 
 
 SMALL = [(m, rows) for m in (3, 4, 5) for rows in range(1, m * (m - 1) // 2 + 1)]
+ENUMERATED = SMALL + [(6, rows) for rows in range(1, 16)]
 
 
-@pytest.mark.parametrize(("m", "rows"), [*SMALL, (6, 15)])
+@pytest.mark.parametrize(("m", "rows"), ENUMERATED)
 def test_second_moments_move_by_their_sensitivity_and_no_more(m, rows):
     net = nets(m, rows)
     q = np.unique(squares(net).T, axis=0)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import ndtr
+from test_dependence import ENUMERATED, fewest, squares
 
 import privrank as pr
 from privrank.bradley_terry.dependence import (
@@ -24,6 +25,7 @@ from privrank.mechanisms.tallies import (
     round_expected,
 )
 from privrank.plans.choice import STEPS
+from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.names import TIE_FLOOR
 from privrank.release.survey import Design
 
@@ -80,6 +82,68 @@ def test_one_respondent_reaches_along_a_contrast_as_far_as_stated(m, rows):
         most = np.abs(reached(stated.weights[:, 0], m, answers, expected)).max(axis=0)
         assert (most <= stated.farthest).all()
     assert small.shape == (12,)
+
+
+def joint(net, ties):
+    """Squares of differences of nets by pair, and of the numbers of ties, one row each."""
+    return np.column_stack((squares(net).T, ties**2))
+
+
+ALL_ANSWERS = [(3, rows, distinct) for rows in (1, 2, 3) for distinct in (True, False)]
+
+
+@pytest.mark.parametrize(
+    ("m", "rows", "distinct"), ALL_ANSWERS + [(4, rows, True) for rows in range(1, 7)]
+)
+def test_nets_and_ties_together_move_by_their_sensitivity(m, rows, distinct):
+    """Over all answers: win, loss, tie or missing."""
+    pairs = list(combinations(range(m), 2)) * (1 if distinct else rows)
+    sides = np.eye(m)[[i for i, _ in pairs]] - np.eye(m)[[j for _, j in pairs]]
+    answers = np.array(list(product((1.0, 0.0, -1.0, np.nan), repeat=len(pairs))))
+    answers = answers[np.isfinite(answers).sum(axis=1) <= rows]
+    units = joint(np.nan_to_num(answers) @ sides, (answers == 0).sum(axis=1))
+    units = np.unique(units, axis=0)
+    moved = max(np.abs(units - one).sum(axis=1).max() for one in units)
+    stated = UnitSensitivity(m, rows, distinct, "replace").moments_l1(ties=True, expected=False)
+    assert moved == stated if distinct else moved <= stated
+
+
+@pytest.mark.parametrize(("m", "rows"), ENUMERATED)
+def test_stated_sensitivities_of_nets_and_ties_are_those_of_all_answers(m, rows):
+    # given a net, ties are largest where as few answers as can be are decided, and smallest at 0
+    net, decided = fewest(m)
+    net, ties = net[decided <= rows], rows - decided[decided <= rows]
+    q, ordered = squares(net).T, (np.diff(net, axis=1) >= 0).all(axis=1)
+    moved = max(
+        (np.abs(q - one).sum(axis=1) + np.maximum(ties, own) ** 2).max()
+        for one, own in zip(q[ordered], ties[ordered], strict=True)
+    )
+    for adjacency in ("replace", "outcome"):
+        reach = UnitSensitivity(m, rows, True, adjacency)
+        assert reach.moments_l1(ties=True, expected=False) == moved
+        assert reach.moments_l1(ties=False, expected=False) == reach.second_moments_l1
+        # the bound that larger designs have
+        shorter = [m * (reach._star(rows - t) + reach._star(rows)) for t in range(rows + 1)]
+        bounds = (min(reach.second_moments_l1, s) + t * t for t, s in enumerate(shorter))
+        assert moved <= max(bounds)
+
+
+@pytest.mark.parametrize(("m", "rows"), [(7, 21), (8, 12), (10, 45), (12, 20)])
+def test_nets_and_ties_of_more_items_keep_their_bound(m, rows):
+    # the largest found among rankings and stars of which some answers are ties
+    rng, edges = np.random.default_rng(2), np.array(list(combinations(range(m), 2)))
+    sides, found = np.eye(m)[edges[:, 0]] - np.eye(m)[edges[:, 1]], []
+    for _ in range(300):
+        order, asked = rng.permutation(m), rng.permutation(len(edges))[:rows]
+        asked = asked[: rows if rng.random() < 0.5 else None]
+        answers = np.zeros(len(edges))
+        answers[asked] = np.where(order[edges[asked, 0]] < order[edges[asked, 1]], 1, -1)
+        tied = asked[: rng.integers(rows + 1)]
+        answers[tied] = 0
+        found.append(joint((answers @ sides)[None], np.array([len(tied)]))[0])
+    found = np.array(found)
+    stated = UnitSensitivity(m, rows, True, "replace").moments_l1(ties=True, expected=False)
+    assert max(np.abs(found - one).sum(axis=1).max() for one in found) <= stated
 
 
 def encode(units):
@@ -184,7 +248,7 @@ def test_lambda_allows_for_half_the_noise_of_the_design_effect():
     model = pr.PrivateBTL(
         frame, items=range(4), respondent="who", max_rows=6, ties="davidson", design="public"
     )
-    result = model.fit(2.0, rng=rng)
+    result = model.fit(2.0, dependence="worst", rng=rng)
     release, equations, b = result.release, result._equations(), result.estimate.coefficients
     alone, along = independent_scores(equations, release, b), equations.information(b)
     direction = equations.linear.inverse(along)[-1]

@@ -308,7 +308,6 @@ def test_half_wins_have_no_tie_parameter():
         ({"link": "probit"}, {}, "model of the logit"),
         ({}, {"method": "objective"}, "method='counts'"),
         ({}, {"noise": "gaussian", "delta": 1e-6}, "noise='auto'"),
-        ({}, {"dependence": "pairs"}, "dependence='worst'"),
         ({}, {"solver": "cvxpy"}, "solver='newton'"),
     ],
 )

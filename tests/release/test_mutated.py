@@ -62,6 +62,9 @@ MAKERS = {
     "sums of squares": lambda: of_people(pair_counts="release").fit(
         2.0, dependence="pairs", rng=rng()
     ),
+    "sums of squares with ties": lambda: of_people(ties="davidson", pair_counts="release").fit(
+        2.0, dependence="pairs", rng=rng()
+    ),
     "win matrix": lambda: pr.PrivateBTL(PAIRS, items=ITEMS, respondent=None).fit(1.0, rng=rng()),
     "people": lambda: of_people().fit(1.0, rng=rng()),
     "public": lambda: of_people(design="public").fit(2.0, 1e-6, noise="gaussian", rng=rng()),
@@ -245,6 +248,7 @@ def test_each_field_is_refused_or_true(name):
                 ("people", "pair_counts"),
                 ("people", "dependence"),
                 ("sums of squares", "dependence"),
+                ("sums of squares with ties", "dependence"),
                 ("proportional", "wins and losses"),
                 ("davidson", "ties"),
                 ("groups", "group_answers"),
