@@ -10,7 +10,7 @@ import pytest
 
 # Files that take more than three seconds: `make quick`, pytest -m "not slow", leaves them out.
 SLOW = {
-    "bradley_terry": "errors fit inversion likelihood",
+    "bradley_terry": "errors fit scoretests likelihood",
     "consensus": "intervals kemeny",
     "distributions": "links mallows",
     "models": (

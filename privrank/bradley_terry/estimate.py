@@ -13,7 +13,6 @@ import numpy as np
 
 from privrank.bradley_terry.dependence import (
     cluster_moments,
-    floored,
     floored_moments,
     independent_scores,
     released_effect,
@@ -263,8 +262,7 @@ def score_covariance(
     """
     linear, count = equations.linear, equations.pairs.count
     if MOMENTS[0] in release.parts:
-        answers = cluster_moments(equations, release, b, function or equations.fitted)
-        return floored(answers, independent_scores(equations, release, b, function))
+        return cluster_moments(equations, release, b, function or equations.fitted)
     if equations.random_pairs and DEPENDENCE not in release.parts:
         means = equations.function.mean(linear.predict(b))
         mean = linear.scores_by_pattern(equations.count * means)

@@ -171,10 +171,12 @@ class Inference:
             possible = float(facts.score @ b) < most
         return facts.score if possible else facts.linear.scores(count * facts.function.mean(edges))
 
-    def residual(self, weights: FloatArray, along: FloatArray, t: FloatArray) -> FloatArray:
+    def residual(
+        self, weights: FloatArray, along: FloatArray, t: FloatArray, score: FloatArray | None = None
+    ) -> FloatArray:
         """Return combinations of scores less expected ones, shape (rows,), at predictors t.
 
-        Given the weights of the scores, and those by edge.
+        Given the weights of the scores, and those by edge; of other scores than :attr:`score`.
         """
         facts = self.equations
         if facts.answers is not None:
@@ -182,7 +184,7 @@ class Inference:
             left = 0.5 * (won - lost) - facts.count * facts.function.link.excess(t)
             return np.asarray((along * facts.fitted.weight(t) * left).sum(axis=-1))
         expected = (along * facts.function.mean(t)) @ facts.released_count
-        return np.asarray(weights @ self.score - expected)
+        return np.asarray(weights @ (self.score if score is None else score) - expected)
 
     def weights(self, t: FloatArray, contrasts: FloatArray) -> FloatArray:
         """Return H^-1 c for contrasts, shape (rows, p), with H the information at predictors t.

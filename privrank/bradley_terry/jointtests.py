@@ -15,7 +15,8 @@ in the space of all scores from a public counter seed. What is known of a respon
   of at least as many as there are contrasts; the larger p-value counts;
 - a released largest design effect D: where it lies is not known, so sampling errors lie in k of the
   q directions, the variance in each (q + 1) / (k + 1) times that of D. With covariates in all q, or
-  in one with q times that variance. The largest p-value counts;
+  in one with q times that variance. The largest p-value counts. Its own noise, and the number of
+  respondents, scale all errors, by Satterthwaite's rule for the share of sampling in them;
 - released second moments: these, in no direction less than under independent answers, with the
   degrees of freedom of Hotelling's statistic.
 
@@ -152,7 +153,9 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     white = whitener(carried(weights, scores + facts.noise_covariance(b) + beside))
     if inference.many and facts.covariates is None:  # of these no noise of pairs is drawn
         beside = beside + facts.pair_noise(b)
-    statistic = float(_squares(white(inference.residual(weights, along, t)[None]))[0])
+    # scores as they are, also where no answers can give them: the hypothesis is about one point
+    scored = inference.residual(weights, along, t, facts.score)
+    statistic = float(_squares(white(scored[None]))[0])
     draws = FEW_DRAWS if facts.items > MOST_DRAWN_ITEMS else inference.draws
     null = _Null(
         statistic,
@@ -237,7 +240,7 @@ class _Null:
 
     def _scale(self, df: float, left: float) -> FloatArray | float:
         """Return draws of the factor of a scale estimated with df, of which some are left."""
-        if df > _MOST_FREEDOM:
+        if df >= _MOST_FREEDOM:
             return 1.0
         draws = len(self.sampled)
         return np.sqrt(df / public_generator("scales", draws).chisquare(left, (draws, 1)))
@@ -262,11 +265,14 @@ class _Null:
         told = self.sampled[:q].T * np.sqrt(np.arange(1.0, q + 1.0))
         told = told @ told.T
         axes = spectrum(alone / np.trace(alone) + _TOLD * told / np.trace(told))[1][:, ::-1]
-        df = 1.0 / max(0.5 * error**2 + 1.0 / inference.freedom, 1e-300)
-        scale, largest = self._scale(df, df), 0.0
+        share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
+        lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
+        df, largest = 1.0 / max(lost, 1.0 / _MOST_FREEDOM), 0.0
+        scale = self._scale(df, df)
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
-            found = self.pvalue(scale * part)
+            errors = scale * (part + self.beside + self.noise)
+            found = monte_carlo_pvalue(self.statistic, _squares(errors))
             if most > 1.0:  # no more than at its ceiling, which is known
                 found = min(found, self.pvalue(math.sqrt(most) * part))
             largest = max(largest, found)

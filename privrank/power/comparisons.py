@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privrank import btl, topk
-from privrank.bradley_terry.inversion import pvalues
+from privrank.bradley_terry.scoretests import pvalues
 from privrank.bradley_terry.linear import of_worths
 from privrank.plans.choice import Choice, check_ties
 from privrank.plans.comparisons import Method, Request, plan_fit, plan_selection

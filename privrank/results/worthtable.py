@@ -237,9 +237,10 @@ def _test_of_equality(result: BTLResult) -> str:
         among = ", within each component"
     elif len(parts) > 1:
         among = f", of the {len(several[0])} items identified"
+    simulated = " (Monte Carlo)" if test.draws else ""
     return (
-        f"H0 of p-values: worth 0. Test of equal worths{among}: statistic {test.statistic:.2f}, "
-        f"{tables.format_pvalue(test.pvalue)} (Monte Carlo)."
+        f"P-values and intervals are by scores; H0: worth 0. Test of equal worths{among}: statistic "
+        f"{test.statistic:.2f}, {tables.format_pvalue(test.pvalue)}{simulated}."
     )
 
 

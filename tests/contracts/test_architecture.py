@@ -79,7 +79,7 @@ LARGER = {
     "bradley_terry.contrasts.homogeneity": 36,
     "bradley_terry.fit.minimise": 42,
     "bradley_terry.inference.noise_by_place": 31,
-    "bradley_terry.inversion._search": 36,
+    "bradley_terry.scoretests._search": 36,
     "consensus.orders._by_programme": 43,
     "encode.comparisonforms.as_comparisons": 35,
     "encode.preflib.read_preflib": 37,
