@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from privrank.bradley_terry.clusters import Clusters
+from privrank.bradley_terry.clustering import Clusters
 from privrank.bradley_terry.dependence import (
     degrees_of_freedom,
     effect_bounded,
@@ -118,6 +118,12 @@ class Inference:
         known = MOMENTS[0] in self.release.parts and not self.many
         return Clusters(self.equations, self.release) if known else None
 
+    def spread(self, t: FloatArray) -> FloatArray:
+        """Return the variance of each edge's score of independent answers at predictors t."""
+        if self.clusters is not None:
+            return self.clusters.spread(t)
+        return self.equations.spread(t, self.equations.fitted)
+
     @property
     def freedom(self) -> float:
         """Degrees of freedom of the sampling covariance.
@@ -194,24 +200,24 @@ class Inference:
         linear, p = self.equations.linear, len(self.fitted.coefficients)
         weights = self.equations.count * self.equations.fitted.curvature(np.atleast_2d(t))
         information, rows = linear.information(weights), np.arange(len(weights))[:, None]
-        kept = np.broadcast_to(np.arange(p), (len(weights), p))
+        columns = np.broadcast_to(np.arange(p), (len(weights), p))
         if not isinstance(linear, Columns):
             # worths beside that of the item about which most is known: no constant is in the way
             known = np.diagonal(information, axis1=1, axis2=2)[:, : self.equations.items]
             base, others = np.argmax(known, axis=1)[:, None], np.arange(p - 1)
-            kept = others + (others >= base)
-        inner = information[rows[..., None], kept[..., None], kept[:, None, :]]
+            columns = others + (others >= base)
+        inner = information[rows[..., None], columns[..., None], columns[:, None, :]]
         # in units in which what hardly anything is known of is not lost beside the rest
         units = np.sqrt(np.maximum(np.diagonal(inner, axis1=1, axis2=2), 1e-290))
-        inner = inner / (units[..., None] * units[:, None, :]) + _LEAST * np.eye(kept.shape[1])
-        scaled = contrasts[np.arange(len(contrasts))[:, None], kept] / units
+        inner = inner / (units[..., None] * units[:, None, :]) + _LEAST * np.eye(columns.shape[1])
+        scaled = contrasts[np.arange(len(contrasts))[:, None], columns] / units
         inner = np.broadcast_to(inner, (len(contrasts), *inner.shape[1:]))
-        found = np.zeros_like(contrasts)
+        whole = np.zeros_like(contrasts)
         np.put_along_axis(
-            found, np.broadcast_to(kept, scaled.shape), solve_each(inner, scaled) / units, axis=1
+            whole, np.broadcast_to(columns, scaled.shape), solve_each(inner, scaled) / units, axis=1
         )
-        found = found / np.maximum(np.abs(found).max(axis=1, keepdims=True), 1e-290)
-        return product(found, linear.identity)
+        whole /= np.maximum(np.abs(whole).max(axis=1, keepdims=True), 1e-290)
+        return product(whole, linear.identity)
 
     @cached_property
     def beside(self) -> FloatArray:

@@ -7,8 +7,9 @@ C b_0 = c (:mod:`privrank.bradley_terry.scoretests`).
 Q = U' (A (S + N) A')^-1 U. Here S is the covariance of the sampling errors of the scores at b_0,
 and N that of the noise. What C is multiplied by from the left does not matter.
 
-**Null.** The law of Q by simulation, with normal sampling errors and the exact noise, both drawn
-in the space of all scores from a public counter seed. What is known of a respondent's answers:
+**Null.** The distribution of Q by simulation, with normal sampling errors and the exact noise, both
+drawn in the space of all scores from a public counter seed. What is known of a respondent's
+answers:
 
 - known answers: S is that of independent ones, and draws are stretched to the covariance of the
   answers, at b_0 and at the fit, whose eigenvalues relative to S are raised by one factor to a sum
@@ -27,6 +28,7 @@ not identify nothing is tested; where that is all, the p-value is 1.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,16 +37,16 @@ from scipy.special import ndtri
 
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import FEW_DRAWS, MOST_DRAWN_ITEMS, Inference
-from privrank.bradley_terry.scoretests import pvalues
+from privrank.bradley_terry.scoretests import pvalues, shares
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.release.names import LARGEST
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import carried, normal_draws, product, spectrum, whitener
+from privrank.util.solvers import carried, normal_draws, product, pseudo_inverse, spectrum, whitener
 
 _MOST_COUNTS = 12
 """Numbers of directions that are tried at most."""
 
-_TOLD = 1e-6
+_TIE_BREAK = 1e-6
 """Weight of public draws among shares of directions."""
 
 _MOST_FREEDOM = 1e9
@@ -97,7 +99,7 @@ def joint_test(
         pvalue = float(pvalues(inference, rows, right)[0])
         return JointTest(float(ndtri(max(0.5 * pvalue, 1e-300)) ** 2), 1, pvalue, 0)
     test = _simulated(inference, rows, right)
-    share = float(inference.equations.shares(rows).min())
+    share = float(shares(inference.equations, rows).min())
     return replace(test, pvalue=min(test.pvalue / share, 1.0))
 
 
@@ -113,13 +115,13 @@ def _independent(
     if ((size <= _CLOSE) & (np.abs(values) > _CLOSE)).any():
         raise ValueError(_IMPOSSIBLE)
     rows, values = rows[size > 0] / size[size > 0, None], values[size > 0] / size[size > 0]
-    left, spread, right = np.linalg.svd(rows, full_matrices=False)
-    some = spread > _CLOSE * spread.max(initial=0.0)
-    moved = left[:, some].T @ values
-    off = np.abs(left[:, some] @ moved - values).max(initial=0.0)
-    if off > 1e-6 * (1.0 + np.abs(values).max(initial=0.0)):
+    amounts, axes = spectrum(rows @ rows.T)
+    some = amounts > _CLOSE * amounts.max(initial=0.0)
+    moved = axes[:, some].T @ values
+    if not np.allclose(axes[:, some] @ moved, values, rtol=0.0, atol=1e-6):
         raise ValueError(_IMPOSSIBLE)
-    basis, values = right[some], moved / spread[some]
+    length = np.sqrt(amounts[some])
+    basis, values = (axes[:, some] / length).T @ rows, moved / length
     if facts.known is None:
         return basis, values
     # combinations of these of which nothing lies in what is not identified
@@ -131,9 +133,10 @@ def _independent(
 
 def _null_point(inference: Inference, rows: FloatArray, values: FloatArray) -> FloatArray:
     """Return the fit moved to where the contrasts have their values."""
-    b = inference.fitted.coefficients
-    moved = inference.moves(rows).T
-    return b + moved @ np.linalg.lstsq(rows @ moved, values - rows @ b, rcond=1e-12)[0]
+    b, moved = inference.fitted.coefficients, inference.moves(rows)
+    inner = moved @ rows.T
+    off = carried(inner, np.eye(len(rows)))
+    return b + moved.T @ (pseudo_inverse(off)[0] @ inner @ (values - rows @ b))
 
 
 def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> JointTest:
@@ -146,7 +149,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     weights = rows if every else inference.weights(t, rows)
     along = facts.linear.predict(weights)
     if inference.clusters is not None:
-        scores = facts.linear.information(facts.spread(t, facts.fitted))
+        scores = facts.linear.information(inference.spread(t))
     else:
         scores = score_covariance(facts, release, b, facts.fitted)
     beside = inference.beside
@@ -155,32 +158,45 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
         beside = beside + facts.pair_noise(b)
     # scores as they are, also where no answers can give them: the hypothesis is about one point
     scored = inference.residual(weights, along, t, facts.score)
-    statistic = float(_squares(white(scored[None]))[0])
     draws = FEW_DRAWS if facts.items > MOST_DRAWN_ITEMS else inference.draws
     null = _Null(
-        statistic,
+        float(_squares(white(scored[None]))[0]),
         white(product(_drawn(inference, scores, "sampling", draws), weights.T)),
         white(product(_drawn(inference, beside, "other errors", draws), weights.T)),
         white(product(inference.draw_noise(b, draws), weights.T)),
     )
-
-    def whitened(matrix: FloatArray) -> FloatArray:
-        return white(white(matrix.copy()).T)
-
-    if (clusters := inference.clusters) is not None:
-        fit, n = facts.linear.predict(inference.fitted.coefficients), release.design.nobs
-        alone, pvalues_of = whitened(carried(weights, scores)), list[float]()
-        for at, factor in ((t, 1.0), (fit, n / max(n - 1.0, 1.0))):
-            there = facts.linear.information(facts.spread(at, facts.fitted))
-            excess = factor * whitened(clusters.excess(along, at))
-            stretch = _stretch(alone, whitened(carried(weights, there)), excess)
-            pvalues_of.append(null.pvalue(null.sampled @ stretch.T))
-        pvalue = max(pvalues_of)
+    alone = white(white(carried(weights, scores)).T)
+    if inference.clusters is not None:
+        pvalue = _by_answers(inference, null, (weights, along, t), alone, white)
     elif LARGEST in release.found:
-        pvalue = null.of_largest(whitened(carried(weights, scores)), inference)
+        pvalue = null.of_largest(alone, inference)
     else:
         pvalue = null.estimated(inference.freedom)
-    return JointTest(statistic, len(rows), pvalue, draws)
+    return JointTest(null.statistic, len(rows), pvalue, draws)
+
+
+def _by_answers(
+    inference: Inference,
+    null: _Null,
+    at: tuple[FloatArray, FloatArray, FloatArray],
+    alone: FloatArray,
+    white: Callable[[FloatArray], FloatArray],
+) -> float:
+    """Return the larger p-value by the design effects of answers at the null point, and at the fit.
+
+    Given weights of the scores, those by edge, and predictors, and the covariance of independent
+    answers.
+    """
+    facts, n = inference.equations, inference.release.design.nobs
+    weights, along, t = at
+    fit, largest = facts.linear.predict(inference.fitted.coefficients), 0.0
+    assert inference.clusters is not None
+    for point, factor in ((t, 1.0), (fit, n / max(n - 1.0, 1.0))):
+        there = carried(weights, facts.linear.information(inference.spread(point)))
+        excess = factor * inference.clusters.excess(along, point)
+        stretch = _stretch(alone, white(white(there).T), white(white(excess).T))
+        largest = max(largest, null.pvalue(null.sampled @ stretch.T))
+    return largest
 
 
 def _drawn(inference: Inference, covariance: FloatArray, label: str, draws: int) -> FloatArray:
@@ -200,17 +216,19 @@ def _stretch(alone: FloatArray, there: FloatArray, excess: FloatArray) -> FloatA
     These are 1 + I^-1/2 X I^-1/2, of the covariance I of independent answers and the excess X at a
     point, not negative and raised by one factor to a sum of at least their number.
     """
-    own, point = _root(alone), np.linalg.pinv(_root(there), hermitian=True)
+    own, point = _power(alone, 0.5), _power(there, -0.5)
     values, axes = spectrum(np.eye(len(alone)) + point @ excess @ point)
     values = np.maximum(values, 0.0)
     values *= max(len(values) / max(float(values.sum()), 1e-300), 1.0)
     effect = (axes * np.sqrt(values)) @ axes.T
-    return np.asarray(own @ effect @ np.linalg.pinv(own, hermitian=True))
+    return np.asarray(own @ effect @ _power(alone, -0.5))
 
 
-def _root(matrix: FloatArray) -> FloatArray:
+def _power(matrix: FloatArray, exponent: float) -> FloatArray:
+    """Return a power of a covariance, of what is more than rounding."""
     values, axes = spectrum(matrix)
-    return np.asarray((axes * np.sqrt(np.maximum(values, 0.0))) @ axes.T)
+    regular = values > 1e-13 * values.max(initial=0.0)
+    return np.asarray((axes[:, regular] * values[regular] ** exponent) @ axes[:, regular].T)
 
 
 def _squares(rows: FloatArray) -> FloatArray:
@@ -262,9 +280,9 @@ class _Null:
         if inference.equations.covariates is not None:
             within = [(1, float(q)), (q, 1.0)]
         # directions by their share of the errors; where shares are equal, by public draws
-        told = self.sampled[:q].T * np.sqrt(np.arange(1.0, q + 1.0))
-        told = told @ told.T
-        axes = spectrum(alone / np.trace(alone) + _TOLD * told / np.trace(told))[1][:, ::-1]
+        public = self.sampled[:q].T * np.sqrt(np.arange(1.0, q + 1.0))
+        apart = carried(public, np.eye(q))
+        axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
         df, largest = 1.0 / max(lost, 1.0 / _MOST_FREEDOM), 0.0
@@ -272,8 +290,8 @@ class _Null:
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
             errors = scale * (part + self.beside + self.noise)
-            found = monte_carlo_pvalue(self.statistic, _squares(errors))
+            pvalue = monte_carlo_pvalue(self.statistic, _squares(errors))
             if most > 1.0:  # no more than at its ceiling, which is known
-                found = min(found, self.pvalue(math.sqrt(most) * part))
-            largest = max(largest, found)
+                pvalue = min(pvalue, self.pvalue(math.sqrt(most) * part))
+            largest = max(largest, pvalue)
         return largest

@@ -276,8 +276,8 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
 
 
 def weak_cuts(
-    noisy: FloatArray, variance: float, components: Sequence[IntArray], items: int
-) -> tuple[FloatArray, FloatArray]:
+    noisy: FloatArray, variance: float, components: Sequence[IntArray]
+) -> list[tuple[FloatArray, float]]:
     """Return the cuts that hardly exceed their noise, and how probable it was that they do.
 
     Parameters
@@ -286,29 +286,23 @@ def weak_cuts(
         As of :func:`parts_of`.
     components : sequence of ndarray of int
         The items of each part.
-    items : int
-        Number of items m.
 
     Returns
     -------
-    ndarray, shape (cuts, m)
-        1 for the items on one side. Listed are cuts whose comparisons have a lower limit, to one
-        side at level .05, below the `FEW` standard deviations that they have to exceed.
-    ndarray, shape (cuts,)
-        The probability that they exceed these if there are as many comparisons as that limit says.
+    list of ndarray and float
+        1 for the items on one side, shape (m,), of the cuts whose comparisons have a lower limit,
+        to one side at level .05, below the `FEW` standard deviations that they have to exceed. And
+        how probable it is that they do if there are as many comparisons as that limit says.
     """
-    table, sides, shares = squareform(noisy, checks=False), [np.zeros((0, items))], [np.zeros(0)]
-    for part in components:
-        if not 1 < len(part) <= _MOST_SPECTRAL:
-            continue
-        cuts, crossing, noise = _crossings(table[np.ix_(part, part)], variance)
+    table, weak = squareform(noisy, checks=False), []
+    for part in (part for part in components if 1 < len(part) <= _MOST_SPECTRAL):
+        sides, crossing, noise = _crossings(table[np.ix_(part, part)], variance)
         least = crossing / np.maximum(noise, 1e-150) + float(ndtri(_LIMIT))
-        few = least < FEW
-        side = np.zeros((int(few.sum()), items))
-        side[:, part] = cuts[few]
-        sides.append(side)
-        shares.append(ndtr(least[few] - FEW))
-    return np.concatenate(sides), np.concatenate(shares)
+        for cut in np.flatnonzero(least < FEW):
+            side = np.zeros(len(table))
+            side[part] = sides[cut]
+            weak.append((side, float(ndtr(least[cut] - FEW))))
+    return weak
 
 
 def _weakest(table: FloatArray, variance: float) -> NDArray[np.bool_] | None:

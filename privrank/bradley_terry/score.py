@@ -42,19 +42,8 @@ from privrank.bradley_terry.linear import (
     item_basis,
     linear_predictor,
 )
-from privrank.bradley_terry.losses import (
-    EdgeLoss,
-    ScoreFunction,
-    answer_probabilities,
-    loss_bounds,
-    worths_and_ties,
-)
-from privrank.bradley_terry.paircounts import (
-    count_slopes,
-    counts_by_cell,
-    released_counts,
-    weak_cuts,
-)
+from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
+from privrank.bradley_terry.paircounts import count_slopes, counts_by_cell, released_counts
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -279,24 +268,6 @@ class ScoreEquations:
         mean = np.abs(function.mean(t))
         return np.maximum(exact + self.response, self.pairs.count * mean * (0.5 - mean))
 
-    def third(self, along: FloatArray, t: FloatArray) -> FloatArray:
-        """Return the third cumulants of combinations of scores of independent answers, (rows,).
-
-        Given those by edge, shape (rows, edges), and predictors. That of an answer with two equally
-        large values is -2 times its mean and its variance.
-        """
-        if not self.tied:
-            spread = self.spread(t, self.fitted)
-            # where nothing varies any more weights can be infinite
-            weight = np.where(spread > 1e-200, self.fitted.weight(t), 0.0)
-            skew = weight * self.function.link.excess(t)
-            return np.asarray(-2.0 * (along**3 * skew * spread).sum(axis=1))
-        (half, tie), answers = worths_and_ties(along), answer_probabilities(*worths_and_ties(t))
-        values = (0.5 * half, tie, -0.5 * half)
-        mean = sum(chance * value for chance, value in zip(answers, values, strict=True))
-        third = sum(p * (value - mean) ** 3 for p, value in zip(answers, values, strict=True))
-        return np.asarray(third @ self.pairs.count)
-
     @property
     def response_covariance(self) -> FloatArray | float:
         """Part of the covariance of the scores that is due to randomised responses, (p, p)."""
@@ -387,24 +358,6 @@ class ScoreEquations:
         size = np.abs(rows).max(axis=1, initial=0.0)
         off = np.abs(rows - self.projected(rows)).max(axis=1, initial=0.0)
         return np.asarray((off <= 1e-9 * size) & (size > 0))
-
-    @cached_property
-    def _weak_cuts(self) -> tuple[FloatArray, FloatArray]:
-        if self.covariates is not None or self.count_variance == 0.0:
-            return np.zeros((0, self.items)), np.zeros(0)
-        return weak_cuts(self._released, self.count_variance, self.components, self.items)
-
-    def shares(self, rows: FloatArray) -> FloatArray:
-        """Return how probable it was that a release identifies combinations, shape (rows, p).
-
-        Of the weakest cut that each crosses (:func:`privrank.bradley_terry.paircounts.weak_cuts`);
-        1 where its comparisons exceed their noise by far. No p-value or interval holds given that
-        a release identifies what another one would not have. P-values over this share, and
-        intervals at the level times it, do where the share is not too small.
-        """
-        sides, shares = self._weak_cuts
-        crossed = np.abs(rows[:, : self.items] @ sides.T) > 1e-9
-        return np.asarray(np.where(crossed, shares, 1.0).min(axis=1, initial=1.0))
 
     @property
     def total(self) -> float:
@@ -551,10 +504,6 @@ def _equations(
         counts = counts | {"member": None}
     function = ScoreFunction(release.link, ties=design.davidson)
     facts = {"function": function, "covariates": design.covariates} | more
-    if names.BY_PAIR in release.parts and release.link == LOGIT and not design.davidson:
-        # a tie is half a win: where ties are known, answers vary by a quarter of them less
-        decided = np.split(release.parts[names.BY_PAIR].values, 2)[1]
-        facts["response"] = 0.25 * (decided - counts["pairs"].count)
     m = len(design.items)
     return ScoreEquations(m, linear.centred(score), linear=linear, known=known, **counts, **facts)
 

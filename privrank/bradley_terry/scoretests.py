@@ -13,7 +13,7 @@ H w = c with H the information at b_t. To first order it does not depend on the 
 sampling errors and under such as have the skewness of the answers at b_t (Pearson's type III).
 Their variance is that of independent answers at b_t times a design effect: of a private release the
 one it shows at the fit. Without privacy both that of the answers at b_t and that at the fit are
-tried, and the larger p-value counts (:class:`privrank.bradley_terry.clusters.Clusters`). The
+tried, and the larger p-value counts (:class:`privrank.bradley_terry.clustering.Clusters`). The
 variance of the noise has that of pair counts at b_t too, as an error in a count moves the expected
 score by its product with F - 1/2. What a released design effect is off by its own noise adds to the
 uncertainty of the variance, by Satterthwaite's rule, but no more than its ceiling allows.
@@ -24,7 +24,7 @@ so that an interval leaves out t exactly where its p-value is below alpha. An en
 the scores set none. Scores that no answers can give are taken for those that the fit expects: else
 such noise would reject all finite values. What the release does not identify has the whole line and
 p-value 1. What it hardly identifies has its p-value over the probability that it does, and the
-interval at the level times that (:meth:`privrank.bradley_terry.score.ScoreEquations.shares`).
+interval at the level times that (:func:`privrank.bradley_terry.paircounts.weak_cuts`).
 
 Of many items the tests are Wald's, with normal noise.
 """
@@ -41,6 +41,9 @@ from scipy.special import ndtr, ndtri
 
 from privrank.bradley_terry.errors import Components, ScoreErrors, from_normal, to_normal
 from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.losses import answer_probabilities, worths_and_ties
+from privrank.bradley_terry.paircounts import weak_cuts
+from privrank.bradley_terry.score import ScoreEquations
 from privrank.util.arrays import FloatArray, IntArray, blocks
 from privrank.util.solvers import applied, product, quadratic
 
@@ -70,7 +73,7 @@ def pvalues(
     known = np.flatnonzero(inference.equations.identifies(contrasts))
     contrasts = product(contrasts, inference.equations.linear.identity)
     probabilities, values = np.ones(len(contrasts)), np.broadcast_to(values, len(contrasts))
-    share = inference.equations.shares(contrasts[known])
+    share = shares(inference.equations, contrasts[known])
     if (errors := inference.score_errors()) is None:
         rows, sd, df = _wald(inference, contrasts[known])
         size = np.abs(rows - values[known]) / np.maximum(sd, 1e-150)
@@ -93,7 +96,7 @@ def intervals(
     known = np.flatnonzero(inference.equations.identifies(contrasts))
     contrasts = product(contrasts, inference.equations.linear.identity)
     limits = np.array([[-np.inf], [np.inf]]) * np.ones(len(contrasts))
-    level = alpha * inference.equations.shares(contrasts[known])
+    level = alpha * shares(inference.equations, contrasts[known])
     if (errors := inference.score_errors()) is None:
         rows, sd, df = _wald(inference, contrasts[known])
         half = from_normal(-ndtri(0.5 * level), df) * sd
@@ -103,9 +106,9 @@ def intervals(
         here = known[block]
         tests = _ScoreTests(inference, errors, contrasts[here])
         low, high = (tests.limit(side, level[block]) for side in (-1.0, 1.0))
-        kept = tests.pvalues(np.zeros(len(here))) >= level[block]
-        limits[:, here] = beside_zero(low, high, kept, tests.value > 0)
-    return limits[0], limits[1]
+        holds_zero = tests.pvalues(np.zeros(len(here))) >= level[block]
+        limits[:, here] = beside_zero(low, high, holds_zero, tests.value > 0)
+    return limits[0].copy(), limits[1].copy()
 
 
 def _wald(inference: Inference, contrasts: FloatArray) -> tuple[FloatArray, FloatArray, float]:
@@ -113,6 +116,42 @@ def _wald(inference: Inference, contrasts: FloatArray) -> tuple[FloatArray, Floa
     variance = quadratic(contrasts, inference.errors.total)
     value = applied(contrasts, inference.fitted.coefficients)
     return value, np.sqrt(np.maximum(variance, 0.0)), inference.freedom
+
+
+def shares(facts: ScoreEquations, rows: FloatArray) -> FloatArray:
+    """Return how probable it was that a release identifies combinations, shape (rows, p).
+
+    Of the weakest cut that each crosses; 1 where its comparisons exceed their noise by far. No
+    p-value or interval holds given that a release identifies what another one would not have.
+    P-values over this share, and intervals at the level times it, do where it is not too small.
+    """
+    least = np.ones(len(rows))
+    if facts.covariates is None and facts.count_variance > 0:
+        released = facts.pairs.count - facts.surplus
+        for side, share in weak_cuts(released, facts.count_variance, facts.components):
+            crossed = np.abs(rows[:, : facts.items] @ side) > 1e-9
+            least[crossed] = np.minimum(least[crossed], share)
+    return least
+
+
+def _third(
+    facts: ScoreEquations, along: FloatArray, t: FloatArray, spread: FloatArray
+) -> FloatArray:
+    """Return the third cumulants of combinations of scores of independent answers, shape (rows,).
+
+    Given those by edge, shape (rows, edges), predictors, and variances by edge. That of an answer
+    with two equally large values is -2 times its mean and its variance.
+    """
+    if not facts.tied:
+        # where nothing varies any more weights can be infinite
+        weight = np.where(spread > _TINY, facts.fitted.weight(t), 0.0)
+        skew = weight * facts.function.link.excess(t) * spread
+        return np.asarray(-2.0 * (along**3 * skew).sum(axis=1))
+    half, tie = worths_and_ties(along)
+    answers = np.array(answer_probabilities(*worths_and_ties(t)))
+    values = np.array([0.5 * half, tie, -0.5 * half])
+    mean = (answers * values).sum(axis=0)
+    return np.asarray((answers * (values - mean) ** 3).sum(axis=0) @ facts.pairs.count)
 
 
 def beside_zero(
@@ -200,7 +239,7 @@ class _ScoreTests:
         moved = b + self._directions[0][rows] * (t - self.value[rows])[:, None]
         edges = facts.linear.predict(moved)
         weights = self.inference.weights(edges, self.contrasts[rows])
-        along = facts.linear.predict(weights)
+        along, spread = facts.linear.predict(weights), self.inference.spread(edges)
         # errors in pair counts do more, or less, to them than at the fit
         noise = quadratic(weights, self._noise) + facts.count_noise(along, edges)
         noise -= facts.count_noise(along, facts.linear.predict(b))
@@ -209,8 +248,8 @@ class _ScoreTests:
             weights,
             along,
             edges,
-            np.maximum((along**2 * facts.spread(edges, facts.fitted)).sum(axis=1), _TINY),
-            facts.third(along, edges),
+            np.maximum((along**2 * spread).sum(axis=1), _TINY),
+            _third(facts, along, edges, spread),
             np.maximum(noise, 0.0),
         )
 
@@ -246,7 +285,7 @@ class _ScoreTests:
 
         def tails(variance: FloatArray, df: FloatArray | float) -> FloatArray:
             # of a design effect E the third cumulant is E^2 times that of independent answers
-            third = (variance / at.variance) ** 2 * at.third
+            third = np.minimum(variance / at.variance, 1e90) ** 2 * at.third
             normal = variance + beside
             parts = Components(normal, sizes, shapes[1], third / normal**1.5, df)
             return parts.pvalues(at.statistic)
@@ -254,24 +293,23 @@ class _ScoreTests:
         largest = np.zeros(len(t))
         for variance, side in self._variances(at):
             total = variance + beside + at.noise
-            found = tails(variance, self.errors.freedom(variance, side, total))
+            pvalue = tails(variance, self.errors.freedom(variance, side, total))
             if self.errors.most_effect > 1.0:  # no more than at its ceiling, which is known
-                found = np.minimum(found, tails(self.errors.most_effect * variance, np.inf))
-            largest = np.maximum(largest, found)
+                pvalue = np.minimum(pvalue, tails(self.errors.most_effect * variance, np.inf))
+            largest = np.maximum(largest, pvalue)
         # on the other side of the estimate nothing speaks against a value
         return np.where(at.statistic * (self.value[rows] - t) < 0, 1.0, largest)
 
     def pvalues(self, t: FloatArray) -> FloatArray:
         """Return the p-values of values t: the largest at or beyond each."""
-        every = np.arange(len(t))
-        found = self._pvalues(t, every, self._shapes(t))
+        largest = self._pvalues(t, np.arange(len(t)), self._shapes(t))
         if self.inference.clusters is not None:
             for side in (-1.0, 1.0):
                 distance, grid = self._grid[side]
-                beyond = distance > side * (t - self.value)[:, None]
-                farther = np.where(beyond, grid, 0.0).max(axis=1)
-                found = np.where(side * (t - self.value) >= 0, np.maximum(found, farther), found)
-        return found
+                at = side * (t - self.value)
+                beyond = np.where(distance > at[:, None], grid, 0.0).max(axis=1)
+                largest = np.where(at >= 0, np.maximum(largest, beyond), largest)
+        return largest
 
     def limit(self, side: float, alpha: FloatArray) -> FloatArray:
         """Return the limits on one side, below (-1) or above (1)."""
@@ -303,8 +341,8 @@ class _ScoreTests:
         for side in (-1.0, 1.0):
             values = (self.value[:, None] + side * distance).T
             shapes = self._shapes(self.value)
-            found = [self._pvalues(value, every, shapes) for value in values]
-            table[side] = distance, np.column_stack(found)
+            grid = [self._pvalues(value, every, shapes) for value in values]
+            table[side] = distance, np.column_stack(grid)
         return table
 
     @cached_property

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from privrank import btl, topk
-from privrank.bradley_terry.scoretests import pvalues
 from privrank.bradley_terry.linear import of_worths
+from privrank.bradley_terry.scoretests import pvalues
 from privrank.plans.choice import Choice, check_ties
 from privrank.plans.comparisons import Method, Request, plan_fit, plan_selection
 from privrank.power.base import Point

@@ -22,7 +22,7 @@ CONCERNED = "reports about items"
 QUERIES = "queries"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 TIE_MOMENTS = ("ties by answers", "ties by counts", "ties by ties")
-BY_PAIR = "wins less losses, and decided answers, by pair"
+BY_PAIR = "answers by pair"
 """Names of the parts of a release. The moments, what goes with them by pair and the count of
 impossible observations exist in non-private runs only; scores, their covariance and reports about
 items in the local model."""

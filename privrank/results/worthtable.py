@@ -239,8 +239,8 @@ def _test_of_equality(result: BTLResult) -> str:
         among = f", of the {len(several[0])} items identified"
     simulated = " (Monte Carlo)" if test.draws else ""
     return (
-        f"P-values and intervals are by scores; H0: worth 0. Test of equal worths{among}: statistic "
-        f"{test.statistic:.2f}, {tables.format_pvalue(test.pvalue)}{simulated}."
+        f"P-values and intervals are by scores; H0: worth 0. Test of equal worths{among}: "
+        f"statistic {test.statistic:.2f}, {tables.format_pvalue(test.pvalue)}{simulated}."
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 import referencecore as reference
 
 import privrank as pr
-from privrank.bradley_terry import clusters, errors, scoretests
+from privrank.bradley_terry import clustering, errors, scoretests
 from privrank.bradley_terry.jointtests import joint_test
 
 pytestmark = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
@@ -184,7 +184,7 @@ def _own_squares(effects):
 def test_a_fault_in_design_effects_is_found(fault, monkeypatch):
     surveys = [_camps(), _camps(alike=10)]
     assert all(_agrees(*facts) for facts in surveys)
-    monkeypatch.setattr(clusters.Clusters, "effects", fault(clusters.Clusters.effects))
+    monkeypatch.setattr(clustering.Clusters, "effects", fault(clustering.Clusters.effects))
     assert not all(_agrees(*facts) for facts in surveys)
 
 

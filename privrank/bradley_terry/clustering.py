@@ -109,9 +109,23 @@ class Clusters:
         alone = 0.25 * np.diag(both)
         return np.asarray(0.5 * (both - alone[:, None] - alone))
 
+    def spread(self, t: FloatArray) -> FloatArray:
+        """Return the variance of each edge's score of independent answers at predictors t.
+
+        A tie that counts as half a win takes a quarter off, down to what the mean allows.
+        """
+        facts, count = self.equations, self.equations.pairs.count
+        if facts.tied or BY_PAIR not in self.release.parts:
+            return facts.spread(t, facts.fitted)
+        ties = count - np.split(self.release.parts[BY_PAIR].values, 2)[1]
+        mean = np.abs(facts.function.link.excess(t))
+        exact = count * facts.function.link.exact.variance(t) - 0.25 * ties
+        least = count * mean * (0.5 - mean)
+        return np.asarray(np.maximum(exact, least) * facts.fitted.weight(t) ** 2)
+
     def _variances(self, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return by pair the variances of combinations of scores of independent answers."""
-        by_edge = along**2 * self.equations.spread(t, self.equations.fitted)
+        by_edge = along**2 * self.spread(t)
         by_pair = by_edge.reshape(len(along), -1, len(self.equations.pairs.count))
         return np.asarray(by_pair.sum(axis=1))
 
