@@ -18,7 +18,7 @@ from privrank.bradley_terry.losses import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import BY_PAIR, MOMENTS, TIE_MOMENTS
 from privrank.release.release import Release
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, own
 from privrank.util.solvers import quadratic
 
 
@@ -45,7 +45,7 @@ class Clusters:
             size = part.stop - part.start
             here = slice(start, start + size**2)
             moments = [
-                self.release.parts[name].values[here].reshape(size, size).astype(np.float64)
+                own(self.release.parts[name].values[here].reshape(size, size), np.float64)
                 for name in names
             ]
             runs.append((part, moments))
@@ -118,10 +118,11 @@ class Clusters:
         if facts.tied or BY_PAIR not in self.release.parts:
             return facts.spread(t, facts.fitted)
         ties = count - np.split(self.release.parts[BY_PAIR].values, 2)[1]
-        mean = np.abs(facts.function.link.excess(t))
-        exact = count * facts.function.link.exact.variance(t) - 0.25 * ties
-        least = count * mean * (0.5 - mean)
-        return np.asarray(np.maximum(exact, least) * facts.fitted.weight(t) ** 2)
+        variance = facts.function.link.exact.variance(t)
+        # the smaller probability q of an answer, from q (1 - q)
+        upset = 2.0 * variance / (1.0 + np.sqrt(np.maximum(1.0 - 4.0 * variance, 0.0)))
+        answers = np.maximum(count * variance - 0.25 * ties, count * upset * (0.5 - upset))
+        return np.asarray(answers * facts.fitted.weight(t) ** 2)
 
     def _variances(self, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return by pair the variances of combinations of scores of independent answers."""

@@ -164,7 +164,7 @@ class ScoreErrors:
         The relative variance of what is known of them, over two: from respondents whose number is
         finite, and from noise on what shows their dependence.
         """
-        lost = 0.5 * side / total**2 + (variance / total) ** 2 / self.df
+        lost = 0.5 * side / total / total + (variance / total) ** 2 / self.df
         return np.asarray(1.0 / np.maximum(lost, 1.0 / _KNOWN))
 
     def sizes(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

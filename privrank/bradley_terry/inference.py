@@ -32,7 +32,6 @@ from privrank.bradley_terry.dependence import (
 from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
 from privrank.bradley_terry.linear import (
-    Columns,
     ItemContrasts,
     LinearPredictor,
     WithTies,
@@ -49,7 +48,7 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import CEILING, LARGEST, MOMENTS
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import FloatArray, own
+from privrank.util.arrays import FloatArray, kept, own
 from privrank.util.solvers import product, solve_each, spectrum, zero
 
 MOST_SIMULATED_ITEMS = 50
@@ -160,7 +159,7 @@ class Inference:
 
     @cached_property
     def _covariance(self) -> FloatArray:
-        return np.asarray(self.errors.independent + self.errors.privacy)
+        return kept(self.errors.independent + self.errors.privacy)
 
     @cached_property
     def score(self) -> FloatArray:
@@ -175,7 +174,9 @@ class Inference:
             # a necessary condition, in the direction in which such scores drive the fit
             most = facts.function.most * float(count @ np.abs(edges))
             possible = float(facts.score @ b) < most
-        return facts.score if possible else facts.linear.scores(count * facts.function.mean(edges))
+        if possible:
+            return facts.score
+        return kept(facts.linear.scores(count * facts.function.mean(edges)))
 
     def residual(
         self, weights: FloatArray, along: FloatArray, t: FloatArray, score: FloatArray | None = None
@@ -201,7 +202,7 @@ class Inference:
         weights = self.equations.count * self.equations.fitted.curvature(np.atleast_2d(t))
         information, rows = linear.information(weights), np.arange(len(weights))[:, None]
         columns = np.broadcast_to(np.arange(p), (len(weights), p))
-        if not isinstance(linear, Columns):
+        if self.equations.covariates is None:
             # worths beside that of the item about which most is known: no constant is in the way
             known = np.diagonal(information, axis1=1, axis2=2)[:, : self.equations.items]
             base, others = np.argmax(known, axis=1)[:, None], np.arange(p - 1)
@@ -223,10 +224,11 @@ class Inference:
     def beside(self) -> FloatArray:
         """Covariance of normal errors of the scores beside sampling and noise, shape (p, p)."""
         zero = np.zeros_like(self.errors.response)
-        return zero + self.equations.group_noise(self.fitted.coefficients) + self.errors.scattered
+        noise = zero + self.equations.group_noise(self.fitted.coefficients)
+        return kept(noise + self.errors.scattered)
 
-    @cached_property
-    def _score_errors(self) -> ScoreErrors | None:
+    def score_errors(self) -> ScoreErrors | None:
+        """Return the errors of the scores at the fit, None where tests are not by them."""
         facts, b, release = self.equations, self.fitted.coefficients, self.release
         if self.many:
             return None
@@ -241,10 +243,6 @@ class Inference:
         return ScoreErrors(
             self.errors.scores, self.beside, noise, self.freedom, moments, error, most
         )
-
-    def score_errors(self) -> ScoreErrors | None:
-        """Return the errors of the scores at the fit, None where tests are not by them."""
-        return self._score_errors
 
     def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:
         """Simulate the noise of the scores at coefficients b, shape (draws, p)."""

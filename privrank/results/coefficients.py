@@ -220,7 +220,7 @@ class Coefficients(Result):
         {'crimRate': 3.29, 'position': -1.62, 'socBurd': 1.49, 'culture': -3.05}
         """
         sizes = z_of(np.asarray(self.pvalues, dtype=np.float64))
-        return self._named(np.sign(self._estimated()) * sizes, "z")
+        return pd.Series(np.sign(self._estimated()) * sizes, self.params.index, name="z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -236,7 +236,7 @@ class Coefficients(Result):
         {'crimRate': 0.001, 'position': 0.103, 'socBurd': 0.133, 'culture': 0.003}
         """
         values = scoretests.pvalues(self._inference(), self._display())
-        return self._named(values, "P>|z|")
+        return pd.Series(values, self.params.index, name="P>|z|")
 
     @property
     def tie_parameter(self) -> pd.Series[float]:
@@ -318,10 +318,11 @@ class Coefficients(Result):
 
     @once
     def _own_limits(self) -> tuple[FloatArray, FloatArray]:
-        return scoretests.intervals(self._inference(), self._display(), self.alpha)
+        lower, upper = scoretests.intervals(self._inference(), self._display(), self.alpha)
+        return own(lower, np.float64), own(upper, np.float64)
 
     def _unlimited(self) -> dict[str, str]:
-        infinite = self.conf_int().isin([-np.inf, np.inf])
+        infinite = self.conf_int()[self.params.notna()].isin([-np.inf, np.inf])
         words = {(True, True): "no limit", (True, False): "no lower limit"}
         rows = zip(infinite.index, infinite["lower"], infinite["upper"], strict=True)
         return {

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
 
 _ENDLESS = (
-    "Some intervals have no limit on one side or both (inf): with this much noise no worth there, "
+    "Some intervals have no limit on one side or both (inf): no worth there, "
     "however extreme, can be ruled out."
 )
 
@@ -237,10 +237,9 @@ def _test_of_equality(result: BTLResult) -> str:
         among = ", within each component"
     elif len(parts) > 1:
         among = f", of the {len(several[0])} items identified"
-    simulated = " (Monte Carlo)" if test.draws else ""
     return (
-        f"P-values and intervals are by scores; H0: worth 0. Test of equal worths{among}: "
-        f"statistic {test.statistic:.2f}, {tables.format_pvalue(test.pvalue)}{simulated}."
+        f"P-values are by scores; H0: worth 0. Test of equal worths{among}: statistic "
+        f"{test.statistic:.2f}, {tables.format_pvalue(test.pvalue)}."
     )
 
 
@@ -257,8 +256,10 @@ def _coverage_note(release: Release, alpha: float) -> str:
         if _by_items(release)
         else "Coefficients of one column add up to zero over the items."
     )
-    covered = f"Each {level} interval by itself covers its coefficient"
-    return f"{covered}, {guarantee.allowance(release)}. H0 of p-values: coefficient 0. {scale}"
+    return (
+        f"Each {level} interval by itself covers its coefficient, {guarantee.allowance(release)}. "
+        f"P-values are by scores; H0: coefficient 0. {scale}"
+    )
 
 
 def _fit_of_items(result: BTLResult) -> list[str]:

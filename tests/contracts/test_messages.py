@@ -314,9 +314,10 @@ def test_a_message_names_the_fault_and_a_remedy(case):
 @pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning")
 def test_intervals_without_an_end_are_explained():
     few = pd.DataFrame({"item1": list("aab") * 6, "item2": list("bcc") * 6, "outcome": 1})
-    model = pr.PrivateBTL(few, items=["a", "b", "c"], respondent=None, design="public")
+    lost = few.assign(outcome=[1, 1, -1, -1, 1, 1] * 3)
     rng = np.random.default_rng(1)
-    for epsilon, endless in ((0.5, True), (np.inf, False)):
+    for frame, epsilon, endless in ((few, 0.5, True), (few, np.inf, True), (lost, np.inf, False)):
+        model = pr.PrivateBTL(frame, items=["a", "b", "c"], respondent=None, design="public")
         summary = " ".join(str(model.fit(epsilon, penalty=1.0, rng=rng).summary()).split())
         assert ("Some intervals have no limit on one side or both (inf)" in summary) == endless
 

@@ -35,7 +35,8 @@ def coverage(items, repeats, epsilon, replicates, design="public", seed=1, **fit
 
 
 # 150 replicates: a cell's standard error is about .008, so a true .95 stays inside .93-.975;
-# where pair counts are released the intervals hold with some room
+# where pair counts are released the intervals hold with some room, and where these hardly exceed
+# their noise with more
 @pytest.mark.parametrize(
     ("items", "repeats", "epsilon", "design", "fit"),
     [
@@ -45,7 +46,7 @@ def coverage(items, repeats, epsilon, replicates, design="public", seed=1, **fit
     ],
 )
 def test_intervals_cover(items, repeats, epsilon, design, fit):
-    most = 0.98 if design == "public" else 0.99
+    most = 0.98 if design == "public" else 0.998
     assert 0.93 <= coverage(items, repeats, epsilon, 150, design, **fit) <= most
 
 

@@ -68,7 +68,8 @@ def test_an_item_that_nobody_compared_is_never_ranked_and_always_named():
         assert seed > 5 or "not identified: f," in said(fit)
         held.append(covered(fit))
     assert {each.size for each in held} == {10}
-    assert 0.93 <= np.mean(held) <= 0.97
+    # what was hardly identified has wider intervals
+    assert 0.93 <= np.mean(held) <= 0.99
 
 
 @quiet
@@ -127,22 +128,27 @@ def test_every_statement_leaves_the_item_out(alone):
     assert alone.rank_conf_int().drop("f").max(axis=None) <= 5
     pairs = alone.pairwise(simultaneous=True)
     with_f = (pairs["item1"] == "f") | (pairs["item2"] == "f")
-    shown = ["difference", "std_err", "probability", "lower", "upper", "pvalue"]
+    shown = ["difference", "std_err", "probability"]
     assert pairs.loc[with_f, shown].isna().all(axis=None) and with_f.sum() == 5
+    assert (pairs.loc[with_f, ["lower", "upper", "pvalue"]] == [0.0, 1.0, 1.0]).all(axis=None)
     assert pairs.loc[~with_f].notna().all(axis=None)
     asked = pd.DataFrame({"item1": ["a", "a"], "item2": ["b", "f"]})
-    assert list(alone.predict(asked).isna().all(axis=1)) == [False, True]
+    predicted = alone.predict(asked)
+    assert list(predicted["probability"].isna()) == [False, True]
+    assert list(predicted.loc[1, ["lower", "upper"]]) == [0.0, 1.0]
     assert np.isnan(alone.probabilities().loc["a", "f"])
     assert alone.quasi_se().drop("f").notna().all(axis=None)
     assert alone.cov_params().loc["f"].isna().all()
     frame = alone.to_frame()
-    assert frame.index[-1] == "f" and frame.loc["f"].isna().all()
+    assert (
+        frame.index[-1] == "f"
+        and frame.loc["f"].drop(["lower", "upper", "pvalue", "z"]).isna().all()
+    )
+    assert list(frame.loc["f", ["lower", "upper", "pvalue"]]) == [-np.inf, np.inf, 1.0]
     assert alone.t_test("a = e").pvalue < 0.001
-    for test in (alone.t_test, alone.wald_test):
-        with pytest.raises(
-            ValueError, match=r"^hypothesis must compare items within one component"
-        ):
-            test("a = f")
+    across = alone.t_test("a = f")
+    assert float(across.pvalue) == 1.0 and np.isinf(across.conf_int()).all()
+    assert (alone.wald_test("a = f").df, alone.wald_test("a = f").pvalue) == (0, 1.0)
     alone.plot()
     alone.plot_pairwise()
 
@@ -222,7 +228,7 @@ def test_a_selection_across_parts_is_never_separated():
 
 def test_where_noise_leaves_nothing_nothing_is_said():
     fit = worths(ALONE[:3], 4, 0.01)
-    assert fit.params.isna().all() and fit.pairwise()["pvalue"].isna().all()
+    assert fit.params.isna().all() and (fit.pairwise()["pvalue"] == 1.0).all()
     assert "nothing is identified" in said(fit) and fit.test_homogeneity().df == 0
     assert "Test of equal worths: none" in said(fit)
     fit.plot()

@@ -73,7 +73,8 @@ def faults(result, folder):
     if "lower" not in frame:
         return found
     ends = frame[["lower", "upper"]].astype(float)
-    infinite = np.isinf(ends).any(axis=1)
+    # what is not identified says so, and has the whole line
+    infinite = np.isinf(ends).any(axis=1) & frame.iloc[:, 0].notna()
     if not np.array_equal(tidy[["conf_low", "conf_high"]], ends, equal_nan=True):
         found.append(("tidy", "limits"))
     cells = [row[1] for row in pr.summary_col([result]).rows]

@@ -159,12 +159,12 @@ def test_summaries_and_ledgers_call_a_statistic_the_same(tmp_path):
 
 def test_a_table_of_worths_says_what_its_p_values_test():
     said = " ".join(" ".join(FITS["worths"].summary().notes).split())
-    assert said.count("H0 of p-values: worth 0. Test of equal worths: ") == 1
+    assert said.count("P-values are by scores; H0: worth 0. Test of equal worths: ") == 1
     order = pr.PrivateBTL.from_formula(
         "item1 + item2 + outcome ~ first", cems.comparisons, design="public", **people
     )
     said = " ".join(order.fit(1.0, rng=np.random.default_rng(1)).summary().notes)
-    assert said.count("H0 of p-values: coefficient 0. ") == 1
+    assert said.count("P-values are by scores; H0: coefficient 0. ") == 1
 
 
 def test_a_ridge_that_shrinks_is_stated_and_one_that_is_corrected_is_a_detail():
