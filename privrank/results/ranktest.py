@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.effects import DetectableEffect, PowerStudy, check_power
+from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_from
 from privrank.hypotheses.interval import corrected_distance, interval_from, zero_rule
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
@@ -296,13 +296,12 @@ class RankTestResult(Result):
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
-        return self._study().detectable_effect(power, replicates)
-
-    def _study(self) -> PowerStudy:
         threshold = None
         if self.threshold is not None and self._part is not None:
             threshold = round(self.threshold / self._part.step)
-        return PowerStudy(self.release, self.asked, threshold, self.null_model, self.alpha)
+        return detectable_from(
+            self.release, self.asked, threshold, self.null_model, self.alpha, power, replicates
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: statistic, threshold, p-value and its error, decision, effect.
