@@ -268,9 +268,9 @@ class ClosenessResult(Result):
                 "a detectable effect needs groups whose sizes are public, and no pairs: simulate "
                 "with sizes, or pairs, of your own."
             )
-        release = self.release
-        reject = comparison_rejects(self.asked, release.plan, release.sample, self.alpha)
-        return detectable_between(reject, release.sample, self.alpha, power, replicates)
+        sample = self.release.sample
+        reject = comparison_rejects(self.asked, self.release.plan, sample, self.alpha)
+        return detectable_between(reject, sample, self.alpha, power, replicates)
 
     def _interval(self) -> tuple[float, float] | None:
         if self._effect is None or self.asked.distance is None:
@@ -317,8 +317,7 @@ class ClosenessResult(Result):
             raise ValueError(
                 "no totals by group were released: fit with details_epsilon=... for what differs."
             )
-        level = self._level(alpha)
-        return _detail_frame(self.release, level)
+        return _detail_frame(self.release, self._level(alpha))
 
     @once
     def _details(self) -> pd.DataFrame | None:
@@ -564,8 +563,7 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
     """Return the clear differences in sentences, the clearest first, and how many there are."""
     if frame is None:
         return ()
-    rankings = release.sample.kind == "rankings"
-    what = "mean ranks" if rankings else "shares"
+    what = "mean ranks" if release.sample.kind == "rankings" else "shares"
     cost = ""
     if release.source != "none":
         cost = f", for epsilon {release.parts[f'{DETAILS} 0'].epsilon:.4g} of the total"

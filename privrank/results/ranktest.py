@@ -446,9 +446,8 @@ def read_test(
             pvalue, threshold, used = _simulated(release, alpha, **simulation)
         else:
             # without a public random number the p-value is P(>= statistic): that of U = -1/2
-            lot = -0.5
-            if BOUNDARY in release.parts:
-                lot = float(release.parts[BOUNDARY].values[0] * release.parts[BOUNDARY].step)
+            drawn = release.parts.get(BOUNDARY)
+            lot = -0.5 if drawn is None else float(drawn.values[0] * drawn.step)
             least, used = null.threshold(alpha, part.laplace, lot), null.draws
             threshold = None if least is None else least * part.step
             pvalue = null.pvalue(int(part.values[0]), part.laplace, lot)
