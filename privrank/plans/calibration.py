@@ -53,8 +53,7 @@ def objective_scale(
     scale satisfies ``objective_loss(sensitivity, lam, gamma, bounds) <= epsilon`` as computed.
     """
     if sensitivity.adjacency == "outcome" and not bounds.answers_curve:
-        scale = sensitivity.slope_l1(bounds.slope, bounds.reversal) / epsilon
-        return scale * (1 + 1e-12)
+        return sensitivity.slope_l1(bounds.slope, bounds.reversal) / epsilon * (1 + 1e-12)
     high = 4.0 * sensitivity.rows * max(1.0, bounds.slope) / epsilon
     for _ in range(200):
         if objective_loss(sensitivity, high, gamma, bounds) <= epsilon:
@@ -239,9 +238,8 @@ def _noise(
 
 def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
     """Refuse, by public numbers, statistics that could pass 64 bits in their lattice steps."""
-    facts, weight = design.covariates, 2
-    if facts is not None and facts.bounds:
-        weight *= facts.weight
+    facts = design.covariates
+    weight = 2 * facts.weight if facts is not None and facts.bounds else 2
     finest = max((part.fineness for part in parts.values()), default=1)
     if design.nobs * design.sensitivity.effective_rows * weight * finest >= _LARGEST:
         raise ValueError(

@@ -334,8 +334,7 @@ def _of_objective(request: Request) -> Choice:
         )
     sides, form = side_shares(request, (OUTPUT, *_side_releases(request)))
     plan = Choice("objective perturbation", sides, form=form, link=request.link)
-    gamma = request.penalty
-    gamma = _objective_ridge(request, plan) if gamma is None else gamma
+    gamma = _objective_ridge(request, plan) if request.penalty is None else request.penalty
     if request.method == "objective" and gamma <= 0 and request.private:
         raise ValueError(
             "penalty must be positive for objective perturbation, because the ridge is part of "

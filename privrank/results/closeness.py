@@ -48,6 +48,12 @@ _IDEAL_ARITHMETIC = (
 
 _REST = "the others"
 
+# How a difference is stated: the verb, its factor, digits and unit, and either direction.
+_UNITS = {
+    "choices": ("chooses", 100.0, 1, "percentage points", "less often", "more often"),
+    "rankings": ("ranks", 1.0, 2, "places", "higher", "lower"),
+}
+
 # Clear differences that a summary spells out.
 _MOST_WORDS = 4
 
@@ -420,11 +426,12 @@ class ClosenessResult(Result):
     def _noise(self) -> tuple[str, str, str]:
         if self.asked.decision is not None:
             return "random bit", "sigmoid bit", "none, one bit"
-        words, name = "noise on the statistic", "smoothed p-value"
-        if self.release.source == "none":
-            words, name = "no noise", "p-value"
-        scale = self.release.plan.number("scale")
-        return words, name, f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})"
+        private, scale = self.release.source != "none", self.release.plan.number("scale")
+        return (
+            "noise on the statistic" if private else "no noise",
+            "smoothed p-value" if private else "p-value",
+            f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})",
+        )
 
     def _protected(self) -> str:
         sample = self.release.sample
@@ -587,17 +594,14 @@ def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
     half = 0.5 * (clear["upper"] - clear["lower"])
     order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
     rows = clear.loc[order].head(most).itertuples()
-    column, rankings = sample.group_column or "group", sample.kind == "rankings"
-    return [_statement(row, column, rankings) for row in rows]
+    column = sample.group_column or "group"
+    return [_statement(row, column, sample.kind) for row in rows]
 
 
-def _statement(row: Any, column: str, rankings: bool) -> str:
+def _statement(row: Any, column: str, kind: str) -> str:
     """Return one clear difference in words: a lower mean rank is a higher place."""
-    verb, factor, digits, unit = "chooses", 100.0, 1, "percentage points"
-    direction = "less often" if row.difference < 0 else "more often"
-    if rankings:
-        verb, factor, digits, unit = "ranks", 1.0, 2, "places"
-        direction = "higher" if row.difference < 0 else "lower"
+    verb, factor, digits, unit, below, above = _UNITS[kind]
+    direction = below if row.difference < 0 else above
     size, *ends = (factor * abs(number) for number in (row.difference, row.lower, row.upper))
     group = f"{column[:1].upper()}{column[1:]} {row.group}"
     other = row.other if row.other == _REST else f"{column} {row.other}"

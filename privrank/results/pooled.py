@@ -551,9 +551,12 @@ class PooledResult:
         caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} {spent}"
         if any(result.release.source == "seeded" for result in self.results):
             caption += ", seeded noise"
-        what = "Borda score"
-        if isinstance(self.results[0], BTLResult):
-            what = f"worth ({self.results[0].link.name} scale, centred)"
+        first = self.results[0]
+        what = (
+            f"worth ({first.link.name} scale, centred)"
+            if isinstance(first, BTLResult)
+            else "Borda score"
+        )
         return plots.group_worths(pd.concat(parts), ["release"], self.alpha, caption, what, ax=ax)
 
     def to_json(self) -> str:
