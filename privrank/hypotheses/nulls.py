@@ -145,11 +145,9 @@ def null_draws(
     label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
     stored = _MEMORY[label] if label in _MEMORY else _read(label)
     if len(stored) < draws:
-        # here and, where that takes long, on the other cores too, with a bar
         numbers = range(len(stored) // BLOCK, -(-draws // BLOCK))
-        one = partial(_block, name, sizes, draw)
-        fresh = in_processes(one, numbers, f"null table of the {name}")
-        stored = np.concatenate([stored, *fresh] if len(stored) else fresh)
+        fresh = _draw_blocks(name, sizes, draw, numbers)
+        stored = np.concatenate((stored, fresh)) if len(stored) else fresh
         _write(label, stored)
     _MEMORY[label] = stored
     return stored[:draws]
@@ -158,6 +156,12 @@ def null_draws(
 def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArray:
     rng = public_generator(name, *sizes, number)
     return np.array([draw(rng) for _ in range(BLOCK)], dtype=np.int64)
+
+
+def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
+    """Draw the blocks here and, where that takes long, on the other cores too; with a bar."""
+    label = f"null table of the {name}"
+    return np.concatenate(in_processes(partial(_block, name, sizes, draw), numbers, label))
 
 
 def _folder() -> Path:

@@ -78,8 +78,11 @@ def _notes(result: Any) -> list[str]:
     same, first = result.survey == "same", result.results[0]
     rests = {key for member in result.results for key in guarantee.assumptions(member.release)}
     what, null = "Borda score", f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
-    sampling = "the one sampling error of the survey" if same else "the sampling of every survey"
-    errors = f"{sampling} and privacy noise"
+    errors = (
+        "the one sampling error of the survey and privacy noise"
+        if same
+        else "the sampling of every survey and privacy noise"
+    )
     # worths and Borda scores differ in what H0 and the intervals are about; the rest is common
     said, joint = "", ""
     if isinstance(first, BTLResult):
