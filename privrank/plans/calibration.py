@@ -103,8 +103,8 @@ def perturbation(
     cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
     beta = tolerance + 0.5 * math.sqrt(m) * cell
     sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
-    distribution = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
-    part = PartPlan(distribution, sensitivity, spent, OUTPUT_STEP)
+    noise = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
+    part = PartPlan(noise, sensitivity, spent, OUTPUT_STEP)
     return Perturbation(gamma, scale, cell, tolerance, part)
 
 

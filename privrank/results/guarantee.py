@@ -179,11 +179,12 @@ def _choice_notes(release: Release) -> list[str]:
     part, facts = release.parts.get(names.NET), release.design.covariates
     if part is None or release.source == "none" or (facts is not None and facts.bounds):
         return []
-    m, total = len(release.design.items), math.fsum(p.epsilon for p in release.parts.values())
-    share = part.epsilon / total
+    design, m = release.design, len(release.design.items)
     # the distributions that a fit chooses from at these shares, and what they would have done
-    given = release.design.sensitivity, release.epsilon, release.delta, share
-    noises = noise_choices(*given, ties=release.design.davidson)
+    share = part.epsilon / math.fsum(p.epsilon for p in release.parts.values())
+    noises = noise_choices(
+        design.sensitivity, release.epsilon, release.delta, share, ties=design.davidson
+    )
     others = {distribution_name(noise.distribution): deviation(noise, m) for noise in noises}
     name = distribution_name(part.distribution)
     own = others.pop(name, math.sqrt(part.noise_variance))

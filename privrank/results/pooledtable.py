@@ -57,14 +57,14 @@ def _header(result: Any) -> tuple[tuple[str, str], ...]:
     units = sorted({member.release.survey.unit for member in result.results})
     unit = units[0] if len(units) == 1 else "unit"
     pooled = f"{count} releases of one survey" if same else f"{count} surveys"
-    each = " + ".join(f"{member.epsilon:g}" for member in result.results)
+    epsilons = " + ".join(f"{member.epsilon:g}" for member in result.results)
     sources = dict.fromkeys(guarantee.noise_source(member.release) for member in result.results)
     return (
         ("Pooled:", pooled + ", random effects" * (result.tau is not None)),
         ("Items:", str(len(result.items))),
         (f"No. {unit.capitalize()}s:", str(result.nobs)),
         ("Neighbours:", f"replace one {' or '.join(units)}"),
-        ("Epsilon:", f"{result.epsilon:g} ({each if same else 'the largest'})"),
+        ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
         ("Delta:", f"{result.delta:g}"),
         ("Noise source:", "; ".join(sources)),
         ("Q:", f"{test['statistic']:.2f}, {test['df']} df, {tables.format_pvalue(test['pvalue'])}"),

@@ -388,14 +388,14 @@ class RankTestResult(Result):
         null = self.null()
         assert self._part is not None and self.statistic is not None
         edges, mass = null.bins(self._part.laplace)
-        words = f"{self._title}, {guarantee.caption(self.release)}"
         return plots.null_distribution(
             np.asarray(edges * self._part.step, dtype=np.float64),
             mass,
             statistic=self.statistic,
             threshold=self.threshold,
             label=f"{statistic_words(self.release.mechanism)}, privacy noise included",
-            caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
+            caption=f"{self._title}, {guarantee.caption(self.release)}: "
+            f"{format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )
 
