@@ -335,8 +335,13 @@ class IdentityTest:
         sample, null = self._encoded.sample, self._null
         if self._two is not None:
             _check_two(method, sample, alternative, tolerance, draws)
-            how: dict[str, Any] = {"alpha": alpha, "effect_epsilon": effect_epsilon}
-            how |= {"method": method, "budget": budget, "rng": rng}
+            how: dict[str, Any] = {
+                "method": method,
+                "effect_epsilon": effect_epsilon,
+                "alpha": alpha,
+                "budget": budget,
+                "rng": rng,
+            }
             return self._two.fit(epsilon, delta, **how)
         draws = wanted_draws(draws, sample)
         checks.check_tolerance(tolerance)
@@ -458,11 +463,11 @@ def ask(
         return statistic_or_bit(method, sample, xi, {})
     # without noise an observation that H0 rules out rejects by itself; with noise it is counted in
     # the omnibus statistic
-    query, rankings = _of_counts(method, n, null, sample, xi), sample.kind == "rankings"
+    query = _of_counts(method, n, null, sample, xi)
     if null.rules_out and math.isinf(xi):
         blind = tuple(one for one in query.blind_to if one != "impossible observations")
         query = replace(query, impossible=partial(count_impossible, p=p), blind_to=blind)
-    return categories.of_ranks(query) if rankings else query
+    return categories.of_ranks(query) if sample.kind == "rankings" else query
 
 
 def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:
@@ -474,9 +479,9 @@ def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:
 
 def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) -> Statistic:
     """Return a statistic of counts by category, or by ranking."""
-    p, rankings = null.probabilities, sample.kind == "rankings"
+    p = null.probabilities
     if method == "omnibus" or (method == "auto" and len(p) > 2):
-        return categories.omnibus_of(n, p, xi, rankings=rankings)
+        return categories.omnibus_of(n, p, xi, rankings=sample.kind == "rankings")
     return replace(categories.total_variation(n, p), name="total variation distance from the null")
 
 

@@ -214,9 +214,9 @@ def _check_votes(results: Sequence[Any]) -> None:
             "results must be about a population, and target='sample' is about the respondents of "
             "each: fit with target='population'."
         )
-    settings = [result.release.plan.settings for result in results]
     readings = [
-        {name for name in setting if name.startswith(("ties", "missing"))} for setting in settings
+        {name for name in result.release.plan.settings if name.startswith(("ties", "missing"))}
+        for result in results
     ]
     if _differ(readings):
         raise ValueError(

@@ -338,12 +338,11 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
     score = facts.score if net is None else 0.5 * net.step * net.values
     win_rate = 0.5 + score / degrees
     win_rate[alone] = np.nan
-    rate = np.clip(win_rate, 0.0, 1.0)
     # sampling errors: those of independent answers, times what dependence makes of them
     effects = _design_effects(facts, release, win_rate, degrees)
     effects[alone] = effects[:, alone] = 1.0
-    varied = np.full(len(rate), 0.5) if facts.random_pairs else rate
-    spread = rate_variance(facts, varied, degrees)
+    rate = np.full(len(degrees), 0.5) if facts.random_pairs else np.clip(win_rate, 0.0, 1.0)
+    spread = rate_variance(facts, rate, degrees)
     return TopKResult(
         release=release,
         k=k,

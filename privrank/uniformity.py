@@ -11,7 +11,7 @@ import numpy as np
 
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
-from privrank.hypotheses.nullmodel import NullModel, uniform
+from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.local import uniform as reported
@@ -20,7 +20,7 @@ from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import omnibus_of, total_variation
 from privrank.mechanisms.samples import release_sample
 from privrank.plans import samples
-from privrank.plans.nullmodel import Gaps, Ties
+from privrank.plans.nullmodel import Gaps, Ties, read_null
 from privrank.plans.samples import TEST, effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import bfz21
 from privrank.release.names import EFFECT
@@ -145,9 +145,15 @@ class UniformityTest:
         if isinstance(rankings, EncodedSample):
             self._encoded = rankings
             return
-        given: dict[str, Any] = {"items": items, "categories": categories, "ties": ties}
-        given |= {"missing": missing, "respondent": respondent, "max_rows": max_rows}
-        self._encoded = encode_data(rankings, **given)
+        self._encoded = encode_data(
+            rankings,
+            items=items,
+            categories=categories,
+            respondent=respondent,
+            max_rows=max_rows,
+            ties=ties,
+            missing=missing,
+        )
 
     @classmethod
     @checks.without_weights
@@ -293,13 +299,14 @@ class UniformityTest:
         xi = shares_of(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         # a bit is drawn at the level, a statistic is compared with any
         query, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
-        null = null_of(sample)
+        null = read_null("uniform", sample)
         distance = partial(total_variation, sample.nobs, null.probabilities)
         effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "UniformityTest", method, constants)
-        given: dict[str, Any] = {"null": null, "effect": effect}
-        release = release_sample(self._encoded, query, plan, **given, budget=budget, rng=rng)
+        release = release_sample(
+            self._encoded, query, plan, null=null, effect=effect, budget=budget, rng=rng
+        )
         read = partial(infer, release, alpha=alpha, draws=draws, distribution=distribution)
         return fit_error_guard(read, release, "UniformityTest.from_release(error.release)")
 
@@ -403,11 +410,6 @@ def statistic_or_bit(
     return (_CHOICES if sample.kind == "choices" else _RANKINGS)[method](n, m, xi)
 
 
-def null_of(sample: Sample) -> NullModel:
-    """Return the null hypothesis: all rankings, or all categories, are equally likely."""
-    return NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ())
-
-
 def infer(
     release: Release,
     *,
@@ -442,7 +444,7 @@ def infer(
         draws=wanted_draws(draws, sample, uniform=True),
         simulation=found,
         query=query,
-        null_model=null_of(sample),
+        null_model=read_null("uniform", sample),
     )
 
 

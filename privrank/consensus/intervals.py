@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from privrank.hypotheses.interval import first_beyond
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import (
     BordaDistribution,
@@ -27,7 +28,6 @@ from privrank.hypotheses.tails import (
 )
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import bracket
 
 Target = Literal["population", "sample"]
 
@@ -76,7 +76,6 @@ def fraction_interval(
     largest of their sums with sampling errors is above the hypotenuse of the two largest. A unit
     with several rankings has a mean that varies less than p (1 - p), which errs on the wide side.
     """
-    w = np.clip(fractions, 0.0, 1.0)
     noise = step * half_width(distribution, alpha, coordinates)
     if target == "sample":
         # rounding must not leave out a fraction that is exactly the quantile off
@@ -91,7 +90,7 @@ def fraction_interval(
             distribution, alpha, coordinates, 0.5 / math.sqrt(units) / step
         )
         noise = math.sqrt(max(both**2 - 0.25 * spread, 0.0))
-    return within(w, noise**2, spread)
+    return within(np.clip(fractions, 0.0, 1.0), noise**2, spread)
 
 
 def within(
@@ -220,11 +219,11 @@ def rank_threshold(
     # both orders of a pair count half each, of a stated one the other alone
     count = count - 0.5 * np.clip(stated - (np.cumsum(count) - count), 0, count)
 
-    def allowed(t: float) -> bool:
+    def uncertain(t: float) -> bool:
         if target == "sample":
             error, at = np.array([0.5 * step / units]), np.array([t])
             tails = difference_tail(distribution, step / units, items, pairs, at, error)
-            return float(count.sum() * tails[0]) <= alpha
+            return float(count.sum() * tails[0]) > alpha
         # means of n units that are d or -d come in steps of 2 d / n
         inner = np.maximum(t - apart / units, 0.0)
         tails = difference_tail(
@@ -233,9 +232,6 @@ def rank_threshold(
         # h by its values at d^2, made convex: no slope smaller than one before
         slopes = np.maximum.accumulate(np.diff(tails) / np.diff(squares))
         convex = tails[0] + np.append(0.0, np.cumsum(slopes * np.diff(squares)))
-        return float(count @ convex) <= alpha
+        return float(count @ convex) > alpha
 
-    low, high = 0.0, (items - 1) / math.sqrt(units)
-    while not allowed(high):
-        low, high = high, 2.0 * high
-    return bracket(lambda t: not allowed(t), low, high, 60, relative=1e-4)[1]
+    return first_beyond(uncertain, (items - 1) / math.sqrt(units), 60, relative=1e-4)

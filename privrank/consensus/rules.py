@@ -227,9 +227,8 @@ def consensus_of(
         return best.improved(local_search(order_of(scores), shrunk), shrunk)
     if rule == "Kemeny":
         return kemeny(pairs, time_limit=TIME_LIMIT)
-    pivots = np.array(tie_break, dtype=np.int64)
     if rule == "KwikSort":
-        order = kwiksort(pairs, pivots)
+        order = kwiksort(pairs, np.array(tie_break, dtype=np.int64))
     elif rule == "local search":
         order = local_search(by_score(borda(pairs), tie_break), pairs)
     else:

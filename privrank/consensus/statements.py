@@ -78,9 +78,10 @@ class NoisyVotes:
         """Return intervals of the fractions, one at a time or all together."""
         assert self.fractions is not None
         assert isinstance(self.noise, DiscreteLaplace | DiscreteGaussian | CubeNoise)
-        m, n = len(self.scores), self.units
-        step, together_with = self.step / n, m * (m - 1) // 2 if together else 1
-        return fraction_interval(self.fractions, self.noise, step, n, alpha, target, together_with)
+        pairs, n = math.comb(len(self.scores), 2) if together else 1, self.units
+        return fraction_interval(
+            self.fractions, self.noise, self.step / n, n, alpha, target, coordinates=pairs
+        )
 
     @property
     def _score_noise(self) -> float:
@@ -97,8 +98,8 @@ class NoisyVotes:
     def score_bounds(self, alpha: float, target: Target) -> tuple[FloatArray, FloatArray]:
         """Return intervals of the scores, one at a time."""
         m, n, pairs = len(self.scores), self.units, self.fractions is not None
-        half, largest = self.step * score_half_width(self.noise, m, alpha, pairs) / n, m - 1.0
-        return score_interval(self.scores, half, largest, n, alpha, target)
+        half = self.step * score_half_width(self.noise, m, alpha, pairs) / n
+        return score_interval(self.scores, half, m - 1.0, n, alpha, target)
 
     def certain_gaps(self, alpha: float, target: Target, left: int) -> FloatArray:
         """Return from where on differences of scores are certain, if `left` orders may be wrong."""

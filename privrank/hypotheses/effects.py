@@ -241,48 +241,39 @@ def _first(against: Alternatives, distance: float) -> tuple[float, ...]:
     return tuple(ends.values()) if against.side == "two-sided" else (ends[against.side],)
 
 
-@dataclass(frozen=True, slots=True)
-class PowerStudy:
-    """The power of a test of given public numbers, by simulation.
+def detectable_from(
+    release: Release,
+    query: Statistic | RandomBit,
+    threshold: int | None,
+    null: NullModel,
+    alpha: float,
+    power: float,
+    replicates: int,
+) -> DetectableEffect:
+    """Return the smallest effect at which a test of one sample has a power.
 
     Parameters
     ----------
     release : Release
         Of the test: its public facts and the scale of its noise.
-    asked : Statistic or RandomBit
+    query : Statistic or RandomBit
         What it releases.
     threshold : int or None
         Least value that is rejected, in lattice steps; None where none is.
     null : NullModel
         What is tested.
-    alpha : float
-        Its level.
+    alpha, power : float
+        Level of the test, and the probability of rejection that is wanted.
+    replicates : int
+        Simulated samples per effect.
     """
-
-    release: Release
-    asked: Statistic | RandomBit
-    threshold: int | None
-    null: NullModel
-    alpha: float
-
-    @property
-    def _against(self) -> Alternatives:
-        side = str(self.release.plan.settings.get("alternative", "two-sided"))
-        return Alternatives(self.release.sample, self.null, side)
-
-    def _curve(self) -> Curve | Enumerated:
-        part = self.release.parts.get(STATISTIC)
-        noise = DiscreteLaplace(0.0) if part is None else part.laplace
-        reject = rejection_of(self.asked, noise, self.threshold)
-        return curve_of(self.asked, reject, self._against)
-
-    def detectable_effect(self, power: float, replicates: int) -> DetectableEffect:
-        """Return the smallest effect at which the test has this power."""
-        against = self._against
-        solved = detectable(
-            self._curve().at, power, replicates, start=against.start, most=against.most
-        )
-        return against.stated(solved, power, self.alpha)
+    part = release.parts.get(STATISTIC)
+    noise = DiscreteLaplace(0.0) if part is None else part.laplace
+    side = str(release.plan.settings.get("alternative", "two-sided"))
+    against = Alternatives(release.sample, null, side)
+    curve = curve_of(query, rejection_of(query, noise, threshold), against)
+    solved = detectable(curve.at, power, replicates, start=against.start, most=against.most)
+    return against.stated(solved, power, alpha)
 
 
 def detectable_between(
@@ -309,8 +300,8 @@ def detectable_between(
     """
     curve, against = curve_between(reject, sample)
     solved = detectable(curve.at, power, replicates, start=against.start, most=against.most)
-    apart = "of the smallest group from the others"
-    return replace(against.stated(solved, power, alpha), apart=apart)
+    stated = against.stated(solved, power, alpha)
+    return replace(stated, apart="of the smallest group from the others")
 
 
 def curve_between(

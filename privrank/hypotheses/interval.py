@@ -353,10 +353,10 @@ def _mean(function: Callable[[FloatArray], FloatArray], b: float, number: int = 
 def _concentrated(level: float, scale: float, b: float) -> float:
     """Return u with E exp(-(((u - b L)+) / scale)^2) = level, L a Laplace variable."""
 
-    def beyond(u: float) -> float:
-        return _mean(lambda y: np.exp(-((np.maximum(u - y, 0.0) / scale) ** 2)), b)
+    def short(u: float) -> bool:
+        return _mean(lambda y: np.exp(-((np.maximum(u - y, 0.0) / scale) ** 2)), b) > level
 
-    return _least(beyond, level, scale + b)
+    return first_beyond(short, scale + b, _FINE_HALVINGS)
 
 
 @lru_cache(maxsize=256)
@@ -364,18 +364,20 @@ def _quantile(level: float, sd: float, b: float, number: int) -> float:
     """Return d with P(sd W + b (sum of Laplace variables) >= d) = level."""
     from scipy.special import ndtr
 
-    def beyond(d: float) -> float:
-        return _mean(lambda y: np.asarray(ndtr((y - d) / sd)), b, number)
+    def short(d: float) -> bool:
+        return _mean(lambda y: np.asarray(ndtr((y - d) / sd)), b, number) > level
 
-    return _least(beyond, level, sd + b)
+    return first_beyond(short, sd + b, _FINE_HALVINGS)
 
 
-def _least(falling: Callable[[float], float], level: float, scale: float) -> float:
-    """Return where a falling function passes `level`, above 0."""
+def first_beyond(
+    short: Callable[[float], bool], scale: float, halvings: int, *, relative: float = 0.0
+) -> float:
+    """Return where a condition ends that holds from 0 on, which is about as far as `scale`."""
     low, high = 0.0, scale
-    while falling(high) > level:
+    while short(high):
         low, high = high, 2.0 * high
-    return bracket(lambda u: falling(u) > level, low, high, _FINE_HALVINGS)[1]
+    return bracket(short, low, high, halvings, relative=relative)[1]
 
 
 def _unbiased(mean: float, null_mean: float) -> float:

@@ -107,9 +107,9 @@ class NullModel:
     def words(self) -> str:
         """The hypothesis in words."""
         if self.center:
-            phi = math.exp(-self.theta)
             return (
-                f"the rankings follow the Mallows model with phi = {phi:.4g} and the centre given."
+                f"the rankings follow the Mallows model with phi = {math.exp(-self.theta):.4g} and "
+                f"the centre given."
             )
         if not self.probabilities:
             return "all orders of the items are equally likely."

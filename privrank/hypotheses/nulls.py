@@ -100,8 +100,7 @@ def wanted_draws(draws: int | None, sample: Sample, *, uniform: bool = False) ->
     if draws is None:
         many = uniform and sample.kind == "rankings" and are_many(n, m)
         return FULL if many else usual_draws(sample.kind, n, m)
-    check_count("draws", draws, low=19)
-    return draws
+    return check_count("draws", draws, low=19)
 
 
 def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:
@@ -144,13 +143,11 @@ def null_draws(
     # a table only grows, by whole blocks with seeds of their own: its first draws are the same
     # whoever asked for more, so p-values do not depend on what was tried before
     label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
-    stored = _MEMORY.get(label)
-    if stored is None:
-        stored = _read(label)
-    if stored is None or len(stored) < draws:
-        done = 0 if stored is None else len(stored) // BLOCK
-        fresh = _draw_blocks(name, sizes, draw, range(done, -(-draws // BLOCK)))
-        stored = fresh if stored is None else np.concatenate((stored[: done * BLOCK], fresh))
+    stored = _MEMORY[label] if label in _MEMORY else _read(label)
+    if len(stored) < draws:
+        numbers = range(len(stored) // BLOCK, -(-draws // BLOCK))
+        fresh = _draw_blocks(name, sizes, draw, numbers)
+        stored = np.concatenate((stored, fresh)) if len(stored) else fresh
         _write(label, stored)
     _MEMORY[label] = stored
     return stored[:draws]
@@ -172,13 +169,14 @@ def _folder() -> Path:
     return Path(named) if named else Path.home() / ".cache" / "privrank"
 
 
-def _read(label: str) -> IntArray | None:
-    """Return the draws kept on disk; None when there are none, or the file is damaged."""
+def _read(label: str) -> IntArray:
+    """Return the draws kept on disk; none of them when the file is damaged."""
     try:
         stored = np.load(_folder() / f"{label}.npy", allow_pickle=False)
     except (OSError, ValueError, EOFError):
-        return None
-    return stored if stored.dtype == np.int64 and len(stored) % BLOCK == 0 and len(stored) else None
+        return np.empty(0, dtype=np.int64)
+    whole = stored.dtype == np.int64 and len(stored) % BLOCK == 0
+    return stored if whole else np.empty(0, dtype=np.int64)
 
 
 def _write(label: str, draws: IntArray) -> None:

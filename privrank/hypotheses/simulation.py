@@ -68,8 +68,7 @@ def rejection_at_level(
 
 
 def _block(one: Callable[[int], float], replicates: int, number: int) -> list[float]:
-    last = min(BLOCK * (number + 1), replicates)
-    return [one(replicate) for replicate in range(BLOCK * number, last)]
+    return [one(replicate) for replicate in range(replicates)[BLOCK * number :][:BLOCK]]
 
 
 def mean_of(
@@ -83,8 +82,7 @@ def mean_of(
     are by 1: it is never 0, which says that a value is exact.
     """
     blocks = range(-(-replicates // BLOCK))
-    parts = in_processes(partial(_block, one, replicates), blocks, label, n_jobs)
-    values = np.concatenate(parts)
+    values = np.concatenate(in_processes(partial(_block, one, replicates), blocks, label, n_jobs))
     error = float(values.std(ddof=1) / math.sqrt(replicates))
     if np.ptp(values) <= 1e-12 * np.abs(values).max():
         error = step / (replicates + 1)

@@ -245,10 +245,10 @@ def plan_aggregation(
     (:func:`privrank.plans.aggregation.choose`) pairs are released, which say more, and whose Kemeny
     order is right where majorities are not those of scores.
     """
-    least, most = LEAST_SHARE, LARGEST_SHARE
-    if not is_number(share) or not (share == 0 or least <= share <= most):
+    if not is_number(share) or not (share == 0 or LEAST_SHARE <= share <= LARGEST_SHARE):
         raise ValueError(
-            f"score_share must be 0 or a number in [{least:g}, {most:g}], got {quoted(share)}."
+            f"score_share must be 0 or a number in [{LEAST_SHARE:g}, {LARGEST_SHARE:g}], got "
+            f"{quoted(share)}."
         )
     share = float(share)
     if releases == "pairs" and method in ("borda", *PUBLISHED):
@@ -273,26 +273,26 @@ def plan_aggregation(
         raise ValueError(
             f"method={method!r} is for the non-private run, epsilon=numpy.inf: use method='auto'."
         )
-    pairs = RankingSensitivity(m).pairs_l1
+    sensitivity = RankingSensitivity(m)
     kinds = PAIR_KINDS if releases == "pairs" and method == "auto" else _KINDS[method]
     kind = choose(kinds, predicted_excesses(sample, epsilon, delta, share))
-    rule: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
     # the score is pure, and delta all of Gaussian noise, whose epsilon is therefore not raised
     main, gaussian = PAIRS if "pairs" in kind else TOTALS, "Gaussian" in kind
     epsilons = split(epsilon if gaussian else xi, {SCORE: share} if share else {}, main)
     part = _main_part(kind, m, steps, epsilons[main], delta)
     parts = {main: part, ORDER: PartPlan(None, 0, 0.0)}
     if share:
-        score = DiscreteLaplace.calibrate(pairs * steps, epsilons[SCORE])
-        parts[SCORE] = PartPlan(score, pairs * steps, epsilons[SCORE], 1.0 / steps)
+        most = sensitivity.pairs_l1 * steps
+        score = DiscreteLaplace.calibrate(most, epsilons[SCORE])
+        parts[SCORE] = PartPlan(score, most, epsilons[SCORE], 1.0 / steps)
         settings["score share"] = share
     rho = None
     if isinstance(part.noise, DiscreteGaussian):
-        sensitivity = RankingSensitivity(m)
         moved = sensitivity.pairs_l2 if main == PAIRS else part.fineness * sensitivity.borda_l2
         rho = 0.5 * (moved * steps / part.noise.scale) ** 2
         rho += 0.5 * epsilons.get(SCORE, 0.0) ** 2
-    rule = rule if main == PAIRS else "Borda"
+    kemeny: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
+    rule = kemeny if main == PAIRS else "Borda"
     return plan_of(rule, epsilon, delta, parts, settings, rho)
 
 
@@ -308,6 +308,9 @@ def plan_of(
     nouns = {PAIRS: "pair counts, ", TOTALS: "Borda totals, "}
     noun = "".join(word for name, word in nouns.items() if name in parts)
     return Plan("PrivateRankAggregation", noun + rule, rule, epsilon, delta, parts, settings, rho)
+
+
+_pairs_scale = cache(lattice_scale)
 
 
 def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> PartPlan:
@@ -329,11 +332,6 @@ def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> 
     else:
         noise = DiscreteLaplace.calibrate(pairs * steps, epsilon)
     return PartPlan(noise, steps, epsilon, 1.0 / steps)
-
-
-@cache
-def _pairs_scale(epsilon: float, delta: float, pairs: int, steps: int) -> float:
-    return lattice_scale(epsilon, delta, pairs, steps)
 
 
 def _plan_plain(
@@ -377,18 +375,17 @@ def predicted_excess(release: Release) -> float | None:
         covariance = errors.step * errors.values.reshape(m, m)
         differences = 2.0 * (m * np.trace(covariance) - covariance.sum()) / (m * (m - 1))
         return excess_of(sample.nobs**2 * float(differences), sample)
-    for name in (PAIRS, TOTALS):
-        part = release.parts.get(name)
-        if part is None:
-            continue
-        if name == PAIRS and release.plan.method != "EB-Kemeny":
-            return 0.34 * math.sqrt(part.noise_variance) / sample.nobs
-        assert isinstance(
-            part.distribution, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
-        )
-        variance = difference_variance(part.distribution, len(sample.items), name == PAIRS)
-        return excess_of(part.step**2 * variance, sample)
-    return None
+    pairs = PAIRS in release.parts
+    part = release.parts.get(PAIRS if pairs else TOTALS)
+    if part is None:
+        return None
+    if pairs and release.plan.method != "EB-Kemeny":
+        return 0.34 * math.sqrt(part.noise_variance) / sample.nobs
+    assert isinstance(
+        part.distribution, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
+    )
+    variance = difference_variance(part.distribution, len(sample.items), pairs)
+    return excess_of(part.step**2 * variance, sample)
 
 
 def cautions(release: Release) -> tuple[str, ...]:

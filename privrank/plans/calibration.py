@@ -53,8 +53,7 @@ def objective_scale(
     scale satisfies ``objective_loss(sensitivity, lam, gamma, bounds) <= epsilon`` as computed.
     """
     if sensitivity.adjacency == "outcome" and not bounds.answers_curve:
-        scale = sensitivity.slope_l1(bounds.slope, bounds.reversal) / epsilon
-        return scale * (1 + 1e-12)
+        return sensitivity.slope_l1(bounds.slope, bounds.reversal) / epsilon * (1 + 1e-12)
     high = 4.0 * sensitivity.rows * max(1.0, bounds.slope) / epsilon
     for _ in range(200):
         if objective_loss(sensitivity, high, gamma, bounds) <= epsilon:
@@ -104,8 +103,8 @@ def perturbation(
     cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
     beta = tolerance + 0.5 * math.sqrt(m) * cell
     sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
-    distribution = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
-    part = PartPlan(distribution, sensitivity, spent, OUTPUT_STEP)
+    noise = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
+    part = PartPlan(noise, sensitivity, spent, OUTPUT_STEP)
     return Perturbation(gamma, scale, cell, tolerance, part)
 
 
@@ -239,9 +238,8 @@ def _noise(
 
 def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
     """Refuse, by public numbers, statistics that could pass 64 bits in their lattice steps."""
-    facts, weight = design.covariates, 2
-    if facts is not None and facts.bounds:
-        weight *= facts.weight
+    facts = design.covariates
+    weight = 2 * facts.weight if facts is not None and facts.bounds else 2
     finest = max((part.fineness for part in parts.values()), default=1)
     if design.nobs * design.sensitivity.effective_rows * weight * finest >= _LARGEST:
         raise ValueError(

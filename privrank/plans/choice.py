@@ -162,8 +162,7 @@ def _cost(
     largest = (
         2 * rows if not sensitivity.distinct else 2 + min(rows - 1, 2 * (sensitivity.items - 2))
     ) ** 2
-    noise = 2.0 * least**2
-    noise /= (1.0 - taken - share) ** 2 * n * independent
+    noise = 2.0 * least**2 / ((1.0 - taken - share) ** 2 * n * independent)
     moments = sensitivity.moments_l1(ties=design.davidson, expected=design.varied)
     moved = float(largest if form == "worst" else moments)
     if design.varied:

@@ -91,11 +91,10 @@ def chi_square_sensitivity(sizes: IntArray) -> float:
     s <= n1. It is attained: all of the other sample in the kind that is left, and the respondent
     joins the rest of the own sample, or moves to a new kind.
     """
-    largest = 0.0
-    for n, other in combinations(np.asarray(sizes, dtype=np.int64).tolist(), 2):
-        most = max(n, other)
-        largest = max(largest, (n + other) ** 2 / (n * other) * most / (most + 1))
-    return largest
+    pairs = combinations(map(int, sizes), 2)
+    return max(
+        (n + other) ** 2 / (n * other) * max(n, other) / (max(n, other) + 1) for n, other in pairs
+    )
 
 
 def sum_sensitivity(sizes: IntArray, diameter: float) -> float:
@@ -122,12 +121,10 @@ def comparison_of(method: str, sample: Sample) -> Comparison:
     comparison = chosen(method, sample)
     if not sample.paired:
         return comparison
-    sensitivity = PAIR_FACTOR * comparison.sensitivity
-    blind: tuple[Blindness, ...] = (*comparison.blind_to, "equal margins")
     return replace(
         comparison,
-        sensitivity=sensitivity,
-        blind_to=blind,
+        sensitivity=PAIR_FACTOR * comparison.sensitivity,
+        blind_to=(*comparison.blind_to, "equal margins"),
         consistent=None,
         effect=None,
         distance=None,
@@ -164,14 +161,6 @@ def _unseen(
     return tuple(blind)
 
 
-def _proof(
-    statistic: Literal["tv", "mallows", "kendall"], blind: tuple[Blindness, ...], items: int
-) -> str | None:
-    """Name the proof that the distance of two groups is consistent, if it is."""
-    proved = statistic == "tv" or (statistic == "mallows" and items <= MOST_TABULATED)
-    return "privrank.plans.closeness" if proved and not blind else None
-
-
 def _unproved(
     statistic: Literal["tv", "mallows", "kendall"],
     form: Literal["sum", "groups", "cells"],
@@ -204,34 +193,34 @@ def _distance(method: str, sample: Sample) -> Comparison:
     the departures of all and of each, whose noise goes with the number of units; the largest pair's
     goes with the smallest group. Private labels leave the sum of departures alone.
     """
-    statistic: Literal["tv", "mallows", "kendall"] = "tv" if sample.kind == "choices" else "mallows"
-    if method == "kendall":
-        statistic = "kendall"
+    kernel: RankKernel = "kendall" if method == "kendall" else "mallows"
+    statistic: Literal["tv", "mallows", "kendall"] = "tv" if sample.kind == "choices" else kernel
     diameter = 1.0 if statistic == "tv" else DIAMETER[statistic]
     # who changes group changes sizes, too: the sum over groups has a sensitivity by nobs alone
     if sample.private_labels:
-        sensitivity = private_label_sensitivity(sample.nobs, diameter)
-        return _unproved(statistic, "sum", sensitivity, sample)
+        whole = private_label_sensitivity(sample.nobs, diameter)
+        return _unproved(statistic, "sum", whole, sample)
     sizes, two = np.array(sample.sizes), len(sample.sizes) == 2
     many = len(sample.items) > FEW_CATEGORIES
+    sensitivity = mean_sensitivity(sizes, diameter)
     distance = effect = None
     if two:
         categories = len(sample.items) if statistic == "tv" else None
-        exact = statistic in ("tv", "mallows")
         pair = sample.sizes[0], sample.sizes[1]
-        distance = Distance(pair, diameter, categories, exact=exact)
-        effect = mean_sensitivity(sizes, diameter)
+        distance = Distance(pair, diameter, categories, exact=statistic != "kendall")
+        effect = sensitivity
     # two groups have one distance, which is the test and the effect at once; of many categories
     # "auto" adds single cells, which total variation averages out
     if method == "pairs" or (two and not (method == "auto" and statistic == "tv" and many)):
         name = DISTANCES[statistic] if two else f"largest {DISTANCES[statistic]}"
-        sensitivity = mean_sensitivity(sizes, diameter)
         blind = _unseen(statistic, "pairs", sample)
-        proof = _proof(statistic, blind, len(sample.items))
+        known = statistic == "tv" or (
+            statistic == "mallows" and len(sample.items) <= MOST_TABULATED
+        )
+        proof = "privrank.plans.closeness" if known and not blind else None
         return Comparison(name, statistic, "pairs", sensitivity, blind, proof, effect, distance)
     if method == "tv":
-        sensitivity = sum_sensitivity(sizes, diameter)
-        return _unproved("tv", "sum", sensitivity, sample)
+        return _unproved("tv", "sum", sum_sensitivity(sizes, diameter), sample)
     if statistic == "tv" and many:
         cells = _unproved("tv", "cells", 1.0, sample)
         return replace(cells, effect=effect, distance=distance)
@@ -439,23 +428,19 @@ def plan_comparison(
     """
     beside = _beside(comparison, sample, epsilon, effect_epsilon, details_epsilon)
     total, shares = shares_of(epsilon, delta, beside)
-    # without noise they cost nothing
-    wanted = comparison.effect is not None and (STATISTIC in shares or math.isinf(epsilon))
-    apart = not (sample.private_labels or sample.paired)
-    details = DETAILS in shares or (apart and math.isinf(epsilon))
-    if comparison.decision is None:
-        parts = {PVALUE: PartPlan(QUIET, 1, shares[TEST], 1.0 / RELEASED_STEPS)}
-    else:
-        parts = {DECISION: PartPlan(QUIET, 1, shares[TEST])}
+    parts = {PVALUE: PartPlan(QUIET, 1, shares[TEST], 1.0 / RELEASED_STEPS)}
     scale = _scale(comparison, shares[TEST])
     settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
     if comparison.decision is not None:
+        parts = {DECISION: PartPlan(QUIET, 1, shares[TEST])}
         settings["level"] = alpha
-    if wanted:
+    # without noise an effect and totals by group cost nothing
+    free = math.isinf(epsilon)
+    if comparison.effect is not None and (STATISTIC in shares or free):
         parts[STATISTIC] = _effect_plan(comparison, shares.get(STATISTIC, math.inf))
         if _second(comparison) == "threshold":
             settings[THRESHOLD_LEVEL] = alpha
-    if details:
+    if DETAILS in shares or (free and not (sample.private_labels or sample.paired)):
         parts |= plan_details(sample, shares.get(DETAILS, math.inf))
     if sample.kind == "rankings":
         check_gram((1 + sample.paired) * sample.nobs, len(sample.items))
@@ -494,7 +479,6 @@ def _second(comparison: Comparison) -> str | None:
 
 def _effect_plan(comparison: Comparison, epsilon: float) -> PartPlan:
     assert comparison.effect is not None
-    numbers = 1 if _second(comparison) is None else 2
-    sensitivity = numbers * ONE_NUMBER
+    sensitivity = ONE_NUMBER if _second(comparison) is None else 2 * ONE_NUMBER
     noise = DiscreteLaplace.calibrate(sensitivity, epsilon)
     return PartPlan(noise, sensitivity, epsilon, comparison.effect / EFFECT_GRID)

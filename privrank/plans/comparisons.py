@@ -149,9 +149,15 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
     if form not in ("none", "cluster"):
         taken = sum(chosen.values()) + sum(others.values())
         share = float(given[DEPENDENCE]) if DEPENDENCE in given else None
-        nets = OUTPUT not in wanted
-        guarantee = request.epsilon, request.delta
-        form, part = choose_form(design, *guarantee, taken, form, share, nets=nets)
+        form, part = choose_form(
+            design,
+            request.epsilon,
+            request.delta,
+            taken,
+            form,
+            share,
+            nets=OUTPUT not in wanted,
+        )
         chosen = {DEPENDENCE: part, **chosen}
     if not sum(chosen.values()) < 1:
         raise ValueError("shares must add up to less than 1, so that the main release has one.")
@@ -223,8 +229,9 @@ def noises_left(
             return tuple(choice.name for choice in side_choices(sensitivity, part, ties=ties))
         return (side_noise(sensitivity, noise, part, ties=ties).name,)
     if noise == "auto":
-        guarantee, ties = (request.epsilon, request.delta), request.design.davidson
-        choices = noise_choices(sensitivity, *guarantee, share, ties=ties)
+        choices = noise_choices(
+            sensitivity, request.epsilon, request.delta, share, ties=request.design.davidson
+        )
         return tuple(choice.name for choice in choices)
     # refuses what this noise cannot do, in its own sentence
     net_noise(sensitivity, noise, share * request.epsilon, request.delta)
@@ -334,8 +341,7 @@ def _of_objective(request: Request) -> Choice:
         )
     sides, form = side_shares(request, (OUTPUT, *_side_releases(request)))
     plan = Choice("objective perturbation", sides, form=form, link=request.link)
-    gamma = request.penalty
-    gamma = _objective_ridge(request, plan) if gamma is None else gamma
+    gamma = _objective_ridge(request, plan) if request.penalty is None else request.penalty
     if request.method == "objective" and gamma <= 0 and request.private:
         raise ValueError(
             "penalty must be positive for objective perturbation, because the ridge is part of "
@@ -362,8 +368,9 @@ def _main_share(request: Request, plan: Choice) -> float:
 
 def _whole(request: Request, plan: Choice) -> float:
     """Return what the parts of a plan share."""
-    epsilon, delta = request.epsilon, request.delta
-    return epsilon if plan.noise == "gaussian" else pure_epsilon(epsilon, delta)
+    if plan.noise == "gaussian":
+        return request.epsilon
+    return pure_epsilon(request.epsilon, request.delta)
 
 
 def _objective_noise(request: Request, plan: Choice) -> float:

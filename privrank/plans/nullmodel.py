@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.release.survey import FEWEST_UNITS, Sample
 from privrank.util import checks
 
@@ -108,8 +108,7 @@ def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullMo
             raise ValueError(
                 f"null must be 'uniform', a Mallows model or probabilities, got {null!r}."
             )
-        k = len(sample.items)
-        return NullModel((1.0 / k,) * k) if sample.kind == "choices" else NullModel()
+        return NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ())
     if isinstance(null, Mallows):
         model = _mallows(null, sample)
         if anywhere and model.center and len(sample.items) > MOST_TABULATED:
@@ -119,9 +118,8 @@ def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullMo
                 f"without a rank are below the others."
             )
         return model
-    if sample.kind == "rankings":
-        return NullModel(_table(null, sample))
-    return NullModel(_shares(null, sample))
+    read = _table if sample.kind == "rankings" else _shares
+    return NullModel(read(null, sample))
 
 
 def null_categories(null: object) -> list[Any] | None:

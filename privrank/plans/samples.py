@@ -120,7 +120,7 @@ def plan_sample(
     rejection region is drawn without looking at the data.
     """
     total, shares = shares_of(epsilon, delta, {EFFECT: None if effect is None else effect[1]})
-    name, xi = query.name, shares[TEST]
+    xi = shares[TEST]
     parts = {DECISION: PartPlan(QUIET, 1, xi)}
     if isinstance(query, Statistic):
         parts = {STATISTIC: _noisy(query, xi)}
@@ -130,7 +130,7 @@ def plan_sample(
             parts[BOUNDARY] = PartPlan(None, 0, 0.0, _FINE)
     if effect is not None:
         parts[EFFECT] = _noisy(effect[0], shares[EFFECT])
-    return Plan(by, name, method, total, delta, parts, settings)
+    return Plan(by, query.name, method, total, delta, parts, settings)
 
 
 def _noisy(statistic: Statistic, xi: float) -> PartPlan:

@@ -230,8 +230,13 @@ class Power(ABC):
         >>> design.power(nobs=400, epsilon=1.0, total_variation=0.1)
         0.9789 (no Monte Carlo error)
         """
-        amount = self._stated(effect, stated)
-        at = self._given(nobs=nobs, effect=amount, epsilon=epsilon, delta=delta, alpha=alpha)
+        size = self._stated(effect, stated)
+        for name, value in (("nobs", nobs), (self._named, size), ("epsilon", epsilon)):
+            if value is None:
+                raise ValueError(
+                    f"{name} must be given: use solve_power(...) to find it from {self.outcome}=..."
+                )
+        at = self._point(nobs=nobs, effect=size, epsilon=epsilon, delta=delta, alpha=alpha)
         return Estimate(*self._measure(at, self.replicates))
 
     def solve_power(
@@ -271,8 +276,7 @@ class Power(ABC):
         """
         target = stated.pop(self.outcome, None)
         size = self._stated(effect, stated)
-        named = {"nobs": nobs, "epsilon": epsilon, self._named: size}
-        given = {self.outcome: target, **named}
+        given = {self.outcome: target, "nobs": nobs, "epsilon": epsilon, self._named: size}
         missing = [name for name, value in given.items() if value is None]
         if len(missing) != 1:
             left = f"{', '.join(missing)} are" if missing else "none is"
@@ -287,45 +291,42 @@ class Power(ABC):
 
     def _stated(self, effect: float | None, stated: Mapping[str, Any]) -> float | None:
         """Return the effect on the engine's scale, however it is stated; None if it is not."""
-        name, plan = self._named, type(self).__name__
+        name = self._named
         if unknown := [given for given in stated if given != name or effect is not None]:
             kind = {"phi": "rankings", "total_variation": "choices"}.get(unknown[0])
             differs = kind is not None and hasattr(self, "kind") and unknown[0] != name
             other = f"plan with kind={kind!r}" if differs else "leave it out"
             beside = " beside an effect" * (unknown[0] == name)
             raise TypeError(
-                f"a {plan} takes no {unknown[0]}={beside}: state {name}= once, or {other}."
+                f"a {type(self).__name__} takes no {unknown[0]}={beside}: state {name}= once, or "
+                f"{other}."
             )
         value = stated.get(name, effect)
         return None if value is None else self._read(value)
 
-    def _point(self, **at: Any) -> Point:
+    def _point(
+        self,
+        *,
+        nobs: int | None,
+        effect: float | None,
+        epsilon: float | None,
+        delta: float,
+        alpha: float,
+    ) -> Point:
         """Return the point; refuses what is not in the range of an argument, but for None."""
-        nobs, epsilon, effect = at["nobs"], at["epsilon"], at["effect"]
         # None marks what is solved for: nobs 0 and NaN stand for it until the search fills them in
         point = Point(
             nobs=0 if nobs is None else checks.check_count("nobs", nobs, low=2, high=self._most),
             effect=math.nan if effect is None else effect,
             epsilon=math.nan if epsilon is None else checks.check_epsilon(epsilon),
-            delta=checks.check_delta(at["delta"]),
-            alpha=checks.check_alpha(at["alpha"]),
+            delta=checks.check_delta(delta),
+            alpha=checks.check_alpha(alpha),
         )
         if self._local and point.delta > 0:
             raise ValueError(
                 "delta must be 0 in the local model, whose reports are pure: leave it out."
             )
         return point
-
-    def _given(self, **at: Any) -> Point:
-        """Return the point, of which nothing is left out."""
-        for name in ("nobs", "effect", "epsilon"):
-            if at[name] is None:
-                words = self._named if name == "effect" else name
-                raise ValueError(
-                    f"{words} must be given: use solve_power(...) to find it from "
-                    f"{self.outcome}=..."
-                )
-        return self._point(**at)
 
     def _check_target(self, target: object, alpha: float) -> None:
         check_power(target, alpha)
@@ -369,10 +370,11 @@ class Power(ABC):
 
     def _range(self, name: str, at: Point) -> tuple[float, float, float]:
         """Return where a number is looked for: where to start, and how far to go."""
-        if name == "epsilon" and self._local:
-            return 1.0, checks.SMALLEST_EPSILON, LARGEST_EPSILON
         if name == "epsilon":
-            return 1.0, SMALLEST, LARGEST
+            ends = (
+                (checks.SMALLEST_EPSILON, LARGEST_EPSILON) if self._local else (SMALLEST, LARGEST)
+            )
+            return 1.0, *ends
         if name != "nobs":
             return self._effect_range(at)
         if at.effect == 0:

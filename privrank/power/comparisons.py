@@ -16,7 +16,7 @@ from privrank.plans.choice import Choice, check_ties
 from privrank.plans.comparisons import Method, Request, plan_fit, plan_selection
 from privrank.power.base import Point
 from privrank.power.surveys import ComparisonPower
-from privrank.release.plan import Plan
+from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import as_numbers, check_count, is_number
@@ -125,17 +125,13 @@ class BTLPower(ComparisonPower):
         return np.concatenate(([half, -half], others))
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        dependence = self.dependence
-        return plan_fit(Request(design, epsilon, delta, self.method, dependence=dependence))
+        return plan_fit(Request(design, epsilon, delta, self.method, dependence=self.dependence))
 
-    def _found(self, at: Point, plan: Plan | None, number: int) -> float:
-        """Return whether a simulated fit detects the difference of the first two items."""
-        release = self._released(at, plan, self._worths(at.effect), number)
-        if release is None:
-            return 0.0
+    def _finds(self, release: Release, alpha: float) -> bool:
+        """Return whether a fit detects the difference of the first two items."""
         table = of_worths(release.design)
         contrast = table[:1] - table[1:2]
-        return float(pvalues(btl.infer(release)._inference(), contrast)[0] <= at.alpha)
+        return bool(pvalues(btl.infer(release)._inference(), contrast)[0] <= alpha)
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         return 0.5, 1e-3, MOST_CONTRAST
@@ -219,14 +215,11 @@ class TopKPower(ComparisonPower):
             raise ValueError(f"gap must not be negative, got {gap:g}: the k-th item is the better.")
         return gap
 
-    def _found(self, at: Point, plan: Plan | None, number: int) -> float:
-        """Return whether a simulated fit selects the best k, and separates them if asked to."""
-        release = self._released(at, plan, self._worths(at.effect), number)
-        if release is None:
-            return 0.0
+    def _finds(self, release: Release, alpha: float) -> bool:
+        """Return whether a fit selects the best k, and separates them if asked to."""
         result = topk.infer(release, k=self.k)
         right = set(result.selected) == set(result.items[: self.k])
-        return float(right and (self.aim == "right" or result.pvalue <= at.alpha))
+        return right and (self.aim == "right" or result.pvalue <= alpha)
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         return 0.3, 1e-3, MOST_GAP

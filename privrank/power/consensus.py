@@ -140,9 +140,8 @@ class AggregationPower(Power):
         # what one replicate adds at least that is not like the others
         swap = (2.0 * pair_probability(1, at.effect) - 1.0) / math.comb(m, 2)
         step = 1.0 / m if self.loss == "width" else swap
-        label = f"{self.loss} of orders"
         one = partial(self._lost, at, self._planned(at))
-        value, error = mean_of(one, replicates, self.n_jobs, label, step=step)
+        value, error = mean_of(one, replicates, self.n_jobs, f"{self.loss} of orders", step=step)
         return max(value, 0.5 * step / replicates), error
 
     def _lost(self, at: Point, plan: Plan | Protocol, number: int) -> float:

@@ -60,8 +60,12 @@ class ComparisonPower(Power):
         """Refuse what is no survey, before anything is asked."""
         super().__post_init__()
         check_count("max_rows", self.max_rows, high=self._distinct)
-        usual = {"unit": "respondent", "design": "private"}
-        usual |= {"method": "auto", "dependence": "auto"}
+        usual = {
+            "unit": "respondent",
+            "design": "private",
+            "method": "auto",
+            "dependence": "auto",
+        }
         other = [name for name, value in usual.items() if getattr(self, name, value) != value]
         if self._local and other:
             raise ValueError(
@@ -122,21 +126,27 @@ class ComparisonPower(Power):
         return plan_comparisons(design, choice, at.epsilon, at.delta, by="power")
 
     @abstractmethod
+    def _worths(self, effect: float) -> FloatArray:
+        """Return the worths of the items where there is this effect."""
+
+    @abstractmethod
+    def _finds(self, release: Release, alpha: float) -> bool:
+        """Return whether a fit finds what there is."""
+
     def _found(self, at: Point, plan: Plan | None, number: int) -> float:
         """Return whether a fit of a simulated survey finds what there is, 1 or 0."""
+        release = self._released(at, plan, number)
+        return float(release is not None and self._finds(release, at.alpha))
 
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
         return mean_of(partial(self._found, at, self._planned(at)), replicates, self.n_jobs, "fits")
 
-    def _released(
-        self, at: Point, plan: Plan | None, worths: FloatArray, number: int
-    ) -> Release | None:
+    def _released(self, at: Point, plan: Plan | None, number: int) -> Release | None:
         """Simulate a survey, by random numbers that depend on its number alone, and release it.
 
         None of comparisons that do not connect all items, which a fit refuses.
         """
-        # noise is the same for any number of respondents, so that the power is smooth in it
-        rng = public_generator("noise of a survey", number)
+        worths = self._worths(at.effect)
         if plan is None:
             return self._reported(at, worths, public_generator("survey", number))
         encoded = self._encoded(at, worths, number)
@@ -149,7 +159,8 @@ class ComparisonPower(Power):
             solver="newton",
             reader="PrivateBTL.from_release(error.release)",
             budget=None,
-            rng=rng,
+            # the same for any number of respondents, so that the power is smooth in it
+            rng=public_generator("noise of a survey", number),
         )
 
     def _reported(self, at: Point, worths: FloatArray, rng: np.random.Generator) -> Release | None:

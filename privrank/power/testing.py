@@ -219,9 +219,8 @@ class UniformityPower(OneSamplePower):
             )
 
     def _against(self, nobs: int) -> Alternatives:
-        names = item_names(self.items)
         unit: Any = "respondent" if self._local else "row"
-        sample = Sample(self.kind, names, nobs, unit, 1)
+        sample = Sample(self.kind, item_names(self.items), nobs, unit, 1)
         return Alternatives(sample, read_null("uniform", sample))
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
@@ -308,8 +307,8 @@ class IdentityPower(OneSamplePower):
         return Alternatives(sample, read_null(null, sample), self.alternative)
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
-        null, sided = self._against(sample.nobs).null, self.alternative
-        return ask_identity(null, sample, self.method, xi=xi, alternative=sided)
+        null = self._against(sample.nobs).null
+        return ask_identity(null, sample, self.method, xi=xi, alternative=self.alternative)
 
 
 @dataclass(frozen=True)
@@ -416,8 +415,7 @@ class ClosenessPower(TestPower):
     def _against(self, nobs: int) -> Alternatives:
         shares = np.asarray(self.shares, dtype=np.float64)
         small = max(int(nobs * shares.min() / shares.sum()), 2)
-        names = item_names(self.items)
-        sample = Sample(self.kind, names, small, "row", 1)
+        sample = Sample(self.kind, item_names(self.items), small, "row", 1)
         return Alternatives(sample, read_null("uniform", sample))
 
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:

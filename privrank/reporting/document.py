@@ -207,9 +207,8 @@ def _figure(plot: Any) -> dict[str, Any] | None:
         return None
     axes = figure.axes[0]
     words = " ".join(f"{axes.get_title()}. {axes.get_xlabel()}".split())
-    width = round(105 * figure.get_size_inches()[0])  # CSS has 96 to the inch; a bit larger
     return {
         "data": base64.b64encode(plots.png(figure)).decode("ascii"),
-        "width": width,
+        "width": round(105 * figure.get_size_inches()[0]),  # CSS has 96 to the inch; a bit larger
         "alt": words,
     }

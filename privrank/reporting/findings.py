@@ -133,12 +133,10 @@ def _selected(result: TopKResult) -> str:
         return _ranked(frame, "By win rate", result.alpha)
     which, test = _listed(result.selected), format_pvalue(result.pvalue)
     if result.pvalue > result.alpha:
-        have, are = f"{k} have the highest win rates", "they are"
-        if k == 1:
-            have, are = "item has the highest win rate", "it is"
+        have = "item has the highest win rate" if k == 1 else f"{k} have the highest win rates"
         return (
             f"Which {have} is not settled at level {result.alpha:g} ({test}). By the estimates "
-            f"{are} {which}."
+            f"{'it is' if k == 1 else 'they are'} {which}."
         )
     # who is selected has a rank of at most k, whatever is left open where all pairs are compared
     upper, lower = frame["rank_upper"].clip(upper=k), frame["rank_lower"].clip(lower=k + 1)

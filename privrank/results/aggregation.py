@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -184,10 +185,9 @@ class AggregationResult(Result):
         coffee  0.38    0.50   0.6
         milk    0.30    0.40   0.5
         """
-        fractions = self._about_pairs().fractions
-        assert fractions is not None
+        matrix = self._in_order(np.asarray(self._about_pairs().fractions))
         names = self.consensus.index
-        return pd.DataFrame(self._in_order(fractions), index=names, columns=names.rename("over"))
+        return pd.DataFrame(matrix, index=names, columns=names.rename("over"))
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
         """Return one row per pair of items, the one that the consensus places first on the left.
@@ -214,11 +214,10 @@ class AggregationResult(Result):
         """
         level = self._level(alpha)
         stated, (first, second) = self._about_pairs(), np.triu_indices(len(self.places), 1)
-        assert stated.fractions is not None
         low, high = stated.fraction_bounds(level, self.target, False)
         all_low, all_high = stated.fraction_bounds(level, self.target, True)
         columns: dict[str, NDArray[Any]] = {
-            "fraction": stated.fractions,
+            "fraction": np.asarray(stated.fractions),
             "std_err": stated.fraction_errors(self.target),
             "lower": low,
             "upper": high,
@@ -263,10 +262,8 @@ class AggregationResult(Result):
         >>> result.smith_set(), result.smith_set(alpha=1e-6)
         (('tea',), ('tea', 'coffee', 'milk'))
         """
-        stated = self._about_pairs()
-        low, _ = stated.fraction_bounds(self._level(alpha), self.target, True)
-        inside = dominant_set(self._in_order(low > 0.5))
-        return tuple(self.consensus.index[inside])
+        low, _ = self._about_pairs().fraction_bounds(self._level(alpha), self.target, True)
+        return tuple(self.consensus.index[dominant_set(self._in_order(low > 0.5))])
 
     def condorcet_winner(self, alpha: float | None = None) -> str | None:
         """Return the item that a majority prefers to each other, if one does with confidence.
@@ -329,8 +326,7 @@ class AggregationResult(Result):
             # equal scores may differ by the rounding of a sum
             return gaps > stated.certain_gaps(level, self.target, left) + m * 2.0**-40
 
-        low, high = rank_sets(stated.scores, ~np.eye(m, dtype=bool), certain)
-        return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
+        return self._limits(*rank_sets(stated.scores, ~np.eye(m, dtype=bool), certain))
 
     def _scores(self) -> Statements:
         """Return what is stated about Borda scores."""
@@ -431,10 +427,10 @@ class AggregationResult(Result):
         (0.81, 1.34)
         """
         level = self._level(alpha)
-        part, m = self._score(), len(self.items)
+        part = self._score()
         assert isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian)
         noise = half_width(part.distribution, level) * part.step / self.nobs
-        largest = m * (m - 1) / 2
+        largest = float(math.comb(len(self.items), 2))
         low, high = score_interval(self.kemeny_score, noise, largest, self.nobs, level, self.target)
         return float(low), float(high)
 
@@ -462,8 +458,7 @@ class AggregationResult(Result):
             frame[["borda", "std_err", "lower", "upper"]] = self.borda()[
                 ["score", "std_err", "lower", "upper"]
             ]
-            ranks = self.rank_conf_int().loc[frame.index]
-            frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
+            frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
         if PAIRS in self.release.parts:
             frame["over_next"] = [*np.diagonal(self.fraction_frame(), 1), np.nan]
         return self._cautioned(frame)
@@ -526,9 +521,8 @@ class AggregationResult(Result):
         >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
         ['tea', 'coffee', 'milk']
         """
-        frame = self.fraction_frame().clip(0.0, 1.0)
         return plots.pairwise(
-            frame,
+            self.fraction_frame().clip(0.0, 1.0),
             guarantee.caption(self.release),
             "Pair fractions",
             "fraction with row before column",

@@ -245,8 +245,12 @@ class Result(ABC):
     def _fit_frame(self: Any, estimate: str, **statistic: Any) -> pd.DataFrame:
         """Return estimates of this name with errors, their parts, p-values and intervals."""
         parts = {"std_err": self.bse, "sampling": self.bse_sampling, "privacy": self.bse_privacy}
-        named = {estimate: self.params} | parts | statistic | {"pvalue": self.pvalues}
+        named = {estimate: self.params, **parts, **statistic, "pvalue": self.pvalues}
         return pd.DataFrame(named).join(self.conf_int())
+
+    def _limits(self: Any, low: Any, high: Any) -> pd.DataFrame:
+        """Return the ends of intervals as a frame over the items."""
+        return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
         """Return the same result with labels in the place of codes, wherever these are shown.

@@ -48,6 +48,12 @@ _IDEAL_ARITHMETIC = (
 
 _REST = "the others"
 
+# How a difference is stated: the verb, its factor, digits and unit, and either direction.
+_UNITS = {
+    "choices": ("chooses", 100.0, 1, "percentage points", "less often", "more often"),
+    "rankings": ("ranks", 1.0, 2, "places", "higher", "lower"),
+}
+
 # Clear differences that a summary spells out.
 _MOST_WORDS = 4
 
@@ -268,9 +274,9 @@ class ClosenessResult(Result):
                 "a detectable effect needs groups whose sizes are public, and no pairs: simulate "
                 "with sizes, or pairs, of your own."
             )
-        release = self.release
-        reject = comparison_rejects(self.asked, release.plan, release.sample, self.alpha)
-        return detectable_between(reject, release.sample, self.alpha, power, replicates)
+        sample = self.release.sample
+        reject = comparison_rejects(self.asked, self.release.plan, sample, self.alpha)
+        return detectable_between(reject, sample, self.alpha, power, replicates)
 
     def _interval(self) -> tuple[float, float] | None:
         if self._effect is None or self.asked.distance is None:
@@ -317,8 +323,7 @@ class ClosenessResult(Result):
             raise ValueError(
                 "no totals by group were released: fit with details_epsilon=... for what differs."
             )
-        level = self._level(alpha)
-        return _detail_frame(self.release, level)
+        return _detail_frame(self.release, self._level(alpha))
 
     @once
     def _details(self) -> pd.DataFrame | None:
@@ -421,11 +426,12 @@ class ClosenessResult(Result):
     def _noise(self) -> tuple[str, str, str]:
         if self.asked.decision is not None:
             return "random bit", "sigmoid bit", "none, one bit"
-        words, name = "noise on the statistic", "smoothed p-value"
-        if self.release.source == "none":
-            words, name = "no noise", "p-value"
-        scale = self.release.plan.number("scale")
-        return words, name, f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})"
+        private, scale = self.release.source != "none", self.release.plan.number("scale")
+        return (
+            "noise on the statistic" if private else "no noise",
+            "smoothed p-value" if private else "p-value",
+            f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})",
+        )
 
     def _protected(self) -> str:
         sample = self.release.sample
@@ -564,8 +570,7 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
     """Return the clear differences in sentences, the clearest first, and how many there are."""
     if frame is None:
         return ()
-    rankings = release.sample.kind == "rankings"
-    what = "mean ranks" if rankings else "shares"
+    what = "mean ranks" if release.sample.kind == "rankings" else "shares"
     cost = ""
     if release.source != "none":
         cost = f", for epsilon {release.parts[f'{DETAILS} 0'].epsilon:.4g} of the total"
@@ -589,17 +594,14 @@ def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
     half = 0.5 * (clear["upper"] - clear["lower"])
     order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
     rows = clear.loc[order].head(most).itertuples()
-    column, rankings = sample.group_column or "group", sample.kind == "rankings"
-    return [_statement(row, column, rankings) for row in rows]
+    column = sample.group_column or "group"
+    return [_statement(row, column, sample.kind) for row in rows]
 
 
-def _statement(row: Any, column: str, rankings: bool) -> str:
+def _statement(row: Any, column: str, kind: str) -> str:
     """Return one clear difference in words: a lower mean rank is a higher place."""
-    verb, factor, digits, unit = "chooses", 100.0, 1, "percentage points"
-    direction = "less often" if row.difference < 0 else "more often"
-    if rankings:
-        verb, factor, digits, unit = "ranks", 1.0, 2, "places"
-        direction = "higher" if row.difference < 0 else "lower"
+    verb, factor, digits, unit, below, above = _UNITS[kind]
+    direction = below if row.difference < 0 else above
     size, *ends = (factor * abs(number) for number in (row.difference, row.lower, row.upper))
     group = f"{column[:1].upper()}{column[1:]} {row.group}"
     other = row.other if row.other == _REST else f"{column} {row.other}"

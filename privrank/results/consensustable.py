@@ -42,11 +42,17 @@ def consensus_table(result: Any, details: bool) -> tables.Table:
     elif gap is not None:
         rule += ", solved exactly" if gap == 0 else ", not proven best"
     low, high = tables.interval_heads(result.alpha)
-    heads = {"rank": "place", "borda": "Borda", "std_err": "std err"}
-    heads |= {"lower": low, "upper": high, "ranks": "ranks", "over_next": "over next"}
-    shown = frame
-    if "rank_lower" in frame:
-        shown = frame.assign(ranks=tables.rank_cells(frame))
+    heads = {
+        "rank": "place",
+        "borda": "Borda",
+        "std_err": "std err",
+        "lower": low,
+        "upper": high,
+        "ranks": "ranks",
+        "over_next": "over next",
+    }
+    sets = {"ranks": tables.rank_cells(frame)} if "rank_lower" in frame else {}
+    shown = frame.assign(**sets)
     whole = {"rank": "{}", "ranks": "{}"}
     formats = {name: whole.get(name, "{:.3f}") for name in heads if name in shown}
     return tables.Table(

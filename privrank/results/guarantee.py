@@ -124,10 +124,9 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
     """Return the header lines of epsilon and delta."""
     if release.local:
         counts = [f"{number} {reason}" for reason, number in release.rejected.items() if number]
-        rejected = ", ".join(counts) or "none"
         return (
             ("Epsilon:", f"{release.epsilon:g} per respondent and report"),
-            ("Rejected reports:", rejected),
+            ("Rejected reports:", ", ".join(counts) or "none"),
         )
     epsilon = "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"
     return ("Epsilon:", epsilon), ("Delta:", f"{release.delta:g}")
@@ -136,16 +135,17 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
 def _mechanism(release: Release) -> tuple[str, str]:
     """Return the mechanism in words, and by its names."""
     ties = " and ties" if names.TIES in release.parts else ""
-    words = _RELEASED.get(release.mechanism, f"noise on {release.mechanism}")
-    if ties:
-        words = "noise on wins, losses and ties"
     if release.local:
         return "randomised response", release.mechanism
     if release.source == "none":
         return "no noise", release.mechanism + ties
     part = _counts(release)
     name = "Laplace" if part is None else distribution_name(part.distribution)
-    return words, f"{release.mechanism}{ties}, {name}"
+    words = _RELEASED.get(release.mechanism, f"noise on {release.mechanism}")
+    return (
+        "noise on wins, losses and ties" if ties else words,
+        f"{release.mechanism}{ties}, {name}",
+    )
 
 
 def _counts(release: Release) -> Part | None:
@@ -163,14 +163,13 @@ def _scales(release: Release) -> str:
         return f"gain {release.plan.number(names.GAIN):.4g} of a response"
     distribution = part.distribution
     if isinstance(distribution, PermutohedronNoise):
-        permutohedra = float(sensitivity.net_permutohedra)
-        return f"{part.step / distribution.rate:.4g} (sensitivity {permutohedra:.4g} permutohedra)"
+        moved = f"sensitivity {float(sensitivity.net_permutohedra):.4g} permutohedra"
+        return f"{part.step / distribution.rate:.4g} ({moved})"
     assert isinstance(distribution, DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace)
     moved = f"sensitivity {part.step * part.sensitivity:g}"
     if isinstance(distribution, DiscreteGaussian):
-        l2 = sensitivity.net_l2
-        if names.WINS in release.parts:
-            l2 = sensitivity.win_matrix_l2(ties=False)
+        cells = names.WINS in release.parts
+        l2 = sensitivity.win_matrix_l2(ties=False) if cells else sensitivity.net_l2
         moved = f"l2 sensitivity {l2:.4g}"
     return f"{part.step * distribution.scale:.4g} ({moved})"
 
@@ -180,11 +179,12 @@ def _choice_notes(release: Release) -> list[str]:
     part, facts = release.parts.get(names.NET), release.design.covariates
     if part is None or release.source == "none" or (facts is not None and facts.bounds):
         return []
-    m, total = len(release.design.items), math.fsum(p.epsilon for p in release.parts.values())
-    share = part.epsilon / total
+    design, m = release.design, len(release.design.items)
     # the distributions that a fit chooses from at these shares, and what they would have done
-    given = release.design.sensitivity, release.epsilon, release.delta, share
-    noises = noise_choices(*given, ties=release.design.davidson)
+    share = part.epsilon / math.fsum(p.epsilon for p in release.parts.values())
+    noises = noise_choices(
+        design.sensitivity, release.epsilon, release.delta, share, ties=design.davidson
+    )
     others = {distribution_name(noise.distribution): deviation(noise, m) for noise in noises}
     name = distribution_name(part.distribution)
     own = others.pop(name, math.sqrt(part.noise_variance))
@@ -273,10 +273,8 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
     """
     if release.link == LOGIT:
         return []
-    perturbed, named = names.WORTHS in release.parts and release.source != "none", estimator
-    if perturbed:
-        named += ", perturbed"
-    notes = [f"Estimator: {named}."]
+    perturbed = names.WORTHS in release.parts and release.source != "none"
+    notes = [f"Estimator: {estimator}, perturbed." if perturbed else f"Estimator: {estimator}."]
     if perturbed and release.link not in BUILT_IN:
         notes.append(
             f"The guarantee takes the declared bounds of link {release.link.name!r}, kappa1 = "
@@ -295,10 +293,13 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     what = "the answers and who compared which pairs"
     if design.kind == "public":
         what = "the answers" if release.local else "the answers, not who answered which pairs"
-    notes = [promise(release, what, "comparison"), *level_notes(release, "comparison")]
-    # of reports the sentence is about whom to trust
-    notes += ["Who was asked which pair is not protected."] if release.local else []
-    notes += bound_notes(design)
+    notes = [
+        promise(release, what, "comparison"),
+        *level_notes(release, "comparison"),
+        # of reports the sentence is about whom to trust
+        *(["Who was asked which pair is not protected."] if release.local else []),
+        *bound_notes(design),
+    ]
     if not details:
         return notes
     shares = [
@@ -355,9 +356,8 @@ def level_notes(release: Release, row: str) -> list[str]:
     survey, most = release.survey, release.survey.max_rows
     if release.source == "none" or survey.unit != "row":
         return []
-    whole, several = "r times that", "r"
-    if most > 1:
-        whole, several = f"{release.epsilon * most:g}", f"up to {most}"
+    whole = f"{release.epsilon * most:g}" if most > 1 else "r times that"
+    several = f"up to {most}" if most > 1 else "r"
     delta = ", whose delta is larger" if release.delta else ""
     return [
         f"Epsilon {release.epsilon:g} is per {row}, {whole} for a respondent with {several}{delta}."

@@ -128,6 +128,7 @@ class PooledResult:
     tidy = Result.tidy
     _series, _level, _repr_html_ = Result._series, Result._level, Result._repr_html_
     _fit_frame, _cautioned, _unlimited = Result._fit_frame, Result._cautioned, Result._unlimited
+    _limits = Result._limits
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -253,8 +254,7 @@ class PooledResult:
         of, rows, blocks, null = self._combined(pairs)
         stated = of.stated(rows, blocks, null, self._level(alpha))
         if not self._worths:
-            ends = {name: np.clip(stated[name], 0.0, 2.0 * null) for name in ("lower", "upper")}
-            stated |= ends
+            stated |= {end: np.clip(stated[end], 0.0, 2.0 * null) for end in ("lower", "upper")}
         return stated
 
     def _part_errors(self, covariances: FloatArray, name: str) -> pd.Series[float]:
@@ -386,8 +386,7 @@ class PooledResult:
         socBurd   -0.15   0.61
         culture   -1.01  -0.19
         """
-        stated = pd.DataFrame(self._stated(False, alpha), self.params.index)
-        return stated[["lower", "upper"]]
+        return pd.DataFrame(self._stated(False, alpha), self.params.index)[["lower", "upper"]]
 
     def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = best; equal estimates share one, as in 1, 1, 3.
@@ -420,8 +419,7 @@ class PooledResult:
         level, every = self._level(alpha), ~np.eye(len(self.items), dtype=bool)
         pvalues = squareform(self.pairwise()["pvalue"].to_numpy())
         params = np.asarray(self.params)
-        low, high = rank_sets(params, every, lambda left: pvalues <= 2.0 * level / left)
-        return pd.DataFrame({"lower": low, "upper": high}, index=self.params.index)
+        return self._limits(*rank_sets(params, every, lambda left: pvalues <= 2.0 * level / left))
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
         """Return every pair, with intervals for one pair at a time.
@@ -553,9 +551,12 @@ class PooledResult:
         caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} {spent}"
         if any(result.release.source == "seeded" for result in self.results):
             caption += ", seeded noise"
-        what = "Borda score"
-        if isinstance(self.results[0], BTLResult):
-            what = f"worth ({self.results[0].link.name} scale, centred)"
+        first = self.results[0]
+        what = (
+            f"worth ({first.link.name} scale, centred)"
+            if isinstance(first, BTLResult)
+            else "Borda score"
+        )
         return plots.group_worths(pd.concat(parts), ["release"], self.alpha, caption, what, ax=ax)
 
     def to_json(self) -> str:
@@ -566,13 +567,16 @@ class PooledResult:
         >>> pr.from_json(result.to_json()).weights.equals(result.weights)
         True
         """
-        settings: dict[str, object] = {"survey": self.survey, "effects": self.effects}
-        settings |= {"alpha": self.alpha, "names": list(self.names) or None}
         return archive(
             {
                 "privrank": __version__,
                 "result": self.model,
-                "settings": settings,
+                "settings": {
+                    "survey": self.survey,
+                    "effects": self.effects,
+                    "alpha": self.alpha,
+                    "names": list(self.names) or None,
+                },
                 "estimates": {"params": dict(self.params)},
                 "results": [json.loads(result.to_json()) for result in self.results],
             }

@@ -57,24 +57,20 @@ def _header(result: Any) -> tuple[tuple[str, str], ...]:
     units = sorted({member.release.survey.unit for member in result.results})
     unit = units[0] if len(units) == 1 else "unit"
     pooled = f"{count} releases of one survey" if same else f"{count} surveys"
-    shares = "the largest"
-    if same:
-        shares = " + ".join(f"{member.epsilon:g}" for member in result.results)
+    epsilons = " + ".join(f"{member.epsilon:g}" for member in result.results)
     sources = dict.fromkeys(guarantee.noise_source(member.release) for member in result.results)
-    header = (
+    return (
         ("Pooled:", pooled + ", random effects" * (result.tau is not None)),
         ("Items:", str(len(result.items))),
         (f"No. {unit.capitalize()}s:", str(result.nobs)),
         ("Neighbours:", f"replace one {' or '.join(units)}"),
-        ("Epsilon:", f"{result.epsilon:g} ({shares})"),
+        ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
         ("Delta:", f"{result.delta:g}"),
         ("Noise source:", "; ".join(sources)),
         ("Q:", f"{test['statistic']:.2f}, {test['df']} df, {tables.format_pvalue(test['pvalue'])}"),
         ("I-squared:", f"{test['I2']:.0%}"),
+        *([] if result.tau is None else [("Tau:", f"{result.tau:.3g} between surveys")]),
     )
-    if result.tau is None:
-        return header
-    return (*header, ("Tau:", f"{result.tau:.3g} between surveys"))
 
 
 def _notes(result: Any) -> list[str]:
@@ -82,9 +78,11 @@ def _notes(result: Any) -> list[str]:
     same, first = result.survey == "same", result.results[0]
     rests = {key for member in result.results for key in guarantee.assumptions(member.release)}
     what, null = "Borda score", f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
-    errors = "the sampling of every survey and privacy noise"
-    if same:
-        errors = "the one sampling error of the survey and privacy noise"
+    errors = (
+        "the one sampling error of the survey and privacy noise"
+        if same
+        else "the sampling of every survey and privacy noise"
+    )
     # worths and Borda scores differ in what H0 and the intervals are about; the rest is common
     said, joint = "", ""
     if isinstance(first, BTLResult):

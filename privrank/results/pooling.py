@@ -497,21 +497,19 @@ def fraction_source(stated: NoisyVotes) -> Source:
 
 def score_source(stated: NoisyVotes) -> Source:
     """Return the Borda scores."""
-    m, scores = len(stated.scores), stated.scores
-    summed, noise = 1 if stated.fractions is None else m - 1, stated.noise
+    m, noise = len(stated.scores), stated.noise
+    summed = 1 if stated.fractions is None else m - 1
     if isinstance(noise, PermutohedronNoise):
         # of one shape at every scale: draws take seconds where items are many, and sites share them
         noise = PermutohedronNoise(noise.items, 2.0**-10, 1)
     errors = stated.score_errors("sample")
-    return _means(scores, m - 1.0, stated.units, errors**2, _draws(noise, summed))
+    return _means(stated.scores, m - 1.0, stated.units, errors**2, _draws(noise, summed))
 
 
 @lru_cache(maxsize=16)
 def _draws(noise: BordaDistribution, summed: int) -> FloatArray:
     """Return public draws of the noise of one number, the sum of so many, whatever their scale."""
+    size = (_DRAWS, noise.items if isinstance(noise, PermutohedronNoise) else summed)
     generator = public_generator("pooled votes", summed)
-    size = (_DRAWS, summed)
-    if isinstance(noise, PermutohedronNoise):
-        size = (_DRAWS, noise.items)
     drawn = np.asarray(simulated(noise, size, generator), dtype=np.float64)
     return own(drawn[:, :summed].sum(axis=1, keepdims=True), np.float64)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.effects import DetectableEffect, PowerStudy, check_power
+from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_from
 from privrank.hypotheses.interval import corrected_distance, interval_from, zero_rule
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
@@ -296,13 +296,12 @@ class RankTestResult(Result):
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
-        return self._study().detectable_effect(power, replicates)
-
-    def _study(self) -> PowerStudy:
         threshold = None
         if self.threshold is not None and self._part is not None:
             threshold = round(self.threshold / self._part.step)
-        return PowerStudy(self.release, self.asked, threshold, self.null_model, self.alpha)
+        return detectable_from(
+            self.release, self.asked, threshold, self.null_model, self.alpha, power, replicates
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: statistic, threshold, p-value and its error, decision, effect.
@@ -389,14 +388,14 @@ class RankTestResult(Result):
         null = self.null()
         assert self._part is not None and self.statistic is not None
         edges, mass = null.bins(self._part.laplace)
-        words = f"{self._title}, {guarantee.caption(self.release)}"
         return plots.null_distribution(
             np.asarray(edges * self._part.step, dtype=np.float64),
             mass,
             statistic=self.statistic,
             threshold=self.threshold,
             label=f"{statistic_words(self.release.mechanism)}, privacy noise included",
-            caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
+            caption=f"{self._title}, {guarantee.caption(self.release)}: "
+            f"{format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )
 
@@ -447,9 +446,8 @@ def read_test(
             pvalue, threshold, used = _simulated(release, alpha, **simulation)
         else:
             # without a public random number the p-value is P(>= statistic): that of U = -1/2
-            lot = -0.5
-            if BOUNDARY in release.parts:
-                lot = float(release.parts[BOUNDARY].values[0] * release.parts[BOUNDARY].step)
+            drawn = release.parts.get(BOUNDARY)
+            lot = -0.5 if drawn is None else float(drawn.values[0] * drawn.step)
             least, used = null.threshold(alpha, part.laplace, lot), null.draws
             threshold = None if least is None else least * part.step
             pvalue = null.pvalue(int(part.values[0]), part.laplace, lot)

@@ -123,9 +123,8 @@ def joined(cautions: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     for name, sentences in cautions:
         for sentence in dict.fromkeys(sentences):
             named.setdefault(sentence, []).append(name)
-    every = len(cautions)
     return [
-        sentence if len(of) == every else f"{', '.join(of)}: {sentence}"
+        sentence if len(of) == len(cautions) else f"{', '.join(of)}: {sentence}"
         for sentence, of in named.items()
     ]
 
@@ -313,8 +312,9 @@ class Table:
         {'distance of the share from the null': '0.0197'}
         """
         index = pd.Index([row[0] for row in self.rows], name=self.columns[0] or None)
-        cells = [row[1:] for row in self.rows]
-        frame = pd.DataFrame(cells, index=index, columns=list(self.columns[1:]))
+        frame = pd.DataFrame(
+            [row[1:] for row in self.rows], index=index, columns=list(self.columns[1:])
+        )
         frame.attrs["warnings"] = list(self.cautions)
         return frame
 

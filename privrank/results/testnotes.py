@@ -119,8 +119,10 @@ def noise_of(release: Release) -> tuple[str, str, str]:
 
 def findings(result: RankTestResult, interval: tuple[float, float] | None) -> list[str]:
     """Return what a test decides, the distance from H0, and what its method sees."""
-    hypotheses = f"H0: {result.hypotheses[0]} H1: {result.hypotheses[1]}"
-    notes = [hypotheses, verdict(result, SMALLEST)]
+    notes = [
+        f"H0: {result.hypotheses[0]} H1: {result.hypotheses[1]}",
+        verdict(result, SMALLEST),
+    ]
     if interval is not None:
         notes.append(_distance(result, *interval))
     notes += result.notes
@@ -132,14 +134,13 @@ def redrawn(release: Release, also: str = "") -> str:
 
     Given what `also` was drawn, as a clause.
     """
-    sample, noise = release.sample, "noise"
+    sample = release.sample
     by_lot = sample.unit == "respondent" and sample.max_rows > 1
     one = " One row of each respondent, drawn by lot, is used" if by_lot else ""
     if release.source == "none":
         return f"{one}; another draw would give another p-value." if by_lot else ""
-    accounts = "privacy noise"
-    if release.local:
-        accounts, noise = "random responses", "responses"
+    accounts = "random responses" if release.local else "privacy noise"
+    noise = "responses" if release.local else "noise"
     stop, rows = (".", ", or of the rows,") if by_lot else ("", "")
     return (
         f"{one}{stop} The p-value accounts for the {accounts}{also}; another draw of the "

@@ -297,6 +297,7 @@ class TopKResult(Result):
         return float(self.win_rate[inside] - self.win_rate[outside])
 
     @property
+    @once
     def pvalue(self) -> float:
         """Separation p-value of the set.
 
@@ -311,10 +312,6 @@ class TopKResult(Result):
         >>> round(result.pvalue, 3)
         0.058
         """
-        return self._separation()
-
-    @once
-    def _separation(self) -> float:
         inside, outside = np.split(self._places()[: self._known().sum()], [self.k])
         return float(self._gap_pvalues(inside, outside).max()) if len(outside) else math.nan
 
@@ -349,8 +346,7 @@ class TopKResult(Result):
             # by bisection between the estimate, which is not rejected, and the bound, which is
             inside, _ = bracket(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
             ends.append(np.where(whole, bound, inside))
-        index = pd.Index(self.items, name="item")
-        return pd.DataFrame({"lower": ends[0], "upper": ends[1]}, index)
+        return self._limits(*ends)
 
     def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = highest win rate, among the items that are identified; ties share one.
@@ -384,8 +380,8 @@ class TopKResult(Result):
         """
         level, known, pvalues = self._level(alpha), self._known(), self._all_gap_pvalues()
         pairs = np.outer(known, known) & ~np.eye(len(known), dtype=bool)
-        low, high = rank_sets(self.win_rate, pairs, lambda left: pvalues <= 2.0 * level / left)
-        frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
+        ends = rank_sets(self.win_rate, pairs, lambda left: pvalues <= 2.0 * level / left)
+        frame = self._limits(*ends)
         return frame if known.all() else frame.where(pd.Series(known, frame.index))
 
     def to_frame(self) -> pd.DataFrame:
@@ -401,21 +397,17 @@ class TopKResult(Result):
         position     0.405    0.058     3     False
         culture      0.319    0.057     4     False
         """
-        sets = self.rank_conf_int()
-        frame = pd.DataFrame({"win_rate": self.params, "std_err": self.bse})
-        frame["pvalue"] = self.pvalues
-        frame[["lower", "upper"]] = self.conf_int()
-        frame["net_wins"] = self.net_wins
-        frame["rank"] = self.ranks()
-        frame["rank_lower"], frame["rank_upper"] = sets["lower"], sets["upper"]
+        numbers = {"win_rate": self.params, "std_err": self.bse, "pvalue": self.pvalues}
+        frame = pd.DataFrame(numbers).join(self.conf_int())
+        frame = frame.assign(net_wins=self.net_wins, rank=self.ranks())
+        frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
         frame["selected"] = frame.index.isin(self.selected)
         return self._cautioned(frame.sort_values("rank", kind="stable"))
 
     @once
     def _cautions(self) -> tuple[str, ...]:
-        design = self.release.design
         return (
-            *part_notes(design, self._facts().components),
+            *part_notes(self.release.design, self._facts().components),
             *self._opponent_words(),
             *self._warned(),
         )
@@ -444,20 +436,23 @@ class TopKResult(Result):
         socBurd                         *    0.5788   0.0577    0.469    0.684        40      1-3
         """
         check_flag("details", details)
-        frame, m = self.to_frame(), len(self.items)
+        frame = self.to_frame()
         known = frame["win_rate"].notna()
         # what is tables.printed of an item that is not identified is its net wins alone
         shown = frame.where(known, axis=0).assign(
             selected=np.where(frame["selected"], "*", ""),
             net_wins=frame["net_wins"],
-            ranks=tables.rank_cells(frame, [int(known.sum())] * m),
+            ranks=tables.rank_cells(frame, [int(known.sum())] * len(frame)),
         )
         formats: dict[str, Any] = {
             "selected": "{}",
             "win_rate": tables.estimate_cell,
             "std_err": "{:.4f}",
+            "lower": "{:.3f}",
+            "upper": "{:.3f}",
+            "net_wins": "{:.0f}",
+            "ranks": "{}",
         }
-        formats |= {"lower": "{:.3f}", "upper": "{:.3f}", "net_wins": "{:.0f}", "ranks": "{}"}
         limits = tables.interval_heads(self.alpha)
         return tables.Table(
             title=guarantee.title(f"Top-{self.k} Results", self.release),
