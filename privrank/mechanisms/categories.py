@@ -182,8 +182,9 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     blind: tuple[Blindness, ...] = ("single category",) if k > 2 else ()
     if k > 2 and 0.0 in p:
         blind = (*blind, "impossible observations")
-    name = "total variation distance"
-    return Statistic(name, step, sensitivity, value, null, blind, None, distance=True)
+    return Statistic(
+        "total variation distance", step, sensitivity, value, null, blind, None, distance=True
+    )
 
 
 def kendall_norm(n: int, p: Probabilities) -> Statistic:

@@ -222,8 +222,7 @@ def _outcome(comparison: Comparison, plan: Plan, statistics: FloatArray, rng: Rn
     scale, noisy = plan.number("scale"), statistics[0]
     if scale > 0:
         noisy = noisy + draw_cells(scale, noise_cell(scale), 1, rng)[0]
-    p = round_up(smoothed_pvalue(statistics, float(noisy), scale))
-    return round(p * RELEASED_STEPS)
+    return round(round_up(smoothed_pvalue(statistics, float(noisy), scale)) * RELEASED_STEPS)
 
 
 def _effect(plan: Plan, distances: FloatArray, rng: Rng) -> IntArray:
