@@ -491,9 +491,11 @@ def _quantiles(whole: _Omnibus) -> IntArray:
     """Return q_j, from a public sequence of its own, apart from that of the p-values."""
     name = f"quantiles of the {whole.sample.label}"
     table = null_draws(name, whole.sample.sizes, whole.drawn, whole.draws)
-    levels = [part.level for part in whole.parts]
-    pairs = zip(table.T, levels, strict=True)
-    return own([math.ceil(noisy_quantile(*pair, whole.scale)) for pair in pairs], np.int64)
+    pairs = zip(table.T, whole.parts, strict=True)
+    return own(
+        [math.ceil(noisy_quantile(draws, part.level, whole.scale)) for draws, part in pairs],
+        np.int64,
+    )
 
 
 def omnibus(
