@@ -490,8 +490,11 @@ def schema_of(frame: object, right: str, *, public: bool) -> Schema:
     used = [factor.column for factor in factors_of(right) if factor.column in names]
     own = {name: frames.declared_values(frame, name, public=public) for name in used}
     levels = {name: values for name, values in own.items() if values is not None}
-    numbers = frames.numeric_columns(view, [name for name in used if name not in levels])
-    return Schema(names, levels, numbers)
+    return Schema(
+        names,
+        levels,
+        frames.numeric_columns(view, [name for name in used if name not in levels]),
+    )
 
 
 def read_patterns(

@@ -497,8 +497,9 @@ def encode_counts(
             f"statistics hold: count in larger units."
         )
     nobs = enough(int(table.sum()), least)
-    facts = Sample("choices", tuple(map(str, labels)), nobs, "row", 1)
-    return EncodedSample(facts, table.astype(np.int64))
+    return EncodedSample(
+        Sample("choices", tuple(map(str, labels)), nobs, "row", 1), table.astype(np.int64)
+    )
 
 
 def sample_of_formula(

@@ -134,8 +134,7 @@ def clipped_distance(n: int, model: Mallows) -> Statistic:
 @cache
 def _inverted(m: int, theta: float) -> FloatArray:
     """Return P(a pair `gap` places apart in the centre is inverted), for gap 0, ..., m - 1."""
-    ahead = [kendall.pair_probability(gap, theta) for gap in range(1, m)]
-    return np.array([0.0, *(1.0 - p for p in ahead)])
+    return np.array([0.0, *(1.0 - kendall.pair_probability(gap, theta) for gap in range(1, m))])
 
 
 @cache

@@ -257,7 +257,7 @@ def _shuffled_tables(counts: IntArray, permutations: int, rng: Rng) -> TableArra
     # beyond what can be shuffled exactly, as secret as other draws that are no noise
     generator = secret_generator() if rng is None and len(kind) > LARGEST_SHUFFLE else rng
     # the cell of a respondent: the table's number, the sample dealt to, the kind
-    parts = []
+    tables = np.empty((permutations, samples, kinds), dtype=np.int32)
     for rows in blocks(permutations, len(kind), _FEW):
         number = rows.stop - rows.start
         if len(kind) > LARGEST_SHUFFLE:
@@ -266,9 +266,9 @@ def _shuffled_tables(counts: IntArray, permutations: int, rng: Rng) -> TableArra
         else:
             cell = kind[draw_shuffles(number, len(kind), rng)] + offset
         cell += counts.size * np.arange(number)[:, None]
-        table = np.bincount(cell.ravel(), minlength=number * counts.size).astype(np.int32)
-        parts.append(table.reshape(number, samples, kinds))
-    return np.concatenate(parts) if parts else np.empty((0, samples, kinds), dtype=np.int32)
+        counted = np.bincount(cell.ravel(), minlength=number * counts.size)
+        tables[rows] = counted.reshape(number, samples, kinds)
+    return tables
 
 
 def permuted_statistics(

@@ -84,9 +84,8 @@ def borda_norm(n: int, m: int) -> Statistic:
     if norm is None:
         return plain_norm(n, m)
     step = norm.sensitivity / GRID
-    value, drawn = partial(_capped, norm.value, step), partial(_capped, norm.fast, step)
-    if min(n, m) <= CERTIFIED:
-        drawn = value
+    value = partial(_capped, norm.value, step)
+    drawn = value if min(n, m) <= CERTIFIED else partial(_capped, norm.fast, step)
     return Statistic(
         name="capped Borda norm",
         step=step,

@@ -504,8 +504,9 @@ class Ledger:
         with self._transaction("written") as connection:
 
             def add(line: Spending) -> None:
-                statement = f"INSERT INTO ledger ({_LINE}) VALUES (?, ?, ?, ?, ?, ?)"
-                connection.execute(statement, astuple(line))
+                connection.execute(
+                    f"INSERT INTO ledger ({_LINE}) VALUES (?, ?, ?, ?, ?, ?)", astuple(line)
+                )
                 connection.execute("COMMIT")
                 self._seen = (*self._seen, line)
 

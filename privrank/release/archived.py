@@ -225,9 +225,8 @@ def _check_covariates(facts: Covariates, m: int) -> None:
     """Check that the columns and patterns of a linear predictor belong together."""
     _require(all(low < high for _, low, high in facts.bounds), "A release has bounds of numbers.")
     ends = [0, *(stop for _, _, stop in facts.terms)]
-    starts = [start for _, start, _ in facts.terms]
     _require(
-        starts == ends[:-1] and ends[-1] == len(facts.columns),
+        ends[:-1] == [start for _, start, _ in facts.terms] and ends[-1] == len(facts.columns),
         "A release has terms of its columns.",
     )
     _require(
@@ -239,8 +238,10 @@ def _check_covariates(facts: Covariates, m: int) -> None:
         "A release has covariates of all items.",
     )
     cells_exist = ((facts.cell >= 0) & (facts.cell < facts.cells)).all()
-    alike = len(facts.cell) == len(facts.position) == len(facts.first)
-    _require(cells_exist and alike, "A release has patterns of its covariates.")
+    _require(
+        cells_exist and len(facts.cell) == len(facts.position) == len(facts.first),
+        "A release has patterns of its covariates.",
+    )
 
 
 def _check_guarantee(plan: Plan, source: str) -> None:
@@ -434,8 +435,10 @@ def _check_values(
         values.size == sizes.get(name, values.size) > 0,
         "A release has as many values as its parts have.",
     )
-    dimension = getattr(part.noise, "dimension", values.size)
-    _require(dimension == values.size, "A release has noise of as many values.")
+    _require(
+        getattr(part.noise, "dimension", values.size) == values.size,
+        "A release has noise of as many values.",
+    )
     if name == names.ORDER:
         _require(sorted(values.tolist()) == list(range(m)), "A release has an order of all items.")
     if name in _OWN_RANDOMNESS:

@@ -516,8 +516,9 @@ def survey_of(record: Mapping[str, Any]) -> Design | Sample:
             else PairCounts(**pairs)
         )
     if "covariates" in record:
-        covariates = record["covariates"].items()
-        facts["covariates"] = Covariates(**{name: _tupled(value) for name, value in covariates})
+        facts["covariates"] = Covariates(
+            **{name: _tupled(value) for name, value in record["covariates"].items()}
+        )
     return Design(**facts)
 
 
