@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, spence, zeta
 
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, blocks
 from privrank.util.solvers import zero
 
 ComplexArray = NDArray[np.complex128]
@@ -213,15 +213,13 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
     y = y - _truncated(m, theta) * (_truncated(m, theta) - 1) / 4
     limit = _frequency_limit(m, theta)
     total = np.zeros(len(y))
-    for start in range(0, points // 2, _BLOCK):
-        steps = np.arange(start, min(start + _BLOCK, points // 2), dtype=np.float64)
-        t = (steps + 0.5) * (2 * math.pi / points)
+    for block in blocks(points // 2, 1, _BLOCK):
+        t = (np.arange(block.start, block.stop) + 0.5) * (2 * math.pi / points)
         t = t[t <= limit]
         if not t.size:
             break
         distribution = _characteristic(m, theta, t)
-        for first in range(0, len(y), _PIECE):
-            piece = slice(first, first + _PIECE)
+        for piece in blocks(len(y), 1, _PIECE):
             turned = distribution * np.exp(-1j * np.outer(y[piece], t))
             total[piece] += (np.imag(turned) / np.sin(t / 2)).sum(axis=1)
         # beyond the limit, and once |phi| is negligible, no block adds anything

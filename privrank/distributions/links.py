@@ -360,11 +360,12 @@ def _checked(link: Link) -> _Own:
             f"{link.name!r}."
         )
     for constant in ("kappa1", "kappa2"):
-        bound = getattr(link, constant)
-        check_number(constant, bound, 0, math.inf, "()")
-    functions = (link.cdf, link.pdf, link.slope)
+        check_number(constant, getattr(link, constant), 0, math.inf, "()")
     try:
-        values = [_evaluate(function, np.linspace(-1.0, 1.0, 5)) for function in functions]
+        values = [
+            _evaluate(function, np.linspace(-1.0, 1.0, 5))
+            for function in (link.cdf, link.pdf, link.slope)
+        ]
     except (TypeError, ValueError):
         values = [np.empty(0)]
     if not all(v.shape == (5,) and np.isfinite(v).all() for v in values):

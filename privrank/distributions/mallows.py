@@ -130,9 +130,10 @@ class Mallows:
         self._set(items, value, -math.log(value) if value > 0 else math.inf, center)
 
     def _set(self, items: object, phi: float, theta: float, center: object) -> None:
-        counted = isinstance(items, Integral)
         names: Sequence[str | int] = (
-            range(check_count("items", items, low=2)) if counted else check_items(items)
+            range(check_count("items", items, low=2))
+            if isinstance(items, Integral)
+            else check_items(items)
         )
         fields = (names, phi, theta, _check_center(center, len(names)))
         for name, value in zip(("items", "phi", "theta", "center"), fields, strict=True):
@@ -217,8 +218,7 @@ class Mallows:
         # imported where a loop runs: numba is slow to load
         from privrank.kernels import rankings as kernels
 
-        ranks = _check_rankings(rankings, self.items)
-        distance = kernels.kendall_to_center(ranks, self.center)
+        distance = kernels.kendall_to_center(_check_rankings(rankings, self.items), self.center)
         with np.errstate(invalid="ignore"):
             exponent = np.where(distance == 0, 0.0, -self.theta * distance)
         return np.asarray(exponent - kendall.log_partition(len(self.items), self.theta))

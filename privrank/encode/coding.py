@@ -254,8 +254,9 @@ def _key_of_texts(texts: Any) -> Key:
     if not pa.types.is_dictionary(texts.type):
         plain = texts if pa.types.is_string(texts.type) else texts.cast("large_string")
         pieces = plain.dictionary_encode().chunks  # one table of values serves all of them
-        indices = [piece.indices.fill_null(-1).to_numpy() for piece in pieces]
-        codes = np.concatenate(indices, dtype=np.int64)
+        codes = np.concatenate(
+            [piece.indices.fill_null(-1).to_numpy() for piece in pieces], dtype=np.int64
+        )
         return Key(codes, pieces[-1].dictionary.to_numpy(zero_copy_only=False))
     # in one piece, as the dictionaries of many would have to be brought together
     whole = texts.unify_dictionaries().combine_chunks()

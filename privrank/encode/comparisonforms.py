@@ -253,10 +253,12 @@ def _ranked(
 ) -> pd.DataFrame:
     """Return all pairs of every ranking, the items in the order of the list within each pair."""
     declared = check_flag("ties", ties)
-    read = read_orders(columns, places) if form == "orders" else read_columns(columns)
-    ranks, labels, index = read
-    gaps, bottom = missing != "refuse", missing == "bottom"
-    check_ranks(ranks, _MESSAGES, ties=declared, gaps=gaps, bottom=bottom)
+    ranks, labels, index = (
+        read_orders(columns, places) if form == "orders" else read_columns(columns)
+    )
+    check_ranks(
+        ranks, _MESSAGES, ties=declared, gaps=missing != "refuse", bottom=missing == "bottom"
+    )
     if missing == "bottom":
         ranks = np.nan_to_num(ranks, nan=np.inf)
     # the smaller rank is the better one, so that item1 won where the difference is positive

@@ -142,8 +142,8 @@ def check_fixed(
             f"design='private' and respondent=, because which pairs a list compares is part of the "
             f"answer. Leave design= out, and name the column that says whose list it is."
         )
-    unordered = frames.is_unordered(frame, present)
-    if unordered and predictor is not None and predictor.covariates.ordered:
+    ordered = predictor is not None and predictor.covariates.ordered
+    if ordered and frames.is_unordered(frame, present):
         raise ValueError(
             f"formula must not have 'first' for comparisons whose form does not say which item was "
             f"named first (mark {frames.ORDER_FROM!r}): give a frame with item1 and item2 in the "
@@ -490,8 +490,11 @@ def schema_of(frame: object, right: str, *, public: bool) -> Schema:
     used = [factor.column for factor in factors_of(right) if factor.column in names]
     own = {name: frames.declared_values(frame, name, public=public) for name in used}
     levels = {name: values for name, values in own.items() if values is not None}
-    numbers = frames.numeric_columns(view, [name for name in used if name not in levels])
-    return Schema(names, levels, numbers)
+    return Schema(
+        names,
+        levels,
+        frames.numeric_columns(view, [name for name in used if name not in levels]),
+    )
 
 
 def read_patterns(
@@ -518,8 +521,7 @@ def read_patterns(
     # a combination of levels is one number, whose digits are the places of the levels
     cell = np.zeros(len(first_named), dtype=np.int64)
     for name, levels in predictor.levels.items():
-        place = declared_codes(keys[name], levels, name, "levels")
-        cell = cell * len(levels) + place
+        cell = cell * len(levels) + declared_codes(keys[name], levels, name, "levels")
     position = np.zeros((len(cell), len(facts.bounds)), dtype=np.int64)
     for column, (name, low, high) in enumerate(facts.bounds):
         position[:, column] = _position(keys[name], name, low, high)

@@ -281,8 +281,9 @@ def series_of(
     schema = view.collect_schema()
     compared = [name for name in texts if schema[name] == nw.String]
     if compared:
-        equal = [(nw.col(n) == texts[n]).fill_null(False).alias(n) for n in compared]
-        view = view.with_columns(*equal)
+        view = view.with_columns(
+            (nw.col(n) == texts[n]).fill_null(False).alias(n) for n in compared
+        )
     frame = next(evaluate(view, columns, whole=True))
     arrays = {name: frame.get_column(name).to_numpy() for name in columns}
     for name in compared:

@@ -80,9 +80,10 @@ def encode_samples(
     else:
         refuse_categories(categories)
         opened = _rankings_of(samples, items, respondent, max_rows, shared, gaps)
-    every = Groups(paired=paired)
-    named = respondent is not None
-    reading = [read_samples(view, rules, every, named=named) for view, rules in opened]
+    reading = [
+        read_samples(view, rules, Groups(paired=paired), named=respondent is not None)
+        for view, rules in opened
+    ]
     place = None
     if respondent is not None:
         place = match_respondents([one.names for one in reading], respondent, paired)
@@ -121,9 +122,8 @@ def against_answers(
     sample = encoded.sample
     counts = answers_behind(null, sample, null_nobs, null_noise)
     facts = Sample(sample.kind, sample.items, int(counts.sum()), sample.unit, sample.max_rows)
-    rows = counts
-    if sample.kind == "rankings":
-        rows = np.repeat(orders_of(len(sample.items)), counts, axis=0)
+    ranked = sample.kind == "rankings"
+    rows = np.repeat(orders_of(len(sample.items)), counts, axis=0) if ranked else counts
     return _joined([encoded, EncodedSample(facts, rows)], BESIDE_NULL)
 
 
@@ -166,8 +166,7 @@ def groups_of_formula(
     respondent: Any = options.get("respondent")
     group = parsed.right[0]
     frame, view = open_rows(data, respondent, "data")
-    wanted = [*parsed.left, group]
-    frames.check_named(frame, wanted)
+    frames.check_named(frame, [*parsed.left, group])
     if len(parsed.left) == 1 and options.get("categories") is None:
         options["categories"] = frames.declared_values(frame, parsed.left[0])
     # which groups there are is declared, or public and a property of the column
@@ -246,8 +245,10 @@ def _joined(
             )
     total = enough(sum(part.sample.nobs for part in parts))
     # sizes are public facts unless who is in which group is protected
-    sizes = [None if secret else part.sample.nobs for part in parts]
-    groups = tuple((str(name), size) for name, size in zip(names, sizes, strict=True))
+    groups = tuple(
+        (str(name), None if secret else part.sample.nobs)
+        for name, part in zip(names, parts, strict=True)
+    )
     paired = place is not None
     nobs = first.nobs if paired else total
     sample = replace(first, nobs=nobs, groups=groups, paired=paired, group_column=column)

@@ -93,11 +93,11 @@ def read_long(
 ) -> pd.DataFrame:
     """Read one row per comparison, with an answer in codes that are declared."""
     meaning = check_codes(codes)
-    others = {"outcome": outcome, "counts": counts}
-    table, labels, (first, second) = _read_pairs(columns, named, others)
+    table, labels, (first, second) = _read_pairs(
+        columns, named, {"outcome": outcome, "counts": counts}
+    )
     answer = _outcomes(table[outcome], meaning, first, second, labels)
-    person = columns.person(table)
-    return _compared(labels, first, second, answer, person, _whole(table, counts))
+    return _compared(labels, first, second, answer, columns.person(table), _whole(table, counts))
 
 
 def read_decided(
@@ -109,8 +109,7 @@ def read_decided(
     a public fact under a public design, would be the answer.
     """
     tied = _column_of_ties(ties)
-    others = {"ties": tied, "counts": counts}
-    table, labels, codes = _read_pairs(columns, named, others)
+    table, labels, codes = _read_pairs(columns, named, {"ties": tied, "counts": counts})
     low, high, outcome = in_order(*codes)
     if tied is not None:
         key = coding.key_of(table[tied])

@@ -122,8 +122,9 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
         )
     ranks = np.repeat(np.array(orders), counts, axis=0)
     # only complete strict orders have ranks that are whole numbers throughout
-    whole = ranks.astype(np.int64) if ending == ".soc" else ranks
-    return pd.DataFrame(whole, columns=pd.Index(items))
+    return pd.DataFrame(
+        ranks.astype(np.int64) if ending == ".soc" else ranks, columns=pd.Index(items)
+    )
 
 
 def _malformed(number: int, name: str, m: int, categories: int | None) -> ValueError:

@@ -338,12 +338,11 @@ def read_orders(columns: Columns, places: object) -> Ranked:
             f"items, got {len(listed)}: list the place columns, best first, with places=[...]."
         )
     table, index = columns.collect_wide("places", listed, declared=places is not None)
-    codes = [item_codes(table[name], labels) for name in listed]
+    codes = np.array([item_codes(table[name], labels) for name in listed])
     # one row per ranking and place, where an item stands
-    place, row = np.nonzero(np.array(codes) >= 0)
-    code = np.array(codes)[place, row]
+    place, row = np.nonzero(codes >= 0)
     rank = (place + 1).astype(np.float64)
-    ranks = _pivoted(row, code, rank, (len(table), len(labels)))
+    ranks = _pivoted(row, codes[place, row], rank, (len(table), len(labels)))
     if ranks is None:
         raise ValueError(
             f"each item must be named at most once in a ranking, and at least one ranking repeats "

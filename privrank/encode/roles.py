@@ -90,8 +90,7 @@ class Columns:
         Given the argument that names them, and whether it is `declared`. Counts of equal rows are
         refused unless they are declared columns, as a row is one respondent's.
         """
-        used = [*self.owners.values(), *(columns if declared else ())]
-        refuse_unused(self.names, used)
+        refuse_unused(self.names, [*self.owners.values(), *(columns if declared else ())])
         table = self.collect({role: columns})
         person = self.person(table)
         return table, table.index if person is None else pd.Index(person)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -64,9 +65,13 @@ LARGEST_TOTAL = 10**12
 
 def encode_rankings(frame: object, **options: Any) -> EncodedSample:
     """Validate rankings; the options are those of :func:`rules_of_rankings`."""
-    view, rules = rules_of_rankings(frame, **options)
+    return _encoded(*rules_of_rankings(frame, **options), "rankings")
+
+
+def _encoded(view: Any, rules: SampleRules, name: str) -> EncodedSample:
+    """Read a frame, as messages call it, by its rules; refuse one without rows."""
     reading = read_samples(view, rules)
-    frames.check_rows(reading.nobs[0], "rankings")
+    frames.check_rows(reading.nobs[0], name)
     return reading.sample()
 
 
@@ -153,10 +158,9 @@ def rules_of_rankings(
         return half_codes(cells, missing) if halves else np.array(cells, dtype=np.int64, order="C")
 
     completed = halves and purpose != "consensus"
-    rules = SampleRules(
+    return frame, SampleRules(
         "rankings", labels, labels, respondent, bound, codes, ties, missing, completed
     )
-    return frame, rules
 
 
 def enough(nobs: int, least: int = FEWEST_UNITS) -> int:
@@ -225,15 +229,12 @@ def read_samples(
         view = frames.grouped(view, names)
         names = frames.column_names(view)
 
-    def count(part: Any) -> tuple[Any, Any]:
-        read = _counted if rules.counted else _rows_by_group
-        return read(part, rules, groups)
-
     def total(*sums: Any) -> Any:
         units, texts = zip(*sums, strict=True)
         return np.sum(units, axis=0), np.concatenate(texts) if named else texts[0][:0]
 
-    reading, people = count_parts(view, names, owner, count, total)
+    read = partial(_counted if rules.counted else _rows_by_group, rules=rules, groups=groups)
+    reading, people = count_parts(view, names, owner, read, total)
     if reading is None:  # no rows
         reading = np.zeros((len(groups.labels), len(rules.items)), dtype=np.int64), np.array([])
     units = tuple(reading[0].sum(axis=1).tolist())
@@ -375,10 +376,7 @@ def _refuse_pairs(names: Sequence[str]) -> None:
 
 def encode_choices(frame: object, column: str, **options: Any) -> EncodedSample:
     """Validate a column of choices; the options are those of :func:`rules_of_choices`."""
-    view, rules = rules_of_choices(frame, column, **options)
-    reading = read_samples(view, rules)
-    frames.check_rows(reading.nobs[0], "data")
-    return reading.sample()
+    return _encoded(*rules_of_choices(frame, column, **options), "data")
 
 
 def rules_of_choices(
@@ -410,8 +408,9 @@ def rules_of_choices(
         keys = part if isinstance(part, dict) else coding.keys_of(part, [column], None)[0]
         return declared_codes(keys[column], labels, column, what)[:, None]
 
-    items = tuple(map(str, labels))
-    return view, SampleRules("choices", items, (column,), respondent, bound, codes)
+    return view, SampleRules(
+        "choices", tuple(map(str, labels)), (column,), respondent, bound, codes
+    )
 
 
 def encode_data(
@@ -498,8 +497,9 @@ def encode_counts(
             f"statistics hold: count in larger units."
         )
     nobs = enough(int(table.sum()), least)
-    facts = Sample("choices", tuple(map(str, labels)), nobs, "row", 1)
-    return EncodedSample(facts, table.astype(np.int64))
+    return EncodedSample(
+        Sample("choices", tuple(map(str, labels)), nobs, "row", 1), table.astype(np.int64)
+    )
 
 
 def sample_of_formula(

@@ -398,8 +398,9 @@ class Curator:
         votes = PairVotes.of(2 * self._first - self._given, self._given, self.protocol.gain)
         # the search for scores starts from the sort, neighbours 1/2 apart
         start = -0.5 * np.argsort(sort).astype(np.float64)
-        variance = votes.largest_variance
-        return consensus_of("EB-Kemeny", votes.fractions, variance, tuple(sort), start).order
+        return consensus_of(
+            "EB-Kemeny", votes.fractions, votes.largest_variance, tuple(sort), start
+        ).order
 
     def to_json(self) -> str:
         """Return the state of the run as JSON text, from which :meth:`from_json` goes on.
@@ -529,7 +530,7 @@ class Population:
         known = as_list(queries)
         if known is None or not all(isinstance(query, Mapping) for query in known):
             raise TypeError("queries must be a list of queries, as a curator's next_queries() is.")
-        rng, number = self.rng, len(known)
+        number = len(known)
         if self._asked + number > len(self._ranks):
             raise ValueError(
                 f"queries must be for people who were not asked before, and {len(self._ranks)} is "
@@ -538,7 +539,8 @@ class Population:
         reports = self._reports(self._asked, queries)
         self._asked += number
         # who drops out never answers; who is late is held until the next call, and comes first then
-        coming, later = rng.random(number) >= self.dropout, rng.random(number) < self.late
+        coming = self.rng.random(number) >= self.dropout
+        later = self.rng.random(number) < self.late
         held, self._held = self._held, {k: v[coming & later] for k, v in reports.items()}
         return {k: np.concatenate([held[k], v[coming & ~later]]) for k, v in reports.items()}
 

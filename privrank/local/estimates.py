@@ -315,15 +315,13 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     n.
     """
     m, pairs = len(protocol.items), len(protocol.all_pairs)
-    ends = np.zeros((pairs, m), dtype=np.int64)
-    ends[np.arange(pairs), protocol.all_pairs[:, 0]] = 1
-    ends[np.arange(pairs), protocol.all_pairs[:, 1]] = -1
+    first, second = np.eye(m, dtype=np.int64)[protocol.all_pairs.T]
 
     # moments are those of the sums by item
     net, covariance = _moments(
         tally,
         lambda seeds, answers: (1 - 2 * answers)[:, None] * protocol.directions(seeds),
-        ends,
+        first - second,
     )
     counts = np.full(pairs, tally.n, dtype=np.int64)
     table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
@@ -350,8 +348,7 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     # a mean direction is gain x / |x| of length SCALE, |x| that of all rankings
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
     scores = 0.5 * (m - 1) + scale * sums / tally.n
-    concerned = np.full((m, m), tally.n, dtype=np.int64)
-    return _Found(scores, scale**2 * covariance, concerned)
+    return _Found(scores, scale**2 * covariance, np.full((m, m), tally.n, dtype=np.int64))
 
 
 _ESTIMATES: dict[type[Protocol], Callable[[Tally, Any], _Found]] = {

@@ -83,10 +83,12 @@ class Protocol(ABC):
     def __post_init__(self) -> None:
         """Check what all protocols have; what is special to one it checks itself, afterwards."""
         names = checks.check_items(self.items)
-        self._set(items=tuple(checks.check_text("items", str(name)) for name in names))
-        least, most = checks.SMALLEST_EPSILON, LARGEST_EPSILON
-        value = checks.check_number("epsilon", self.epsilon, least, most)
-        self._set(epsilon=value)
+        self._set(
+            items=tuple(checks.check_text("items", str(name)) for name in names),
+            epsilon=checks.check_number(
+                "epsilon", self.epsilon, checks.SMALLEST_EPSILON, LARGEST_EPSILON
+            ),
+        )
         checks.check_choice("partial", self.partial, Partial)
 
     def _set(self, **values: Any) -> None:
@@ -176,9 +178,13 @@ class Protocol(ABC):
     # What a protocol says of itself.
 
     def _settings(self) -> dict[str, Any]:
-        settings = {part.name: getattr(self, part.name) for part in fields(self)}
-        head = {"privrank": "local protocol", "version": VERSION, "kind": self.kind}
-        return {**head, **settings, "items": list(self.items)}
+        return {
+            "privrank": "local protocol",
+            "version": VERSION,
+            "kind": self.kind,
+            **{part.name: getattr(self, part.name) for part in fields(self)},
+            "items": list(self.items),
+        }
 
     @cached_property
     def id(self) -> str:
@@ -385,8 +391,7 @@ class Protocol(ABC):
         >>> protocol.unpacked(np.array([1, 0])).tolist()
         [[1], [0]]
         """
-        values = np.asarray(answers, dtype=np.int64)[..., None] // self._powers % self.options
-        return np.asarray(values)
+        return np.asarray(answers, dtype=np.int64)[..., None] // self._powers % self.options
 
     @property
     def _powers(self) -> IntArray:
@@ -526,8 +531,7 @@ def check_rankings(ranks: object, items: Sequence[str], *, ties: bool = False) -
             f"ranks must be whole numbers, in a data frame with the protocol's items as columns, "
             f"or in an array with a column for each of the {m} items, in their order."
         )
-    every_rank = np.arange(1, m + 1)
-    complete = rankings >= 1 if ties else np.sort(rankings, axis=1) == every_rank
+    complete = rankings >= 1 if ties else np.sort(rankings, axis=1) == np.arange(1, m + 1)
     if not complete.all():
         raise ValueError(f"ranks must hold each of the ranks 1 to {m} once in every row.")
     return rankings

@@ -56,8 +56,10 @@ def best_size(epsilon: float, items: int) -> int:
     The errors of pairs of one report that share an item are correlated. Summed over the pairs of an
     item, a sub-ranking of s items has (s + 1) / 3 times the variance of as many separate pairs.
     """
-    sizes = range(2, min(items, LARGEST_SIZE) + 1)
-    return min(sizes, key=lambda size: pair_factor(epsilon, size) * (size + 1) / 3)
+    return min(
+        range(2, min(items, LARGEST_SIZE) + 1),
+        key=lambda size: pair_factor(epsilon, size) * (size + 1) / 3,
+    )
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,10 @@ class SubRanking(Asking):
     @cached_property
     def _binomials(self) -> IntArray:
         """C(c, j) in row j = 1 to the size, at c = 0 to the number of items."""
-        rows, places = range(1, self.width + 1), range(len(self.items))
-        return np.array([[math.comb(c, j) for c in places] for j in rows], dtype=np.int64)
+        return np.array(
+            [[math.comb(c, j) for c in range(len(self.items))] for j in range(1, self.width + 1)],
+            dtype=np.int64,
+        )
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the subsets, in ascending order of places: (respondents, 1, size).

@@ -94,7 +94,7 @@ class DuchiBall(Protocol):
         >>> protocol.directions(np.array([0, 1])).shape
         (2, 3)
         """
-        return publicdraws.directions(np.asarray(assignments), 0, len(self.all_pairs))
+        return publicdraws.directions(assignments, 0, len(self.all_pairs))
 
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
         """Return the side on which each ranking lies.
@@ -204,8 +204,7 @@ class CapBorda(Protocol):
         >>> direction.shape
         (1, 3)
         """
-        seeds, which = np.asarray(assignments), np.asarray(values)
-        return publicdraws.directions(seeds, which, len(self.items), centred=True)
+        return publicdraws.directions(assignments, values, len(self.items), centred=True)
 
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
         """Return the numbers of the closest directions, in ascending order.
@@ -220,8 +219,9 @@ class CapBorda(Protocol):
 
         def closest(rows: slice) -> IntArray:
             scores = m + 1 - 2 * ranks[rows]
-            values = np.tile(np.arange(N), len(scores))
-            drawn = self.directions(np.repeat(assignments[rows], N), values)
+            drawn = self.directions(
+                np.repeat(assignments[rows], N), np.tile(np.arange(N), len(scores))
+            )
             along = np.einsum("nkm,nm->nk", drawn.reshape(len(scores), N, m), scores)
             # distinct keys: of equal inner products the earlier direction counts as closer
             keys = np.arange(N) - N * along
@@ -234,8 +234,9 @@ class CapBorda(Protocol):
 def _in_blocks(function: Callable[[slice], IntArray], rows: int, entries: int) -> IntArray:
     """Return the function's values for all rows, so many at once as memory allows."""
     step = max(1, _BLOCK // entries)
-    parts = [function(slice(start, start + step)) for start in range(0, max(rows, 1), step)]
-    return np.concatenate(parts)
+    return np.concatenate(
+        [function(slice(start, start + step)) for start in range(0, max(rows, 1), step)]
+    )
 
 
 def best_cap(epsilon: float, items: int, candidates: int) -> int:

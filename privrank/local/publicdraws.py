@@ -35,8 +35,7 @@ def words(seeds: NDArray[Any], start: NDArray[Any] | int, size: int) -> NDArray[
     neighbouring seeds do not overlap.
     """
     state = _mixed((np.asarray(seeds, dtype=np.uint64) + np.uint64(1)) * _STEP)
-    first = np.asarray(start, dtype=np.uint64)[..., None]
-    steps = first + np.arange(1, size + 1, dtype=np.uint64)
+    steps = np.asarray(start, dtype=np.uint64)[..., None] + np.arange(1, size + 1, dtype=np.uint64)
     return _mixed(np.asarray(state[:, None] + steps * _STEP, dtype=np.uint64))
 
 

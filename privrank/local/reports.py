@@ -23,7 +23,6 @@ from privrank.encode import frames
 from privrank.util.arrays import IntArray
 
 Identities = NDArray[np.uint64]
-BoolArray = NDArray[np.bool_]
 
 COLUMNS = ("protocol_id", "assignment", "answer", "report_id")
 
@@ -83,11 +82,12 @@ def read_reports(
     own = np.array([isinstance(e, str) and e == protocol_id for e in entries], dtype=np.bool_)
     assignment, asked_fault = _whole_numbers(table["assignment"], assignments)
     answer, answer_fault = _whole_numbers(table["answer"], answers)
-    identity, nameless = _identities(table["report_id"])
+    # a number is its digits
+    names = np.array([_name(entry) for entry in table["report_id"].astype(object)], dtype=object)
     faults = np.maximum(asked_fault, answer_fault)  # of two cells the worse decides
-    faults = np.where(nameless, _NO_NUMBER, faults)
+    faults = np.where(names == "", _NO_NUMBER, faults)
     sound = own & (faults == _FINE)
-    single = once(identity[sound], assignment[sound], answer[sound])
+    single = once(hashed(names)[sound], assignment[sound], answer[sound])
     rejected = {
         FOREIGN: int((~own).sum()),
         MALFORMED: int((own & (faults == _NO_NUMBER)).sum()),
@@ -117,7 +117,10 @@ def once(
 def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
     """Return the four columns of a frame of reports."""
     if isinstance(reports, Mapping):
-        columns = not reports or any(_is_column(value) for value in reports.values())
+        columns = not reports or any(
+            hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
+            for value in reports.values()
+        )
         reports = _framed(reports) if columns else [reports]
     if isinstance(reports, list | tuple):
         # a row that has no columns is malformed, not of another protocol
@@ -132,10 +135,6 @@ def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
             f"has no {missing[0]!r}: rename the one meant."
         )
     return frames.series_of(view, COLUMNS, {"protocol_id": protocol_id})
-
-
-def _is_column(value: object) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
 
 
 def _framed(columns: Mapping[Any, Any]) -> pd.DataFrame:
@@ -190,12 +189,6 @@ def _whole_number(entry: Any) -> int | None:
     except (ArithmeticError, ValueError):  # such as a word, or a decimal that is none
         return None
     return whole if whole in (-1, number) else None
-
-
-def _identities(values: pd.Series[Any]) -> tuple[Identities, BoolArray]:
-    """Return 64 bits for each id, and whether it is missing; a number is its digits."""
-    names = np.array([_name(entry) for entry in values.astype(object)], dtype=object)
-    return hashed(names), np.asarray(names == "", dtype=np.bool_)
 
 
 def hashed(names: NDArray[Any]) -> Identities:

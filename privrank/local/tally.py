@@ -312,8 +312,7 @@ def _cells_of(
     # groups are sorted by assignment, then by answer, in whatever order the reports came
     cells = frame.groupby(["assignment", "answer"])
     whole = cells["count"].sum().reset_index()
-    columns = (whole[name].to_numpy() for name in ("assignment", "answer", "count"))
-    return *columns, cells.ngroup().to_numpy()  # type: ignore[return-value]
+    return *(whole[name].to_numpy() for name in _CELLS), cells.ngroup().to_numpy()  # type: ignore[return-value]
 
 
 def release_of(

@@ -238,7 +238,10 @@ def infer(
         hypotheses=hypotheses_of_uniformity(release.sample),
         draws=len(release.values[NULL]),
         simulation=simulation,
-        notes=(_null_note(release),),
+        notes=(
+            f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} "
+            f"degrees of freedom; the p-value is by simulation, given how often each was asked.",
+        ),
         query=replace(collected, null=partial(_kept, null)),
         null_model=NullModel(),
     )
@@ -247,13 +250,6 @@ def infer(
 def _kept(null: Null, draws: int) -> Null:
     """Return the null distribution of a release, which holds all the draws that there are."""
     return null
-
-
-def _null_note(release: Release) -> str:
-    return (
-        f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} degrees "
-        f"of freedom; the p-value is by simulation, given how often each was asked."
-    )
 
 
 @dataclass(frozen=True)
@@ -306,8 +302,7 @@ class Collection:
 
         A fit's own is that given how often each pair was asked, which a plan does not know.
         """
-        survey = self.survey(0.0, public_generator("planned reports"))
-        return Null.of_draws(survey.draws(draws))
+        return Null.of_draws(self.survey(0.0, public_generator("planned reports")).draws(draws))
 
     def simulated(self, theta: float, rng: np.random.Generator) -> int:
         """Return the statistic of one survey."""

@@ -246,9 +246,7 @@ class CappedNorm:
             return float(np.linalg.norm(c / (mu - eigenvalues))) - 1
 
         # |u| falls in mu: its root makes |u| = 1, unless |u| < 1 from the least mu on
-        mu = least
-        if excess(least) > 0:
-            mu = zero(excess, least, top + 2 * size)
+        mu = zero(excess, least, top + 2 * size) if excess(least) > 0 else least
         u = c / (mu - eigenvalues)
         # mu + g'(mu I - M)^-1 g / 4, in the coordinates of the eigenvectors
         bound = mu + float(c @ u)
@@ -266,8 +264,7 @@ class CappedNorm:
                 s = trial
         # (1 - s) U + s U* less the square of (1 - s) u + s u* is again a sum of squares
         apart = math.sqrt(s * (1 - s)) * (w[:, :1] - target[:, :1])
-        parts = (math.sqrt(1 - s) * w[:, 1:], math.sqrt(s) * target[:, 1:], apart)
-        squares = np.hstack(parts)
+        squares = np.hstack((math.sqrt(1 - s) * w[:, 1:], math.sqrt(s) * target[:, 1:], apart))
 
         def fewest() -> FloatArray:
             vectors, sizes, _ = svd(squares, full_matrices=False, check_finite=False)

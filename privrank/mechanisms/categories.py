@@ -182,8 +182,9 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     blind: tuple[Blindness, ...] = ("single category",) if k > 2 else ()
     if k > 2 and 0.0 in p:
         blind = (*blind, "impossible observations")
-    name = "total variation distance"
-    return Statistic(name, step, sensitivity, value, null, blind, None, distance=True)
+    return Statistic(
+        "total variation distance", step, sensitivity, value, null, blind, None, distance=True
+    )
 
 
 def kendall_norm(n: int, p: Probabilities) -> Statistic:
@@ -490,9 +491,11 @@ def _quantiles(whole: _Omnibus) -> IntArray:
     """Return q_j, from a public sequence of its own, apart from that of the p-values."""
     name = f"quantiles of the {whole.sample.label}"
     table = null_draws(name, whole.sample.sizes, whole.drawn, whole.draws)
-    levels = [part.level for part in whole.parts]
-    pairs = zip(table.T, levels, strict=True)
-    return own([math.ceil(noisy_quantile(*pair, whole.scale)) for pair in pairs], np.int64)
+    pairs = zip(table.T, whole.parts, strict=True)
+    return own(
+        [math.ceil(noisy_quantile(draws, part.level, whole.scale)) for draws, part in pairs],
+        np.int64,
+    )
 
 
 def omnibus(

@@ -222,8 +222,7 @@ def _outcome(comparison: Comparison, plan: Plan, statistics: FloatArray, rng: Rn
     scale, noisy = plan.number("scale"), statistics[0]
     if scale > 0:
         noisy = noisy + draw_cells(scale, noise_cell(scale), 1, rng)[0]
-    p = round_up(smoothed_pvalue(statistics, float(noisy), scale))
-    return round(p * RELEASED_STEPS)
+    return round(round_up(smoothed_pvalue(statistics, float(noisy), scale)) * RELEASED_STEPS)
 
 
 def _effect(plan: Plan, distances: FloatArray, rng: Rng) -> IntArray:
@@ -283,8 +282,10 @@ def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
     sample, parts = encoded.sample, [part for part in encoded._parts if part.sample.nobs]
     people = [part.sample.nobs for part in parts]
     if sample.kind == "choices":
-        pairs = _pairs_of([part._rows.ravel() for part in parts], encoded._partners)
-        return _Data(np.array([tabulated(part) for part in parts]), pairs=pairs)
+        return _Data(
+            np.array([tabulated(part) for part in parts]),
+            pairs=_pairs_of([part._rows.ravel() for part in parts], encoded._partners),
+        )
     ranks = np.concatenate([part._rows for part in parts])
     # of few items the kinds are all m! orders, of many each respondent is a kind
     m = len(sample.items)
@@ -293,14 +294,17 @@ def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
 
         orders = orders_of(m)
         blocks = np.split(places_of(ranks), np.cumsum(people)[:-1])
-        counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
-        pairs = _pairs_of(blocks, encoded._partners)
-        return _Data(counts, gram=list(gram_blocks(orders, _kernel(comparison))), pairs=pairs)
-    gram = gram_of(ranks, _kernel(comparison))
+        return _Data(
+            np.array([np.bincount(block, minlength=len(orders)) for block in blocks]),
+            gram=list(gram_blocks(orders, _kernel(comparison))),
+            pairs=_pairs_of(blocks, encoded._partners),
+        )
     own = np.split(np.arange(sum(people)), np.cumsum(people)[:-1])
-    pairs = _pairs_of(own, encoded._partners)
-    counts = np.repeat(np.eye(len(people), dtype=np.int64), people, axis=1)
-    return _Data(counts, gram=gram, pairs=pairs)
+    return _Data(
+        np.repeat(np.eye(len(people), dtype=np.int64), people, axis=1),
+        gram=gram_of(ranks, _kernel(comparison)),
+        pairs=_pairs_of(own, encoded._partners),
+    )
 
 
 def _kernel(comparison: Comparison) -> RankKernel:

@@ -272,8 +272,7 @@ def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
     q_j is what part j with its noise exceeds with the probability that `levels` has for it, under
     a reference distribution.
     """
-    probabilities = levels(groups, reference.shape[1])
-    pairs = zip(reference.T, probabilities, strict=True)
+    pairs = zip(reference.T, levels(groups, reference.shape[1]), strict=True)
     return np.array([noisy_quantile(draws, level, scale) for draws, level in pairs])
 
 

@@ -53,10 +53,6 @@ class _Model:
         model = Mallows.from_theta(self.m, self.theta, np.array(self.center))
         return model.rvs(self.n, rng)
 
-    def arranged(self, ranks: IntArray) -> IntArray:
-        """Return the ranks with their columns in the order of the centre."""
-        return np.ascontiguousarray(ranks[:, np.argsort(self.center)])
-
 
 def _model(n: int, model: Mallows) -> _Model:
     return _Model(n, model.theta, tuple(int(rank) for rank in model.center))
@@ -122,10 +118,14 @@ def clipped_distance(n: int, model: Mallows) -> Statistic:
     """
     known = _model(n, model)
     low, high, _ = _window(known.m, known.theta)
-    step = (high - low) / n / GRID
-    value = partial(_distance, known)
-    name = "clipped distance to the centre"
-    return _statistic(name, step, GRID, known, value, "equal mean distance")
+    return _statistic(
+        "clipped distance to the centre",
+        (high - low) / n / GRID,
+        GRID,
+        known,
+        partial(_distance, known),
+        "equal mean distance",
+    )
 
 
 # The mean sign vector
@@ -134,8 +134,7 @@ def clipped_distance(n: int, model: Mallows) -> Statistic:
 @cache
 def _inverted(m: int, theta: float) -> FloatArray:
     """Return P(a pair `gap` places apart in the centre is inverted), for gap 0, ..., m - 1."""
-    ahead = [kendall.pair_probability(gap, theta) for gap in range(1, m)]
-    return np.array([0.0, *(1.0 - p for p in ahead)])
+    return np.array([0.0, *(1.0 - kendall.pair_probability(gap, theta) for gap in range(1, m))])
 
 
 @cache
@@ -188,7 +187,9 @@ def _kernel(model: _Model, ranks: IntArray, order: Order) -> int:
     from privrank.kernels import rankings as kernels
 
     m, theta = model.m, model.theta
-    reach, columns = _reach(m, theta), model.arranged(ranks)
+    reach = _reach(m, theta)
+    # columns in the order of the centre
+    columns = np.ascontiguousarray(ranks[:, np.argsort(model.center)])
     # clipping: vectors longer than the radius are scaled to it, by whole 2^-20ths
     weights = np.full(len(columns), _WEIGHT)
     if reach < 2:
@@ -236,9 +237,14 @@ def clipped_kernel(n: int, model: Mallows) -> Statistic:
             f"the clipped sign vector is for at most {MOST_PAIRED} items, got {known.m}: use the "
             f"distance to the centre."
         )
-    step = _reach(known.m, known.theta) / n / GRID
-    name, value = "clipped Kendall norm from the null", partial(_kernel, known)
-    return _statistic(name, step, GRID + ALLOWANCE, known, value, "dispersion")
+    return _statistic(
+        "clipped Kendall norm from the null",
+        _reach(known.m, known.theta) / n / GRID,
+        GRID + ALLOWANCE,
+        known,
+        partial(_kernel, known),
+        "dispersion",
+    )
 
 
 def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:

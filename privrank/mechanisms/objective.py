@@ -159,8 +159,7 @@ def _gathered(drawn: NDArray[Any], gap: Fraction, unit: Fraction) -> list[int]:
     moves = [0] * len(drawn)
     for sign in (1, -1):
         last, total = Fraction(0), 0
-        side = sorted((sign * Fraction(x), i) for i, x in enumerate(drawn) if sign * x > 0)
-        for size, i in side:
+        for size, i in sorted((sign * Fraction(x), i) for i, x in enumerate(drawn) if sign * x > 0):
             total += max(math.floor((size - last - gap) / unit), 0)
             moves[i], last = sign * total, size
     return moves

@@ -79,8 +79,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations
+from functools import lru_cache, reduce
+from itertools import combinations, starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,7 +257,7 @@ def _shuffled_tables(counts: IntArray, permutations: int, rng: Rng) -> TableArra
     # beyond what can be shuffled exactly, as secret as other draws that are no noise
     generator = secret_generator() if rng is None and len(kind) > LARGEST_SHUFFLE else rng
     # the cell of a respondent: the table's number, the sample dealt to, the kind
-    parts = []
+    tables = np.empty((permutations, samples, kinds), dtype=np.int32)
     for rows in blocks(permutations, len(kind), _FEW):
         number = rows.stop - rows.start
         if len(kind) > LARGEST_SHUFFLE:
@@ -266,9 +266,9 @@ def _shuffled_tables(counts: IntArray, permutations: int, rng: Rng) -> TableArra
         else:
             cell = kind[draw_shuffles(number, len(kind), rng)] + offset
         cell += counts.size * np.arange(number)[:, None]
-        table = np.bincount(cell.ravel(), minlength=number * counts.size).astype(np.int32)
-        parts.append(table.reshape(number, samples, kinds))
-    return np.concatenate(parts) if parts else np.empty((0, samples, kinds), dtype=np.int32)
+        counted = np.bincount(cell.ravel(), minlength=number * counts.size)
+        tables[rows] = counted.reshape(number, samples, kinds)
+    return tables
 
 
 def permuted_statistics(
@@ -299,8 +299,10 @@ def permuted_statistics(
     return np.concatenate(parts)
 
 
-def _pairs(tables: TableArray) -> list[tuple[int, int]]:
-    return list(combinations(range(tables.shape[1]), 2))
+def _largest(tables: TableArray, distance: Callable[[int, int], FloatArray]) -> FloatArray:
+    """Return the largest distance of two samples, given their numbers; 0 of one alone, by table."""
+    pairs = combinations(range(tables.shape[1]), 2)
+    return reduce(np.maximum, starmap(distance, pairs), np.zeros(len(tables)))
 
 
 def _apart(tables: TableArray, sizes: IntArray, g: int, h: int) -> IntArray:
@@ -323,12 +325,13 @@ def total_variation(tables: TableArray) -> FloatArray:
         Sensitivity: ``mean_sensitivity(sizes, 1.0)``.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
-    largest = np.zeros(len(tables))
-    for g, h in _pairs(tables):
+
+    def distance(g: int, h: int) -> FloatArray:
         # whole numbers up to n_g n_h, so that equal statistics are equal
         apart = np.abs(_apart(tables, sizes, g, h)).sum(axis=1)
-        largest = np.maximum(largest, apart / (2 * sizes[g] * sizes[h]))
-    return largest
+        return np.asarray(apart / (2 * sizes[g] * sizes[h]))
+
+    return _largest(tables, distance)
 
 
 def chi_square(tables: TableArray) -> FloatArray:
@@ -341,12 +344,13 @@ def chi_square(tables: TableArray) -> FloatArray:
     changes that number, so the permutation tests are one.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
-    largest = np.zeros(len(tables))
-    for g, h in _pairs(tables):
+
+    def distance(g: int, h: int) -> FloatArray:
         apart = _apart(tables, sizes, g, h).astype(np.float64)
         both = np.maximum(tables[:, g] + tables[:, h], 1)
-        largest = np.maximum(largest, (apart**2 / both).sum(axis=1) / (sizes[g] * sizes[h]))
-    return largest
+        return np.asarray((apart**2 / both).sum(axis=1) / (sizes[g] * sizes[h]))
+
+    return _largest(tables, distance)
 
 
 def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
@@ -366,11 +370,11 @@ def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
         no faster than x. Sensitivity: ``mean_sensitivity(sizes, diameter)``.
     """
     products = kernel_products(tables, gram)
-    largest = np.zeros(len(tables))
-    for g, h in _pairs(tables):
-        squared = products[:, g, g] + products[:, h, h] - 2.0 * products[:, g, h]
-        largest = np.maximum(largest, squared)
-    return np.sqrt(largest + FLOOR)
+
+    def squared(g: int, h: int) -> FloatArray:
+        return np.asarray(products[:, g, g] + products[:, h, h] - 2.0 * products[:, g, h])
+
+    return np.sqrt(_largest(tables, squared) + FLOOR)
 
 
 def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:

@@ -84,9 +84,8 @@ def borda_norm(n: int, m: int) -> Statistic:
     if norm is None:
         return plain_norm(n, m)
     step = norm.sensitivity / GRID
-    value, drawn = partial(_capped, norm.value, step), partial(_capped, norm.fast, step)
-    if min(n, m) <= CERTIFIED:
-        drawn = value
+    value = partial(_capped, norm.value, step)
+    drawn = value if min(n, m) <= CERTIFIED else partial(_capped, norm.fast, step)
     return Statistic(
         name="capped Borda norm",
         step=step,
@@ -233,19 +232,14 @@ def residual_norm(n: int, m: int) -> Statistic:
     For more than 6 items there is no such claim, because the third term is left out as n grows.
     """
     value = partial(_residual, n=n, m=m)
-    blind: tuple[Blindness, ...] = ("mean ranks and products of pairs",)
-    proof = None
-    if sees_everything(n, m):
-        blind = ()
-        proof = "privrank.mechanisms.ranknorms.residual_norm" if m <= MOST_ITEMS else None
     return Statistic(
         name="residual norm",
         step=_constants(m, sees_everything(n, m))[2] / GRID,
         sensitivity=GRID + ALLOWANCE,
         value=value,
         null=partial(null_of, "residual norm", (n, m), value, _rankings(n, m)),
-        blind_to=blind,
-        consistent=proof,
+        blind_to=() if sees_everything(n, m) else ("mean ranks and products of pairs",),
+        consistent="privrank.mechanisms.ranknorms.residual_norm" if m <= MOST_ITEMS else None,
     )
 
 
@@ -459,29 +453,25 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
     if m == 2:
         return of_ranks(replace(binomial(n, 0.5), distance=False))
     borda, residual = borda_norm(n, m), residual_norm(n, m)
-    name, label = "Borda and residual norm", "omnibus of rankings against uniformity"
+    label = "omnibus of rankings against uniformity"
     drawn: tuple[Value | None, Value | None] = borda.simulated, None
     sample, draws = _rankings(n, m), min(QUANTILE_DRAWS, usual_draws("rankings", n, m))
     if are_many(n, m):
         limit = Limit(n, m)
         drawn, sample, draws = (limit.borda, limit.residual), limit.sample, QUANTILE_DRAWS
         label += ", many"
-    levels, values = (BORDA_LEVEL, RESIDUAL_LEVEL), (borda.value, residual.value)
-    parts = tuple(Part(*part) for part in zip(values, levels, drawn, strict=True))
-    blind: tuple[Blindness, ...] = ("first and last alone",)
-    proof = None
-    if sees_everything(n, m):
-        blind = ()
-        proof = "privrank.mechanisms.ranknorms.of_rankings" if m <= MOST_ITEMS else None
     whole = omnibus(
-        name,
+        "Borda and residual norm",
         NullSample(label, (n, m), sample),
-        parts,
+        (
+            Part(borda.value, BORDA_LEVEL, drawn[0]),
+            Part(residual.value, RESIDUAL_LEVEL, drawn[1]),
+        ),
         GRID + ALLOWANCE,
         xi,
         draws,
-        blind_to=blind,
-        consistent=proof,
+        blind_to=() if sees_everything(n, m) else ("first and last alone",),
+        consistent="privrank.mechanisms.ranknorms.of_rankings" if m <= MOST_ITEMS else None,
     )
     # simulations of power draw rankings
     return replace(whole, simulated=None, coarse=None) if are_many(n, m) else whole

@@ -204,10 +204,10 @@ def completed_groups(encoded: EncodedGroups, rng: Rng) -> EncodedGroups:
     """
     if not encoded.sample.completed:
         return encoded
-    null, parts = NullModel(), []
-    for part in encoded._parts:
-        ranks = completed(part._rows, null, rng)
-        parts.append(EncodedSample(part.sample, ranks))
+    parts = [
+        EncodedSample(part.sample, completed(part._rows, NullModel(), rng))
+        for part in encoded._parts
+    ]
     return EncodedGroups(encoded.sample, parts, encoded._partners)
 
 

@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from privrank.bradley_terry import linear
 from privrank.bradley_terry.dependence import Directions
-from privrank.bradley_terry.linear import blocks
 from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.plans.choice import FINE, STEPS
@@ -45,7 +45,7 @@ from privrank.release.names import (
     TIES,
 )
 from privrank.release.survey import Covariates, Design, PairCounts
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import FloatArray, IntArray, blocks
 from privrank.util.checks import Rng
 
 _DENSE = 0.02
@@ -70,8 +70,7 @@ def net_wins(encoded: Encoded) -> IntArray:
     first, second, _, net = encoded._pairs
     design = encoded.design
     m = len(design.items) * (1 if design.covariates is None else design.covariates.patterns)
-    total = np.bincount(first, net, minlength=m) - np.bincount(second, net, minlength=m)
-    whole = total.astype(np.int64)
+    whole = sum_by(first, net, m) - sum_by(second, net, m)
     if design.covariates is None:
         return whole
     return (design.covariates.basis.T @ whole.reshape(-1, len(design.items))).ravel()
@@ -101,7 +100,7 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
         pattern = first // m
         if name == ORDER_EFFECT:  # wins less losses of the items named first
             return np.array([facts.first[pattern] @ net])
-        return np.bincount(facts.cell[pattern], count, minlength=facts.cells).astype(np.int64)
+        return sum_by(facts.cell[pattern], count, facts.cells)
     if name == SIDES:  # twice the wins, and twice the losses with a minus sign
         wins, met = net_wins(encoded), sum_by(first, count, m) + sum_by(second, count, m)
         sides = np.concatenate((wins + met, wins - met))
@@ -111,7 +110,7 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
     place = first * (2 * m - first - 1) // 2 + second - first - 1
     pairs = m * (m - 1) // 2
     if name == PAIR_COUNTS:
-        return np.bincount(place, count, minlength=pairs).astype(np.int64)
+        return sum_by(place, count, pairs)
     cells = np.zeros((2, pairs), dtype=np.int64)
     cells[0, place], cells[1, place] = count + net, count - net
     return (cells if design.ties else cells // 2).ravel()
@@ -135,7 +134,7 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
 
     With covariates, one block of pairs for each combination of their values, one after the other.
     """
-    runs = blocks(encoded.design, met(encoded))
+    runs = linear.blocks(encoded.design, met(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
     ties = encoded.design.davidson
     named = MOMENTS + TIE_MOMENTS * ties
@@ -162,10 +161,9 @@ def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice], *, ties:
     if ties:
         tied = csr_array((part.tied, place), shape=shape)
         both += [(tied, answers), (tied, counts), (tied, tied)]
-    products = [
-        np.concatenate([_product(a[:, run], b[:, run]).ravel() for run in runs]) for a, b in both
-    ]
-    return np.stack(products)
+    return np.stack(
+        [np.concatenate([_product(a[:, run], b[:, run]).ravel() for run in runs]) for a, b in both]
+    )
 
 
 def _product(a: Any, b: Any) -> IntArray:
@@ -254,8 +252,9 @@ def _counted(part: Part, codes: IntArray) -> IntArray:
     """Return the comparisons, and wins minus losses of the first item, by pair."""
     met, place = distinct_codes(part.pair, int(codes[-1]) + 1)
     counts = np.zeros((2, len(codes)), dtype=np.int64)
-    sums = [sum_by(place, values, len(met)) for values in (part.count, part.net)]
-    counts[:, np.searchsorted(codes, met)] = sums
+    counts[:, np.searchsorted(codes, met)] = [
+        sum_by(place, values, len(met)) for values in (part.count, part.net)
+    ]
     return counts
 
 
@@ -363,11 +362,9 @@ def round_directions(design: Design, directions: Directions, expected: Expected)
     bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows * expected.farthest)))))
     parts = directions.weights, directions.independent, directions.explained
     usable = all(np.isfinite(part).all() for part in parts) and bool(directions.weights.any())
-    size = np.zeros(len(directions.weights))
-    if usable:
-        size = np.abs(directions.weights).max(axis=(1, 2))
-    factor = np.where(size > 0, 2.0**bits / np.where(size > 0, size, 1.0), 0.0)
     weights = directions.weights if usable else np.zeros_like(directions.weights)
+    size = np.abs(weights).max(axis=(1, 2))
+    factor = np.where(size > 0, 2.0**bits / np.where(size > 0, size, 1.0), 0.0)
     whole = np.rint(factor[:, None, None] * weights).astype(np.int64)
     reached = _farthest(design, whole, expected)
     farthest = reached.max(axis=1)
@@ -408,17 +405,15 @@ def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray
         # the sum of all differences, by how often each weight is the larger one and the smaller
         order = np.sort(items, axis=2)
         every = order @ (2 * np.arange(m) - (m - 1)) + design.sensitivity.pairs * named
-        every = expected.farthest * every
-        return np.asarray(np.minimum(every, rows * widest))
+        return np.asarray(np.minimum(expected.farthest * every, rows * widest))
     first, second = np.triu_indices(m, 1)
     size = expected.steps + np.abs(expected.answers[first, second])
     out = np.zeros(weights.shape[:2], dtype=np.int64)
-    block = max(1, _BLOCK // (len(first) * weights.shape[1]))
-    for start in range(0, len(weights), block):
-        here = items[start : start + block]
+    for block in blocks(len(weights), len(first) * weights.shape[1], _BLOCK):
+        here = items[block]
         apart = size * np.abs(here[:, :, first] - here[:, :, second])
         largest = np.sort(apart, axis=2)[:, :, len(first) - min(rows, len(first)) :]
-        out[start : start + block] = largest.sum(axis=2)
+        out[block] = largest.sum(axis=2)
     return np.asarray(out + rows * expected.farthest * named)
 
 
@@ -436,17 +431,16 @@ def _farthest_with_ties(
     first, second = np.triu_indices(len(ties), 1)
     rows, out = design.sensitivity.effective_rows, np.zeros(weights.shape[:2], dtype=np.int64)
     mean, tied, steps = expected.answers[first, second], ties[first, second], expected.steps
-    block = max(1, _BLOCK // (3 * len(first) * weights.shape[1]))
-    for start in range(0, len(weights), block):
-        here = weights[start : start + block]
+    for block in blocks(len(weights), 3 * len(first) * weights.shape[1], _BLOCK):
+        here = weights[block]
         apart, tie = here[:, :, first] - here[:, :, second], here[:, :, -1:]
         taken = mean * apart + tied * tie
         reach = np.maximum(steps * np.abs(apart) + np.abs(taken), np.abs(steps * tie - taken))
         if design.distinct_pairs:
             reach = np.sort(reach, axis=2)[:, :, len(first) - min(rows, len(first)) :]
-            out[start : start + block] = reach.sum(axis=2)
+            out[block] = reach.sum(axis=2)
         else:
-            out[start : start + block] = rows * reach.max(axis=2)
+            out[block] = rows * reach.max(axis=2)
     return out
 
 

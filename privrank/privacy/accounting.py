@@ -82,8 +82,7 @@ class Spending:
             checks.check_text("released", released)
         spent, failure = checks.check_epsilon(epsilon), checks.check_delta(delta)
         if rho is None:
-            half = 0.5 * spent**2 if failure == 0 else None
-            return cls(spender, spent, failure, half, released)
+            return cls(spender, spent, failure, 0.5 * spent**2 if failure == 0 else None, released)
         largest = 0.5 * checks.LARGEST_EPSILON**2
         value = float(rho) if checks.is_number(rho) else math.nan
         if not (0 <= value <= largest or value == math.inf):

@@ -487,8 +487,9 @@ class Ledger:
                 whole = (FORMAT, *facts) if pure is None else (SPLIT, *facts, pure)
                 for statement in _TABLES if pure is None else (*_TABLES, _PURE):
                     connection.execute(statement)
-                places = ", ".join("?" * len(whole))
-                connection.execute(f"INSERT INTO survey VALUES ({places})", whole)
+                connection.execute(
+                    f"INSERT INTO survey VALUES ({', '.join('?' * len(whole))})", whole
+                )
                 connection.execute("COMMIT")
 
     def _read_all(self) -> Account:
@@ -503,8 +504,9 @@ class Ledger:
         with self._transaction("written") as connection:
 
             def add(line: Spending) -> None:
-                statement = f"INSERT INTO ledger ({_LINE}) VALUES (?, ?, ?, ?, ?, ?)"
-                connection.execute(statement, astuple(line))
+                connection.execute(
+                    f"INSERT INTO ledger ({_LINE}) VALUES (?, ?, ?, ?, ?, ?)", astuple(line)
+                )
                 connection.execute("COMMIT")
                 self._seen = (*self._seen, line)
 
@@ -579,7 +581,9 @@ class Ledger:
     @contextmanager
     def _connected(self, doing: str) -> Iterator[sqlite3.Connection]:
         if self._memory is None:
-            with closing(self._opened(doing)) as connection:
+            mode = "rwc" if doing == "made" else "rw"  # SQLite only reads where it may not write
+            place = f"{Path(self._path or '').as_uri()}?mode={mode}"
+            with closing(_connection(place)) as connection:
                 connection.executescript(_SETTINGS)
                 yield connection
         elif self._memory.in_transaction:  # a signal's handler, say, in the midst of a reservation
@@ -589,10 +593,6 @@ class Ledger:
                 yield self._memory
             finally:
                 self._memory.rollback()
-
-    def _opened(self, doing: str) -> sqlite3.Connection:
-        mode = "rwc" if doing == "made" else "rw"  # SQLite only reads where it may not write
-        return _connection(f"{Path(self._path or '').as_uri()}?mode={mode}")
 
     def _sentence(self, doing: str, error: Exception) -> Exception:
         """Return what SQLite could not do."""

@@ -39,9 +39,15 @@ def draw_uniforms(rows: int, columns: int, rng: Rng) -> FloatArray:
 
 def draw_key(rng: Rng) -> Words:
     """Return a fresh key of 128 bits, by which a fit draws rows (:func:`draw_rows`)."""
+    return _words(np.uint64, 2, rng)
+
+
+def _words(kind: type[np.uint32 | np.uint64], size: int, rng: Rng) -> NDArray[Any]:
+    """Return independent uniform words, the operating system's or those of a study."""
+    bits = np.iinfo(kind).bits
     if rng is None:
-        return np.frombuffer(os.urandom(16), dtype=np.uint64)
-    return rng.integers(2**64, size=2, dtype=np.uint64)
+        return np.frombuffer(os.urandom(bits // 8 * size), dtype=kind)
+    return rng.integers(2**bits, size=size, dtype=kind)
 
 
 def draw_rows(
@@ -104,12 +110,7 @@ def draw_orders(rows: int, columns: int, rng: Rng) -> IntArray:
     orders = np.empty((rows, columns), dtype=np.int64)
     todo = np.arange(rows)
     while todo.size:
-        shape = (todo.size, columns)
-        if rng is None:
-            keys = np.frombuffer(os.urandom(8 * todo.size * columns), dtype=np.uint64)
-        else:
-            keys = rng.integers(2**64, size=shape, dtype=np.uint64)
-        keys = keys.reshape(shape)
+        keys = _words(np.uint64, todo.size * columns, rng).reshape(todo.size, columns)
         order = np.argsort(keys, axis=1)
         orders[todo] = order
         sorted_keys = np.take_along_axis(keys, order, axis=1)
@@ -140,11 +141,8 @@ def draw_shuffles(rows: int, columns: int, rng: Rng) -> NDArray[np.int32]:
     out = np.empty((rows, columns), dtype=np.int32)
     todo = np.arange(rows)
     while todo.size:
-        if rng is None:
-            words = np.frombuffer(os.urandom(4 * todo.size * columns), dtype=np.uint32)
-        else:
-            words = rng.integers(0, 2**32, todo.size * columns, dtype=np.uint32)
-        out[todo], fair = kernels.shuffles(words.reshape(todo.size, columns))
+        words = _words(np.uint32, todo.size * columns, rng).reshape(todo.size, columns)
+        out[todo], fair = kernels.shuffles(words)
         todo = todo[~fair]
     return out
 

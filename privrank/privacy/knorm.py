@@ -151,8 +151,7 @@ class CubeNoise:
     radius: Radius | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        finite = math.isfinite(self.rate)
-        radius = Radius.build(0.5, self.dimension, self.rate) if finite else None
+        radius = Radius.build(0.5, self.dimension, self.rate) if math.isfinite(self.rate) else None
         object.__setattr__(self, "radius", radius)
 
     @classmethod
@@ -230,8 +229,7 @@ class PermutohedronNoise:
     radius: Radius | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        finite = math.isfinite(self.rate)
-        radius = Radius.build(0.0, self.items - 1, self.rate) if finite else None
+        radius = Radius.build(0.0, self.items - 1, self.rate) if math.isfinite(self.rate) else None
         object.__setattr__(self, "radius", radius)
 
     @classmethod

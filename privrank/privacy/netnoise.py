@@ -186,11 +186,6 @@ class CountNoise:
     rho: float | None = None
 
 
-def _finer(scale: float) -> int:
-    """Return the power of two that brings a scale to at least `_LEAST_SCALE`."""
-    return int(2 ** max(0, math.ceil(math.log2(_LEAST_SCALE / scale))))
-
-
 def net_noise(
     sensitivity: UnitSensitivity,
     name: NoiseName,
@@ -278,7 +273,8 @@ def weighted_noise(sensitivity: UnitSensitivity, weight: int, epsilon: float) ->
 
 
 def _zero_sum(cells: int, l1: int, epsilon: float) -> NetNoise:
-    fine = _finer(l1 / epsilon)
+    # the power of two that brings the scale to at least `_LEAST_SCALE`
+    fine = int(2 ** max(0, math.ceil(math.log2(_LEAST_SCALE / (l1 / epsilon)))))
     distribution = ZeroSumLaplace.calibrate(cells, fine * l1, epsilon)
     return NetNoise("zero-sum-laplace", distribution, fine, fine * l1)
 

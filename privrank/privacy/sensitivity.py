@@ -197,8 +197,7 @@ class UnitSensitivity:
         two lies in twice that, as K is symmetric and convex. A star, or one pair again and again,
         reaches it in the sum over one item; a reversal doubles it.
         """
-        rows = min(self.rows, self.items - 1) if self.distinct else self.rows
-        return Fraction(2 * rows, self.items - 1)
+        return Fraction(self.net_linf, self.items - 1)
 
     @property
     def net_linf(self) -> int:
@@ -410,8 +409,7 @@ def _row_loss(lam: float, gamma: float, items: int) -> float:
     determinant costs nothing and the loss is 4 / lam.
     """
     half = lam - 1.0
-    root = (gamma + lam) / (half + math.sqrt(half * half + 2.0 * (gamma + lam)))
-    q = min(root, 1.0)
+    q = min((gamma + lam) / (half + math.sqrt(half * half + 2.0 * (gamma + lam))), 1.0)
     removed = 2.0 * q / lam + math.log1p(2.0 * q * (1.0 - q) / gamma)
     return removed + (2.0 / lam if items > 2 else 0.0)
 

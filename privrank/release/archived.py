@@ -225,9 +225,8 @@ def _check_covariates(facts: Covariates, m: int) -> None:
     """Check that the columns and patterns of a linear predictor belong together."""
     _require(all(low < high for _, low, high in facts.bounds), "A release has bounds of numbers.")
     ends = [0, *(stop for _, _, stop in facts.terms)]
-    starts = [start for _, start, _ in facts.terms]
     _require(
-        starts == ends[:-1] and ends[-1] == len(facts.columns),
+        ends[:-1] == [start for _, start, _ in facts.terms] and ends[-1] == len(facts.columns),
         "A release has terms of its columns.",
     )
     _require(
@@ -239,8 +238,10 @@ def _check_covariates(facts: Covariates, m: int) -> None:
         "A release has covariates of all items.",
     )
     cells_exist = ((facts.cell >= 0) & (facts.cell < facts.cells)).all()
-    alike = len(facts.cell) == len(facts.position) == len(facts.first)
-    _require(cells_exist and alike, "A release has patterns of its covariates.")
+    _require(
+        cells_exist and len(facts.cell) == len(facts.position) == len(facts.first),
+        "A release has patterns of its covariates.",
+    )
 
 
 def _check_guarantee(plan: Plan, source: str) -> None:
@@ -281,9 +282,8 @@ def _check_guarantee(plan: Plan, source: str) -> None:
         spent = {names.ORDER: spent[names.ORDER]}
     total = math.fsum(part.epsilon for part in spent.values())
     if "score share" in plan.settings:
-        score = plan.number("score share") * total
         _require(
-            close(score, spent[names.SCORE].epsilon),
+            close(plan.number("score share") * total, spent[names.SCORE].epsilon),
             "A release has a score with its share of epsilon.",
         )
     most = pure_epsilon(plan.epsilon, plan.delta)
@@ -304,8 +304,10 @@ def _check_numbers(
     _require(
         is_number(part.epsilon) and part.epsilon >= 0, "A release has an epsilon of every part."
     )
-    own = source != "respondents" or (part.epsilon == 0 and part.sensitivity == 0)
-    _require(own, "A release has noise of the respondents alone.")
+    _require(
+        source != "respondents" or (part.epsilon == 0 and part.sensitivity == 0),
+        "A release has noise of the respondents alone.",
+    )
     _require(
         source != "none" or part.noise is None or part.epsilon == math.inf,
         "A run without noise has an infinite epsilon.",
@@ -330,8 +332,7 @@ def _check_part(
             _check_rate(part, plan, len(survey.items))
         return
     if name.startswith(names.DETAILS):
-        body = isinstance(noise, PermutohedronNoise)
-        own_step = 1.0 / part.sensitivity if body else 1.0
+        own_step = 1.0 / part.sensitivity if isinstance(noise, PermutohedronNoise) else 1.0
         _require(close(part.step, own_step), "A release has totals in their steps.")
     silent = math.isinf(loss_per_step(noise))
     if source in ("none", "respondents") or name in _OWN_RANDOMNESS:
@@ -347,8 +348,10 @@ def _check_part(
         return
     _require(epsilon > 0, "A release has noise in every part of a private release.")
     if name == names.DEPENDENCE:
-        form = plan.settings[names.DEPENDENCE]
-        _require(form in ("worst", "pairs"), "A release has a known form of dependence.")
+        _require(
+            plan.settings[names.DEPENDENCE] in ("worst", "pairs"),
+            "A release has a known form of dependence.",
+        )
     places = len(survey.items) * (2 if name == names.SIDES else 1)
     _require(getattr(noise, "items", places) == places, "A release has noise of all items.")
     if isinstance(survey, Design):
@@ -432,8 +435,10 @@ def _check_values(
         values.size == sizes.get(name, values.size) > 0,
         "A release has as many values as its parts have.",
     )
-    dimension = getattr(part.noise, "dimension", values.size)
-    _require(dimension == values.size, "A release has noise of as many values.")
+    _require(
+        getattr(part.noise, "dimension", values.size) == values.size,
+        "A release has noise of as many values.",
+    )
     if name == names.ORDER:
         _require(sorted(values.tolist()) == list(range(m)), "A release has an order of all items.")
     if name in _OWN_RANDOMNESS:
@@ -453,10 +458,8 @@ def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Val
     """Check the numbers and moments of reports of the local model."""
     m = len(survey.items)
     if names.SCORES in values:  # which adaptive protocols do not have
-        about, sizes = (
-            values[names.CONCERNED],
-            [values[k].size for k in (names.SCORES, names.COVARIANCE, names.CONCERNED)],
-        )
+        about = values[names.CONCERNED]
+        sizes = [values[k].size for k in (names.SCORES, names.COVARIANCE, names.CONCERNED)]
         _require(
             sizes == [m, m * m, m * m], "A release has scores of all items with their covariance."
         )
@@ -464,8 +467,10 @@ def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Val
             (values[names.COVARIANCE][:: m + 1] >= 0).all(),
             "A release has variances that are not negative.",
         )
-        inside = (about >= 0) & (about <= survey.nobs)
-        _require(inside.all(), "A release has reports about items, of all reports.")
+        _require(
+            ((about >= 0) & (about <= survey.nobs)).all(),
+            "A release has reports about items, of all reports.",
+        )
     _require(_finite(plan.settings["gain"]) and plan.number("gain") > 0, "A release has a gain.")
     square = plan.settings["square"]
     _require(

@@ -115,8 +115,9 @@ class Perturbation:
     @property
     def settings(self) -> dict[str, Setting]:
         """The numbers of the objective."""
-        numbers = (self.gamma, self.scale, self.cell, self.tolerance)
-        return dict(zip(_OBJECTIVE, numbers, strict=True))
+        return dict(
+            zip(_OBJECTIVE, (self.gamma, self.scale, self.cell, self.tolerance), strict=True)
+        )
 
     @classmethod
     def of(cls, plan: Plan) -> Perturbation:

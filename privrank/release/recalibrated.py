@@ -111,8 +111,9 @@ def noise_again(
     """
     unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(part.noise), "")
     if name == names.NET:
-        ties = names.TIES in plan.parts
-        return _noise_of_nets(design, distribution, part.epsilon, plan.delta, ties=ties)
+        return _noise_of_nets(
+            design, distribution, part.epsilon, plan.delta, ties=names.TIES in plan.parts
+        )
     if name == names.WINS:
         return cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
     if name == names.SIDES:

@@ -394,8 +394,14 @@ class Release:
             release = cls.from_record(record, chosen)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
             raise ValueError(NOT_JSON) from None
-        facts = release.plan, release.survey, release.source
-        verify(*facts, release.values, release.tie_break, release.found)
+        verify(
+            release.plan,
+            release.survey,
+            release.source,
+            release.values,
+            release.tie_break,
+            release.found,
+        )
         return release
 
 
@@ -445,15 +451,21 @@ def _whole(record: object) -> IntArray:
 
 
 def _part_plan(record: Mapping[str, Any]) -> PartPlan:
-    noise = _noise_of(record["noise"])
-    return PartPlan(noise, record["sensitivity"], float(record["epsilon"]), record["step"])
+    return PartPlan(
+        _noise_of(record["noise"]),
+        record["sensitivity"],
+        float(record["epsilon"]),
+        record["step"],
+    )
 
 
 def _noise_record(noise: Noise | None) -> dict[str, Any] | None:
     if noise is None:
         return None
-    parameters = {p.name: _number(getattr(noise, p.name)) for p in fields(noise) if p.init}
-    return {"name": distribution_name(noise), **parameters}
+    return {
+        "name": distribution_name(noise),
+        **{p.name: _number(getattr(noise, p.name)) for p in fields(noise) if p.init},
+    }
 
 
 def _noise_of(record: Mapping[str, Any] | None) -> Noise | None:

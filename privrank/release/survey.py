@@ -189,8 +189,7 @@ def powers_of(position: IntArray, monomials: Sequence[tuple[int, ...]]) -> IntAr
         for name, exponent in enumerate(exponents):
             if exponent:
                 # both are at most 2^20 in size, so that the product is exact
-                exact = table[:, column] * position[:, name]
-                table[:, column] = np.rint(exact / FINENESS)
+                table[:, column] = np.rint(table[:, column] * position[:, name] / FINENESS)
     return table
 
 
@@ -219,9 +218,8 @@ class PairCounts:
     def __post_init__(self) -> None:
         """Take private, read-only copies, sorted by the first item as the solvers need them."""
         order = np.argsort(self.first, kind="stable")
-        object.__setattr__(self, "first", own(np.asarray(self.first)[order], np.int64))
-        object.__setattr__(self, "second", own(np.asarray(self.second)[order], np.int64))
-        object.__setattr__(self, "count", own(np.asarray(self.count)[order], np.float64))
+        for name, kind in (("first", np.int64), ("second", np.int64), ("count", np.float64)):
+            object.__setattr__(self, name, own(np.asarray(getattr(self, name))[order], kind))
 
     @classmethod
     def equal(cls, items: int, number: float, origin: Origin = "equal") -> PairCounts:
@@ -518,8 +516,9 @@ def survey_of(record: Mapping[str, Any]) -> Design | Sample:
             else PairCounts(**pairs)
         )
     if "covariates" in record:
-        covariates = record["covariates"].items()
-        facts["covariates"] = Covariates(**{name: _tupled(value) for name, value in covariates})
+        facts["covariates"] = Covariates(
+            **{name: _tupled(value) for name, value in record["covariates"].items()}
+        )
     return Design(**facts)
 
 

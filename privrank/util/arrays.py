@@ -40,9 +40,7 @@ def kept(array: FloatArray) -> FloatArray:
 @cache
 def orders_of(m: int) -> IntArray:
     """Return all m! rankings in lexicographic order of their ranks, (m!, m)."""
-    ranks = np.array(list(permutations(range(1, m + 1))), dtype=np.int64)
-    ranks.setflags(write=False)
-    return ranks
+    return own(list(permutations(range(1, m + 1))), np.int64)
 
 
 @cache

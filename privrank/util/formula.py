@@ -223,8 +223,7 @@ def _factor(code: str, right: str) -> Factor:
     """
     # the syntax tree is looked at, never evaluated: inside C(...) names of contrasts and plain
     # values pass, attributes and other calls do not
-    tree = _parsed(code)
-    match tree:
+    match _parsed(code):
         case ast.Call(func=ast.Name(id="C"), args=[column, *others], keywords=words):
             nodes = [node for part in (*others, *words) for node in ast.walk(part)]
             names = {node.id for node in nodes if isinstance(node, ast.Name)}

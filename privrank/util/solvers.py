@@ -97,11 +97,11 @@ def _rotated(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.asarray(values[order]), np.asarray(vectors[:, order])
 
 
-def _scaled(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a covariance with its variables in units of their standard deviations, and these."""
+def _scaled_spectrum(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the spectrum of a covariance in units of its standard deviations, and these."""
     variance = np.diag(matrix)
     size = np.sqrt(np.where(variance > 0.0, variance, 1.0))
-    return np.asarray(matrix / np.outer(size, size)), size
+    return *spectrum(np.asarray(matrix / np.outer(size, size))), size
 
 
 def _by_column(matrix: FloatArray) -> tuple[FloatArray, bool]:
@@ -129,8 +129,7 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     result = attempt(lambda: cho_solve((_cholesky(matrix), False), right), lambda: None)
     if result is not None and np.isfinite(result).all():
         return np.asarray(result)
-    scaled, size = _scaled(matrix)
-    values, vectors = spectrum(scaled)
+    values, vectors, size = _scaled_spectrum(matrix)
     if not values[0] > len(values) * ROUNDING * values[-1]:
         return np.full_like(right, np.nan, dtype=np.float64)
     return np.asarray(((right.T / size) @ vectors / values @ vectors.T / size).T)
@@ -161,8 +160,7 @@ def pseudo_inverse(matrix: FloatArray) -> tuple[FloatArray, int]:
     Directions whose variance is below 1e-11 of the largest, in standard units, are left out: for
     quadratic forms of vectors that have no part in them. The rank counts those above 1e-9.
     """
-    scaled, size = _scaled(matrix)
-    values, vectors = spectrum(scaled)
+    values, vectors, size = _scaled_spectrum(matrix)
     regular = np.abs(values) > 1e-11 * np.abs(values).max(initial=0.0)
     inverted = np.where(regular, 1.0 / np.where(regular, values, 1.0), 0.0)
     inverse = (vectors * inverted) @ vectors.T / np.outer(size, size)
@@ -176,8 +174,7 @@ def square_root(matrix: FloatArray) -> FloatArray:
     in the space of equal eigenvalues, it does not depend on the library or the processor, and so
     neither do p-values that are simulated with it.
     """
-    scaled, size = _scaled(matrix)
-    values, vectors = spectrum(scaled)
+    values, vectors, size = _scaled_spectrum(matrix)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     return np.asarray(size[:, None] * root)
 
@@ -213,8 +210,7 @@ def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
     upper = attempt(lambda: _cholesky(matrix), lambda: None)
     if upper is not None:
         return lambda rows: np.asarray(dtrsm(1.0, upper, rows.T, trans_a=1, overwrite_b=1).T)
-    scaled, size = _scaled(matrix)
-    values, vectors = spectrum(scaled)
+    values, vectors, size = _scaled_spectrum(matrix)
     regular = values[0] > len(values) * ROUNDING * values[-1]
     root = np.sqrt(values if regular else np.full_like(values, np.nan))
     return lambda rows: np.asarray(rows / size @ vectors / root)
@@ -273,9 +269,8 @@ def largest_ratio(above: FloatArray, below: FloatArray) -> float:
     variables: by the least eigenvalue of `below` in coordinates in which `above` is the identity.
     """
     most = float(np.abs(above).max())
-    scaled, size = _scaled(above / most)
     # x'above x = |y|^2 for x = whitener y
-    values, vectors = spectrum(scaled)
+    values, vectors, size = _scaled_spectrum(above / most)
     floor = len(values) * ROUNDING
     whitener = vectors / np.sqrt(np.maximum(values, floor * values[-1])) / size[:, None]
     white = spectrum(whitener.T @ below @ whitener)[0]

@@ -65,8 +65,7 @@ def in_processes(
         results.append(block(number))
         bar.update()
         # at the pace of the blocks so far, would all of them take long?
-        spent = time.monotonic() - started
-        slow = spent / len(results) * len(numbers) > PATIENCE
+        slow = (time.monotonic() - started) / len(results) * len(numbers) > PATIENCE
         if slow and len(results) > 1 and effective_n_jobs(n_jobs) > 1:
             break
     rest = numbers[len(results) :]
