@@ -139,7 +139,7 @@ print(pd.DataFrame(rows, columns=["epsilon", "sampling", "privacy"]).set_index("
 # %% [markdown]
 # ## Limits, and the ledger
 #
-# - The intervals rest on normal approximations. With about a hundred students this is fair for worths of this size, and would not be for a statement that hardly anybody prefers.
+# - The intervals take sampling errors as normal, and as skewed as answers are. With about a hundred students this is fair for worths of this size; for a statement that hardly anybody prefers an interval may have no end on one side.
 # - The design effect is a noisy number as well, and in a survey as small as this its noise is not small. It is never taken below one, and it is the largest of all differences: most of the intervals are wider than they would have to be.
 # - The three fits that were entered in the ledger are the whole budget; the fits of the arithmetic and of the last table were left out of it and would have overdrawn it. That is harmless because the data are published. With confidential data it is not: try such things on simulated answers.
 

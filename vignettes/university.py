@@ -77,6 +77,7 @@ figure = fit.plot_worth()  # Worths of six universities with 95 % intervals, eps
 #
 # - `coef` is the worth, `std err` its standard error. The two columns after it are the parts of the standard error: `sampling` is what another sample of as many students would change, `privacy` what another draw of the noise would change. Their squares add up to the square of the whole.
 # - The design effect is the factor by which the dependence of a student's answers inflates the sampling variance: the largest of all differences between universities, so that every interval is long enough. It stands in the header, released for a share of epsilon; without it the intervals of the universities that divide the students would be too short.
+# - `P>|z|` is the p-value of a score test: that the worth is zero, the mean of all. `z` is the normal quantile that says the same, not `coef` over `std err`, as the scores are judged by the variance they have if that is true. The interval leaves out zero exactly where the p-value is below .05.
 # - `rank` is the set of ranks that cannot be ruled out, for all universities at once. Where two sets overlap, the order of the two is open, whatever the order of the rows suggests.
 #
 # Against the reference:

@@ -243,7 +243,7 @@ class BTLResult(Coefficients):
         --------
         >>> table = result.pairwise().set_index(["item1", "item2"])
         >>> table.loc[("crimRate", "culture"), ["difference", "pvalue"]].round(4).to_dict()
-        {'difference': 1.1894, 'pvalue': 0.0004}
+        {'difference': 1.1894, 'pvalue': 0.0007}
         """
         table = pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
         return pd.DataFrame(table)
@@ -275,7 +275,7 @@ class BTLResult(Coefficients):
         >>> pairs = pd.DataFrame({"item1": ["crimRate"], "item2": ["socBurd"]})
         >>> result.predict(pairs).round(3)
            preferred_plus_half_ties  lower  upper
-        0                     0.585  0.445  0.717
+        0                     0.585  0.442   0.72
         """
         shown, inference = predictors_of(frame, self.release.design), self._inference()
         t = shown @ self.estimate.coefficients
@@ -485,10 +485,10 @@ class BTLResult(Coefficients):
         >>> table = result.summary()
         >>> for line in str(table).splitlines()[9:13]:
         ...     print(line)
-                             coef  std err  sampling  privacy  p-value   [0.025   0.975]     rank
-        -----------------------------------------------------------------------------------------
-        crimRate           0.6070    0.184     0.146    0.113    0.001    0.250    0.993      1-2
-        socBurd            0.2625    0.176     0.141    0.105    0.133   -0.084    0.621      1-3
+                     coef  std err  sampling  privacy        z    P>|z|   [0.025   0.975]     rank
+        ------------------------------------------------------------------------------------------
+        crimRate   0.6070    0.184     0.146    0.113    3.064    0.002    0.243    1.002      1-2
+        socBurd    0.2625    0.176     0.141    0.105    1.485    0.138   -0.091    0.629      1-3
         """
         return fit_table(self, details)
 

@@ -217,7 +217,7 @@ class Coefficients(Result):
         Examples
         --------
         >>> result.tvalues.round(2).to_dict()
-        {'crimRate': 3.29, 'position': -1.62, 'socBurd': 1.49, 'culture': -3.05}
+        {'crimRate': 3.06, 'position': -1.61, 'socBurd': 1.48, 'culture': -2.88}
         """
         sizes = z_of(np.asarray(self.pvalues, dtype=np.float64))
         return pd.Series(np.sign(self._estimated()) * sizes, self.params.index, name="z")
@@ -233,7 +233,7 @@ class Coefficients(Result):
         Examples
         --------
         >>> result.pvalues.round(3).to_dict()
-        {'crimRate': 0.001, 'position': 0.103, 'socBurd': 0.133, 'culture': 0.003}
+        {'crimRate': 0.002, 'position': 0.108, 'socBurd': 0.138, 'culture': 0.004}
         """
         values = scoretests.pvalues(self._inference(), self._display())
         return pd.Series(values, self.params.index, name="P>|z|")
@@ -251,7 +251,7 @@ class Coefficients(Result):
         ...                      max_rows=6, ties="davidson", design="public")
         >>> parameter = ties.fit(epsilon=np.inf).tie_parameter
         >>> parameter[["estimate", "lower", "upper"]].round(2).to_dict()
-        {'estimate': -0.32, 'lower': -0.6, 'upper': -0.03}
+        {'estimate': -0.32, 'lower': -0.62, 'upper': -0.04}
         """
         return tie_series(self._inference(), self.alpha)
 
@@ -349,7 +349,8 @@ class Coefficients(Result):
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.
 
-        Under noise by inverting score tests, infinite where the noise leaves no limit.
+        They hold all values that the score test of :meth:`test` does not reject, and are infinite
+        where the scores set no limit.
 
         Parameters
         ----------
@@ -368,10 +369,10 @@ class Coefficients(Result):
         >>> result.conf_int().round(2)
                   lower  upper
         item
-        crimRate   0.25   0.99
-        position  -0.65   0.06
-        socBurd   -0.08   0.62
-        culture   -0.98  -0.21
+        crimRate   0.24   1.00
+        position  -0.66   0.07
+        socBurd   -0.09   0.63
+        culture   -0.99  -0.21
         """
         shown = self._display()
         # Bonferroni: each of p intervals at level alpha / p
@@ -385,8 +386,7 @@ class Coefficients(Result):
         """Test every term of the formula, each given all the others.
 
         One row per term, the intercept being equal worths in the reference group; columns
-        ``statistic``, ``df`` and ``pvalue``. P-values are Monte Carlo, under normal sampling error
-        plus the exact noise distribution.
+        ``statistic``, ``df`` and ``pvalue``. Each is the joint score test of :meth:`test`.
 
         Examples
         --------
@@ -397,8 +397,8 @@ class Coefficients(Result):
         >>> by_sex.fit(epsilon=np.inf).wald_test_terms().round(3)
                    statistic  df  pvalue
         term
-        Intercept     15.584   3   0.003
-        sex            1.713   3   0.641
+        Intercept     26.109   3   0.002
+        sex            2.908   3   0.600
         """
         tests = contrasts.term_tests(self._inference())
         frame = pd.DataFrame(list(tests.values()), index=pd.Index(list(tests), name="term"))
@@ -476,14 +476,14 @@ class Coefficients(Result):
         Examples
         --------
         >>> result.t_test("crimRate = culture")
-                               Tests of Contrasts
-        ===============================================================
-                               coef  std err  p-value   [0.025   0.975]
-        ---------------------------------------------------------------
-        crimRate - culture   1.1894    0.315   <0.001    0.561    1.818
-        ===============================================================
-        P-values and intervals are by the distribution of sampling
-        error plus noise.
+                                   Tests of Contrasts
+        ========================================================================
+                               coef  std err        z    P>|z|   [0.025   0.975]
+        ------------------------------------------------------------------------
+        crimRate - culture   1.1894    0.315    3.386   <0.001    0.573    1.865
+        ========================================================================
+        P-values and intervals are by scores; standard errors describe the
+        estimates.
         """
         names = [str(name) for name in self.params.index]
         shown = display(self.release.design)
