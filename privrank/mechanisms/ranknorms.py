@@ -171,6 +171,15 @@ def sees_everything(n: int, m: int) -> bool:
     return m <= MOST_ITEMS or n <= most_rankings(m)
 
 
+def _missed(
+    n: int, m: int, blind: Blindness, proof: str
+) -> tuple[tuple[Blindness, ...], str | None]:
+    """Return what is missed without the third part, and where it is proved that nothing is."""
+    if not sees_everything(n, m):
+        return (blind,), None
+    return (), proof if m <= MOST_ITEMS else None
+
+
 def most_rankings(m: int) -> int:
     """Return the most rankings of m > 6 items of which the third part is taken."""
     return math.isqrt(_WORK // -(-m * (m - 1) // 128))
@@ -232,14 +241,20 @@ def residual_norm(n: int, m: int) -> Statistic:
     For more than 6 items there is no such claim, because the third term is left out as n grows.
     """
     value = partial(_residual, n=n, m=m)
+    blind, proof = _missed(
+        n,
+        m,
+        "mean ranks and products of pairs",
+        "privrank.mechanisms.ranknorms.residual_norm",
+    )
     return Statistic(
         name="residual norm",
         step=_constants(m, sees_everything(n, m))[2] / GRID,
         sensitivity=GRID + ALLOWANCE,
         value=value,
         null=partial(null_of, "residual norm", (n, m), value, _rankings(n, m)),
-        blind_to=() if sees_everything(n, m) else ("mean ranks and products of pairs",),
-        consistent="privrank.mechanisms.ranknorms.residual_norm" if m <= MOST_ITEMS else None,
+        blind_to=blind,
+        consistent=proof,
     )
 
 
@@ -460,6 +475,9 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
         limit = Limit(n, m)
         drawn, sample, draws = (limit.borda, limit.residual), limit.sample, QUANTILE_DRAWS
         label += ", many"
+    blind, proof = _missed(
+        n, m, "first and last alone", "privrank.mechanisms.ranknorms.of_rankings"
+    )
     whole = omnibus(
         "Borda and residual norm",
         NullSample(label, (n, m), sample),
@@ -470,8 +488,8 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
         GRID + ALLOWANCE,
         xi,
         draws,
-        blind_to=() if sees_everything(n, m) else ("first and last alone",),
-        consistent="privrank.mechanisms.ranknorms.of_rankings" if m <= MOST_ITEMS else None,
+        blind_to=blind,
+        consistent=proof,
     )
     # simulations of power draw rankings
     return replace(whole, simulated=None, coarse=None) if are_many(n, m) else whole
