@@ -135,18 +135,19 @@ class ComparisonPower(Power):
 
     def _found(self, at: Point, plan: Plan | None, number: int) -> float:
         """Return whether a fit of a simulated survey finds what there is, 1 or 0."""
-        release = self._released(at, plan, number)
+        release = self._released(at, plan, self._worths(at.effect), number)
         return float(release is not None and self._finds(release, at.alpha))
 
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
         return mean_of(partial(self._found, at, self._planned(at)), replicates, self.n_jobs, "fits")
 
-    def _released(self, at: Point, plan: Plan | None, number: int) -> Release | None:
+    def _released(
+        self, at: Point, plan: Plan | None, worths: FloatArray, number: int
+    ) -> Release | None:
         """Simulate a survey, by random numbers that depend on its number alone, and release it.
 
         None of comparisons that do not connect all items, which a fit refuses.
         """
-        worths = self._worths(at.effect)
         if plan is None:
             return self._reported(at, worths, public_generator("survey", number))
         encoded = self._encoded(at, worths, number)
