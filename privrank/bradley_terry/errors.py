@@ -158,13 +158,15 @@ class ScoreErrors:
             side = (self.effect_error * variance) ** 2
         return np.maximum(variance, 1e-300), side
 
-    def freedom(self, variance: FloatArray, side: FloatArray, total: FloatArray) -> FloatArray:
-        """Return the degrees of freedom of total variances, by Satterthwaite's rule.
+    def freedom(self, normal: FloatArray, side: FloatArray, total: FloatArray) -> FloatArray:
+        """Return the degrees of freedom of total variances, of which a part is not noise.
+
+        By Satterthwaite's rule.
 
         The relative variance of what is known of them, over two: from respondents whose number is
         finite, and from noise on what shows their dependence.
         """
-        lost = 0.5 * side / total / total + (variance / total) ** 2 / self.df
+        lost = 0.5 * side / total / total + (normal / total) ** 2 / self.df
         return np.asarray(1.0 / np.maximum(lost, 1.0 / _KNOWN))
 
     def sizes(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -293,7 +293,7 @@ class _ScoreTests:
         largest = np.zeros(len(t))
         for variance, side in self._variances(at):
             total = variance + beside + at.noise
-            pvalue = tails(variance, self.errors.freedom(variance, side, total))
+            pvalue = tails(variance, self.errors.freedom(variance + beside, side, total))
             if self.errors.most_effect > 1.0:  # no more than at its ceiling, which is known
                 pvalue = np.minimum(pvalue, tails(self.errors.most_effect * variance, np.inf))
             largest = np.maximum(largest, pvalue)

@@ -25,7 +25,12 @@ from privrank.util.frozen import immutable
 # Weights of the coefficients by row, and the constants that they are compared with.
 Linear = tuple[FloatArray, FloatArray]
 
-BY_SCORES = "P-values and intervals are by scores; standard errors describe the estimates."
+
+def score_notes(inference: Inference) -> tuple[str, ...]:
+    """Return what a table of contrasts says of its tests; of many items they are Wald's."""
+    said = "P-values and intervals are by scores; standard errors describe the estimates."
+    return () if inference.many else (said,)
+
 
 # Letters of the name of a contrast that are shown.
 _LONGEST = 60
@@ -50,7 +55,7 @@ class ContrastTests:
         What the contrasts are compared with.
     weights : ndarray, shape (rows, p)
         The contrasts as weights of the fitted coefficients.
-    inference : Inference
+    _inference : Inference
         The fit.
 
     See Also
@@ -75,7 +80,7 @@ class ContrastTests:
     pvalue: FloatArray
     constants: FloatArray
     weights: FloatArray
-    inference: Inference = field(repr=False)
+    _inference: Inference = field(repr=False)
 
     @property
     def tvalue(self) -> FloatArray:
@@ -111,7 +116,7 @@ class ContrastTests:
         >>> tests.conf_int().round(2)
         array([[0.57, 1.87]])
         """
-        return np.column_stack(intervals(self.inference, self.weights, check_alpha(alpha)))
+        return np.column_stack(intervals(self._inference, self.weights, check_alpha(alpha)))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return the table of the summary as a data frame.
@@ -147,7 +152,7 @@ class ContrastTests:
             header=(),
             columns=("", "coef", "std err", "z", "P>|z|", *interval_heads(alpha)),
             rows=printed(self.summary_frame(alpha), forms),
-            notes=(BY_SCORES,),
+            notes=score_notes(self._inference),
         )
 
     def __repr__(self) -> str:
@@ -227,7 +232,7 @@ class HypothesisTest:
         equation.
     weights, constants : ndarray, shapes (rows, p) and (rows,)
         The hypothesis: weights of the fitted coefficients, and what they are compared with.
-    inference : Inference
+    _inference : Inference
         The fit.
 
     See Also
@@ -253,7 +258,7 @@ class HypothesisTest:
     draws: int
     weights: FloatArray = field(repr=False)
     constants: FloatArray = field(repr=False)
-    inference: Inference = field(repr=False)
+    _inference: Inference = field(repr=False)
 
     @classmethod
     def of(
@@ -264,7 +269,7 @@ class HypothesisTest:
         Examples
         --------
         >>> rows, values = test.weights[:2], test.constants[:2]
-        >>> pr.results.hypotheses.HypothesisTest.of(test.inference, test.names[:2], rows, values).df
+        >>> pr.results.hypotheses.HypothesisTest.of(test._inference, test.names[:2], rows, values).df
         2
         """
         test = joint_test(inference, rows, constants)
@@ -295,7 +300,7 @@ class HypothesisTest:
         """
         if len(self.weights) > 1:
             return float(z_of(np.array(self.pvalue)))
-        effect = float(self.weights[0] @ self.inference.fitted.coefficients)
+        effect = float(self.weights[0] @ self._inference.fitted.coefficients)
         return float(np.sign(effect - self.constants[0]) * z_of(np.array(self.pvalue)))
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
@@ -308,7 +313,7 @@ class HypothesisTest:
         >>> test.conf_int().shape
         (4, 2)
         """
-        return np.column_stack(intervals(self.inference, self.weights, check_alpha(alpha)))
+        return np.column_stack(intervals(self._inference, self.weights, check_alpha(alpha)))
 
     def contains(self, constants: Any, alpha: float = 0.05) -> bool:
         """Whether right sides of the equations are in their joint confidence region.
@@ -319,7 +324,7 @@ class HypothesisTest:
         False
         """
         values = np.broadcast_to(np.asarray(constants, dtype=np.float64), len(self.weights))
-        pvalue = joint_test(self.inference, self.weights, values).pvalue
+        pvalue = joint_test(self._inference, self.weights, values).pvalue
         return bool(pvalue >= check_alpha(alpha))
 
     def summary(self) -> Table:
@@ -340,7 +345,7 @@ class HypothesisTest:
             header=(),
             columns=("", "statistic", "df", "p-value"),
             rows=printed(frame, forms),
-            notes=(BY_SCORES,),
+            notes=score_notes(self._inference),
         )
 
     def __repr__(self) -> str:

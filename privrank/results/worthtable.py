@@ -224,7 +224,7 @@ def _tests_of_terms(result: BTLResult) -> str:
         if row["df"]:
             said = f"{row['statistic']:.2f}, {tables.format_pvalue(row['pvalue'])}"
         terms.append(f"{name}: {said}")
-    return f"Wald tests of terms (Monte Carlo): {'; '.join(terms)}."
+    return f"Tests of terms (Monte Carlo): {'; '.join(terms)}."
 
 
 def _test_of_equality(result: BTLResult) -> str:
@@ -237,8 +237,9 @@ def _test_of_equality(result: BTLResult) -> str:
         among = ", within each component"
     elif len(parts) > 1:
         among = f", of the {len(several[0])} items identified"
+    by_scores = "H0 of p-values" if result._inference().many else "P-values are by scores; H0"
     return (
-        f"P-values are by scores; H0: worth 0. Test of equal worths{among}: statistic "
+        f"{by_scores}: worth 0. Test of equal worths{among}: statistic "
         f"{test.statistic:.2f}, {tables.format_pvalue(test.pvalue)}."
     )
 

@@ -63,7 +63,7 @@ WORST = {
     "unequal_answers": [lambda t: t["level of g"].max()],
     "identified": [lambda t: t["worst pair"].max()],
     "rank_sets": [lambda t: t["hold"].min()],
-    "hypotheses": [lambda t: t[["wald_test", "t_test", "test_homogeneity"]].max().max()],
+    "hypotheses": [lambda t: t[["worst", "all pairs"]].max().max()],
     "selection": [lambda t: t["separation, type I at .05"].max()],
     "pooling": [lambda t: t["pairs"].min(), lambda t: t[t["shift"] == 0]["Q rejects"].max()],
     "uniformity_level": [lambda t: t["level"].max()],
