@@ -157,7 +157,7 @@ def _regressed(result: BTLResult) -> str:
     open_ = names[len(matter) :]
     shown = f"Terms that matter: {_listed(matter)}." if matter else "No term is shown to matter."
     rest = f" Not shown to matter: {_listed(open_)}." if matter and open_ else ""
-    return f"{shown}{rest} All this holds at once at level {result.alpha:g} (tests of all pairs, Holm)."
+    return f"{shown}{rest} All this holds at once at level {result.alpha:g} (tests of terms, Holm)."
 
 
 def _tested(result: Any, null: str) -> str:

@@ -268,8 +268,8 @@ class HypothesisTest:
 
         Examples
         --------
-        >>> rows, values = test.weights[:2], test.constants[:2]
-        >>> pr.results.hypotheses.HypothesisTest.of(test._inference, test.names[:2], rows, values).df
+        >>> given = test.names[:2], test.weights[:2], test.constants[:2]
+        >>> pr.results.hypotheses.HypothesisTest.of(test._inference, *given).df
         2
         """
         test = joint_test(inference, rows, constants)

@@ -145,7 +145,7 @@ def test_terms_are_adjusted_for_their_number():
     fit = pr.PrivateBTL.from_formula(formula, data, design="public", **PEOPLE).fit(2.0, rng=rng())
     pvalues = fit.wald_test_terms()["pvalue"].sort_values()
     said = findings(fit)
-    assert "(tests of all pairs, Holm)" in said and "level 0.05" in said
+    assert "(tests of terms, Holm)" in said and "level 0.05" in said
     # at a level just below twice the second p-value Holm stops there
     stop = dataclasses.replace(fit, alpha=float(min(2 * pvalues.iloc[1] * 0.99, 0.9)))
     assert str(pvalues.index[2]) not in findings(stop).split("Not shown")[0]
