@@ -189,14 +189,15 @@ def _by_answers(
     """
     facts, n = inference.equations, inference.release.design.nobs
     weights, along, t = at
-    fit, largest = facts.linear.predict(inference.fitted.coefficients), 0.0
+    fit = facts.linear.predict(inference.fitted.coefficients)
+    values = []
     assert inference.clusters is not None
     for point, factor in ((t, 1.0), (fit, n / max(n - 1.0, 1.0))):
         there = carried(weights, facts.linear.information(inference.spread(point)))
         excess = factor * inference.clusters.excess(along, point)
         stretch = _stretch(alone, white(white(there).T), white(white(excess).T))
-        largest = max(largest, null.pvalue(null.sampled @ stretch.T))
-    return largest
+        values.append(null.pvalue(null.sampled @ stretch.T))
+    return float(np.max(values))
 
 
 def _drawn(inference: Inference, covariance: FloatArray, label: str, draws: int) -> FloatArray:
@@ -285,7 +286,8 @@ class _Null:
         axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
-        df, largest = 1.0 / max(lost, 1.0 / _MOST_FREEDOM), 0.0
+        df = 1.0 / max(lost, 1.0 / _MOST_FREEDOM)
+        values = []
         scale = self._scale(df, df)
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
@@ -293,5 +295,5 @@ class _Null:
             pvalue = monte_carlo_pvalue(self.statistic, _squares(errors))
             if most > 1.0:  # no more than at its ceiling, which is known
                 pvalue = min(pvalue, self.pvalue(math.sqrt(most) * part))
-            largest = max(largest, pvalue)
-        return largest
+            values.append(pvalue)
+        return float(np.max(values))

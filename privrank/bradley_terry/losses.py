@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -196,9 +196,9 @@ class EdgeLoss:
         Difference of worths on a compared pair beyond which a fit without a ridge is infinite.
     """
 
-    value: Callable[[FloatArray], float]
-    slope: Callable[[FloatArray], FloatArray]
-    curvature: Callable[[FloatArray], FloatArray]
+    value: Callable[[FloatArray], float] = field(repr=False)
+    slope: Callable[[FloatArray], FloatArray] = field(repr=False)
+    curvature: Callable[[FloatArray], FloatArray] = field(repr=False)
     size: FloatArray
     accuracy: float
     far: float

@@ -106,8 +106,9 @@ def intervals(
         here = known[block]
         tests = _ScoreTests(inference, errors, contrasts[here])
         low, high = (tests.limit(side, level[block]) for side in (-1.0, 1.0))
-        holds_zero = tests.pvalues(np.zeros(len(here))) >= level[block]
-        limits[:, here] = beside_zero(low, high, holds_zero, tests.value > 0)
+        pvalue = tests.pvalues(np.zeros(len(here)))
+        limits[:, here] = beside_zero(low, high, pvalue >= level[block], tests.value > 0)
+        limits[:, here[np.isnan(pvalue)]] = np.nan
     return limits[0].copy(), limits[1].copy()
 
 

@@ -142,7 +142,9 @@ def limit_notes(result: BTLResult) -> list[str]:
                 notes.append(f"With this much noise it cannot be ruled out that {whom} ties.")
     if result._unlimited():
         notes.insert(0, _ENDLESS)
-    return notes if np.isfinite(errors).all() else [guarantee.UNCERTAIN, *notes]
+    limits = result.conf_int()[result.params.notna()]
+    known = np.isfinite(errors).all() and limits.notna().all(axis=None)
+    return notes if known else [guarantee.UNCERTAIN, *notes]
 
 
 def _penalty(result: BTLResult, details: bool) -> list[tuple[str, str]]:

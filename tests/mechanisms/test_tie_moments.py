@@ -209,7 +209,7 @@ def test_the_noise_of_variances_is_carried_to_their_bound():
         squares[first, second] = noise[:-1]
         measured[:m, :m] -= 0.125 * centre @ (squares + squares.T) @ centre
         measured[m, m] += noise[-1]
-        moments = SecondMoments(measured, least, scale**2 / 16.0, np.eye(m_), True)
+        moments = SecondMoments(measured, least, scale**2 / 16.0, True)
         return moments.variances(weights)
 
     bound, side = variances(np.zeros(len(first) + 1))

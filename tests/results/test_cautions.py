@@ -169,7 +169,7 @@ def test_a_sentence_that_is_missing_or_there_twice_is_found(place, tmp_path, mon
 
 def test_a_limit_that_is_hidden_is_found(tmp_path, monkeypatch):
     result = fitted(0.5)
-    assert np.isinf(result.tidy()["conf_high"]).sum() == 1
+    assert np.isinf(result.tidy()["conf_high"]).any()
     monkeypatch.setattr(type(result), "_unlimited", lambda self: {})
     assert ("columns", "limits") in faults(result, tmp_path)
 
