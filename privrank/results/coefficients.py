@@ -220,7 +220,8 @@ class Coefficients(Result):
         {'crimRate': 3.06, 'position': -1.61, 'socBurd': 1.48, 'culture': -2.88}
         """
         sizes = z_of(np.asarray(self.pvalues, dtype=np.float64))
-        return pd.Series(np.sign(self._estimated()) * sizes, self.params.index, name="z")
+        # no zero is printed as -0
+        return pd.Series(np.sign(self._estimated()) * sizes + 0.0, self.params.index, name="z")
 
     @property
     def pvalues(self) -> pd.Series[float]:

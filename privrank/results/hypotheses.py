@@ -93,7 +93,7 @@ class ContrastTests:
         """
         # of what is not identified the p-value is 1, and this 0
         sign = np.sign(np.nan_to_num(self.effect - self.constants))
-        return np.asarray(sign * z_of(np.atleast_1d(self.pvalue)))
+        return np.asarray(sign * z_of(np.atleast_1d(self.pvalue)) + 0.0)
 
     @property
     def statistic(self) -> FloatArray:
