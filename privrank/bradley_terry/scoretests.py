@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from privrank.bradley_terry.errors import Components, ScoreErrors, from_normal, to_normal
-from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.inference import MOST_SIMULATED_ITEMS, Inference
 from privrank.bradley_terry.losses import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.paircounts import weak_cuts
 from privrank.bradley_terry.score import ScoreEquations
@@ -125,9 +125,11 @@ def shares(facts: ScoreEquations, rows: FloatArray) -> FloatArray:
     Of the weakest cut that each crosses; 1 where its comparisons exceed their noise by far. No
     p-value or interval holds given that a release identifies what another one would not have.
     P-values over this share, and intervals at the level times it, do where it is not too small.
+    Of many items, whose pairs are tested in one table, nothing is divided.
     """
     least = np.ones(len(rows))
-    if facts.covariates is None and facts.count_variance > 0:
+    few = facts.covariates is None and facts.items <= MOST_SIMULATED_ITEMS
+    if few and facts.count_variance > 0:
         released = facts.pairs.count - facts.surplus
         for side, share in weak_cuts(released, facts.count_variance, facts.components):
             crossed = np.abs(rows[:, : facts.items] @ side) > 1e-9

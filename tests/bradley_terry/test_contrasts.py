@@ -159,3 +159,19 @@ def test_the_largest_design_effect_is_the_released_one():
     errors = result._covariance()
     assert effect > 1.0
     np.testing.assert_allclose(effect * errors.independent, errors.sampling, atol=1e-12)
+
+
+@pytest.mark.parametrize("design", ["public", "private"])
+def test_pairs_of_many_items_have_one_answer(design):
+    options = {"design": design, "respondent": None, "max_rows": 1, "distinct_pairs": True}
+    if design == "private":
+        options |= {"pair_counts": "release"}
+    result = many(60, 60_000, 8.0, **options)
+    table = result.pairwise().iloc[:40]
+    rows = np.zeros((len(table), 60))
+    for row, pair in enumerate(table.itertuples()):
+        rows[row, int(pair.item1)], rows[row, int(pair.item2)] = 1.0, -1.0
+    single = result.t_test(rows)
+    np.testing.assert_allclose(single.pvalue, table["pvalue"], rtol=1e-6)
+    limits = 1 / (1 + np.exp(-single.conf_int()))
+    np.testing.assert_allclose(limits, table[["lower", "upper"]], rtol=1e-6)
