@@ -191,7 +191,7 @@ CAMPS = [
 ]
 
 SIDES = {"halves": (1.2, 1.2, 1.2, -1.2, -1.2, -1.2), "two items": (2.0, 0.0, 0.0, 0.0, 0.0, -2.0)}
-"""What is added to the worths of one camp, and taken off those of the other."""
+"""Added to the worths of one camp, and taken off those of the other."""
 
 
 @cache

@@ -90,7 +90,7 @@ class Clusters:
         Returns
         -------
         ndarray, shape (rows,)
-            At least 1, and at most what answers of these variances can bring about: by Cauchy and
+            At least 1, and at most what answers of these variances allow: by Cauchy and
             Schwarz the sum over respondents of the squared sums of standard deviations, over I.
         """
         by_pair = self._variances(along, t)

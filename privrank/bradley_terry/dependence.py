@@ -88,7 +88,7 @@ def degrees_of_freedom(release: Release) -> float:
 def released_effect(release: Release) -> float:
     """Return the largest design effect of any contrast, at least 1.
 
-    It is the largest that any answers can bring about where the release cannot tell
+    It is the largest that any answers can have where the release cannot tell
     (:func:`effect_bounded`).
     """
     ceiling = release.found[CEILING]
@@ -99,7 +99,7 @@ def effect_bounded(release: Release) -> bool:
     """Return whether the release shows no more of the design effect than its ceiling.
 
     So it is where the set of design effects that noise of this scale does not exclude at level .05,
-    to one side, reaches the largest that any answers can bring about.
+    to one side, reaches the largest that any answers can have.
     """
     part = release.parts[DEPENDENCE]
     noise = _effect_unit(release) * part.step * part.laplace.scale
@@ -126,8 +126,8 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
 
     With q_ij the sums of (net_i - net_j)^2, the sum of net net' is -C q C / 2, C centring. Less
     what the mean explains it estimates the covariance of the net wins without bias, and noise can
-    make it indefinite. Of nets less expected ones nothing but noise is left in the mean. Of a
-    number of ties its variance alone is known, and the entries beside it mean nothing.
+    make it indefinite. Of nets less expected ones nothing but noise is left in the mean. For a
+    number of ties only the variance is known, and the entries beside it mean nothing.
     """
     n, released = release.design.nobs, _unit(release) * release.parts[DEPENDENCE].values
     first, second = np.triu_indices(equations.items, 1)

@@ -53,7 +53,7 @@ class SecondMoments:
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the variances of combinations of the scores, and those of their errors.
 
-        Of half net wins a and the number of ties T, a'net / 2 + c T varies by no more than
+        For half net wins a and the number of ties T, a'net / 2 + c T varies by no more than
         (sd a'net / 2 + |c| sd T)^2, whatever their correlation. Errors of both variances are
         carried to that by its slopes.
         """
@@ -102,7 +102,7 @@ class Components:
     def pvalues(self, size: FloatArray) -> FloatArray:
         """Return two-sided p-values of errors of these signed sizes, shape (rows,).
 
-        Twice the tail on that side. Of two tails the larger counts: that of normal sampling errors,
+        Twice the tail on that side. The larger of two tails counts: that of normal sampling errors,
         and that of such as have their skewness, too (Pearson's type III). Where variances are
         estimated a size counts as the normal quantile that is as probable as its t quantile.
         """

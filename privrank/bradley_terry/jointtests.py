@@ -8,8 +8,8 @@ Q = U' (A (S + N) A')^-1 U. Here S is the covariance of the sampling errors of t
 and N that of the noise. What C is multiplied by from the left does not matter.
 
 **Null.** The distribution of Q by simulation, with normal sampling errors and the exact noise, both
-drawn in the space of all scores from a public counter seed. What is known of a respondent's
-answers:
+drawn in the space of all scores from a public counter seed. The known
+dependence of a respondent's answers decides it:
 
 - known answers: S is that of independent ones, and draws are stretched to the covariance of the
   answers, at b_0 and at the fit, whose eigenvalues relative to S are raised by one factor to a sum
@@ -21,8 +21,8 @@ answers:
 - released second moments: these, in no direction less than under independent answers, with the
   degrees of freedom of Hotelling's statistic.
 
-A test of one contrast is that of :mod:`privrank.bradley_terry.scoretests`. Of what the release does
-not identify nothing is tested; where that is all, the p-value is 1.
+A test of one contrast is that of :mod:`privrank.bradley_terry.scoretests`. Contrasts that the
+release does not identify are not tested; where that is all, the p-value is 1.
 """
 
 from __future__ import annotations

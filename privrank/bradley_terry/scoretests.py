@@ -26,7 +26,7 @@ such noise would reject all finite values. What the release does not identify ha
 p-value 1. What it hardly identifies has its p-value over the probability that it does, and the
 interval at the level times that (:func:`privrank.bradley_terry.paircounts.weak_cuts`).
 
-Of many items the tests are Wald's, with normal noise.
+For many items the tests are Wald's, with normal noise.
 """
 
 from __future__ import annotations
@@ -122,10 +122,10 @@ def _wald(inference: Inference, contrasts: FloatArray) -> tuple[FloatArray, Floa
 def shares(facts: ScoreEquations, rows: FloatArray) -> FloatArray:
     """Return how probable it was that a release identifies combinations, shape (rows, p).
 
-    Of the weakest cut that each crosses; 1 where its comparisons exceed their noise by far. No
-    p-value or interval holds given that a release identifies what another one would not have.
+    The smallest over the weak cuts that each crosses; 1 where comparisons exceed their noise by
+    far. No p-value or interval holds given that a release identifies what another would not have.
     P-values over this share, and intervals at the level times it, do where it is not too small.
-    Of many items, whose pairs are tested in one table, nothing is divided.
+    For many items, whose pairs are tested in one table, nothing is divided.
     """
     least = np.ones(len(rows))
     few = facts.covariates is None and facts.items <= MOST_SIMULATED_ITEMS

@@ -307,8 +307,8 @@ class Coefficients(Result):
         """Largest variance over that of independent answers, of a shown estimate or a difference.
 
         1 where answers are taken as independent. It is an upper bound, and no estimate, where the
-        summary says "at most": the noise of the release then covers all that any answers bring
-        about.
+        summary says "at most": the noise of the release then covers every value that answers can
+        have.
 
         Examples
         --------

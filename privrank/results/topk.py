@@ -155,7 +155,7 @@ class TopKResult(Result):
         """Largest design effect of a win rate or of a difference of two.
 
         It is an upper bound, and no estimate, where the summary says "at most": the noise of the
-        release then covers all that any answers bring about.
+        release then covers every value that answers can have.
 
         Examples
         --------
