@@ -97,8 +97,9 @@ class PrivateBTL:
         intervals do not cover: unanswered questions pull the worths towards zero.
         ``"proportional"``, for 4 items or more, the logit and no covariates, asserts that opponents
         were matched at random, given how often each item was compared: E n_ij = x_i x_j. Wins and
-        losses of the items are released, and the pair counts follow. A check takes 5 % of epsilon;
-        of categories that cut across the ranking it sees nothing.
+        losses of the items are released, and the pair counts follow. 5 % of epsilon pay for a
+        coefficient of how much less often items meet that are far apart in the ranking, which is
+        fitted with the worths; categories that cut across the ranking are not seen.
     link : {"logit", "probit"} or Link, default "logit"
         The distribution F: logistic (Bradley and Terry), normal (Thurstone), or a
         :class:`privrank.Link` of your own. Private fits to counts minimise its matching loss, for
@@ -303,8 +304,8 @@ class PrivateBTL:
             Shares of epsilon for ``"output"`` and ``"order_effect"`` (by default .01 and .15), for
             ``"dependence"`` (.05 to .3), for ``"ties"`` (.15, or nothing where net wins pay for
             them), and for ``"pair_counts"`` and ``"group_answers"`` (those that predict the least
-            error from public numbers). The check of proportional pair counts, ``"opponents"``,
-            takes .05; 0 leaves it out.
+            error from public numbers). Of proportional pair counts how often items met those of
+            their own half of the ranking, ``"opponents"``, takes .05; 0 leaves it out.
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
         budget : Budget, optional

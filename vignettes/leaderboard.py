@@ -55,7 +55,7 @@ print(tradeoff.round(3))
 #
 # The columns keep their names; the answers in `vote` are recoded to 1, 0 and -1. `ties=True` declares that there are ties, each half a win to both. (A log with the winner and the loser of each vote, and no ties, is shorter: `PrivateBTL.from_formula("winner + loser ~ 1", log, items=..., respondent="voter", ...)`. With ties it goes through `pr.as_comparisons(log, "winner-loser", ...)` first: [which data come in](../docs/data-in.md).) Pairs can come again (`distinct_pairs=False`). Who voted on what is not public, so the design is private, as it is by default: how often two models met is protected, too.
 #
-# By default these numbers are released with noise, one for each pair of the sixty models. But the site drew the two models of a question at random. `pair_counts="proportional"` declares that: given how often each model was shown, its opponents were matched at random. Then wins and losses of each model are enough. Where a site lets strong models meet strong ones, as many do, this is wrong and must not be declared.
+# By default these numbers are released with noise, one for each pair of the sixty models. But the site drew the two models of a question at random. `pair_counts="proportional"` declares that: given how often each model was shown, its opponents were matched at random. Then wins and losses of each model are enough. Where a site lets strong models meet strong ones, as many do, the fit allows for some of it, as seen below; where it does so by categories of models, this must not be declared.
 
 # %%
 max_rows = int(tradeoff["std_err"].idxmin())
@@ -85,11 +85,11 @@ def head(result, lines):
 head(fit, 24)
 
 # %% [markdown]
-# A twentieth of epsilon checked what was declared: do models meet those of their own half of the board as often as others? The line below the table says what was found, and what such a check cannot see. It would warn if opponents were of like strength.
+# A twentieth of epsilon was spent on one more number: how often models met those of their own half of the board. From it the fit estimates how much less often models meet that are far apart on the board, and allows for it. The lines below the table say what was found, and what such a number cannot show. If opponents were matched by strength very closely the fit would warn.
 
 # %%
 text = " ".join(str(fit.summary()).split())
-print(text[text.index("Checked:") : text.index("Test of equal")])
+print(text[text.index("Allowed for:") : text.index("Test of equal")])
 
 # %% [markdown]
 # What did the declaration save? The same fit with released pair counts, and the errors of both beside what is true, up to the scale that ties shrink:

@@ -10,7 +10,7 @@ with it comes the covariance of the scores over respondents. Sees no data.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,8 +70,10 @@ def independent_scores(
         else:
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))
-    matched = equations.sides and t.any()  # of equal worths nothing depends on who met whom
-    return answers + equations.matching_covariance(t) if matched else answers
+    matching = equations.matching
+    if matching is None or not t.any():  # of equal worths nothing depends on who met whom
+        return answers
+    return answers + equations.matching_covariance(t, matching)
 
 
 def degrees_of_freedom(release: Release) -> float:
@@ -137,6 +139,10 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
     total = -0.125 * centred(centred(squares + squares.T).T)
     if equations.tied:
         total[-1, -1] = released[-1]
+    if (matching := equations.matching) is not None:  # what the fit of beta takes, and adds
+        t, none = equations.linear.predict(b), replace(matching, slopes=0.0 * matching.slopes)
+        total += equations.matching_covariance(t, matching)
+        total -= equations.matching_covariance(t, none)
     mean = equations.noise_covariance(b)
     if not release.design.varied:
         mean = np.outer(equations.score, equations.score) - mean

@@ -301,14 +301,16 @@ def noise_by_place(
     order = np.argsort((b if fit is None else fit)[:m], kind="stable")
     place[order] = np.arange(m)
     pairs = equations.pairs
-    if equations.sides:
+    if (matching := equations.matching) is not None:
         won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
         sides = (won + lost).take(place, axis=1)
         if worths.any():  # else nothing depends on who met whom
-            slopes = equations.net_slopes(equations.linear.predict(worths))
+            t = equations.linear.predict(worths)
+            slopes = equations.net_slopes(t, matching)
             sides -= product((won - lost).take(place, axis=1), slopes.T)
-        sides *= equations.item_step
-        return np.asarray(sides)
+            by_beta = public_noise(matching.noise, 1, draws) / equations.item_step
+            sides += by_beta * equations.beta_scores(t, matching)
+        return np.asarray(equations.item_step * sides)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     if equations.tied:
         noise = np.column_stack((noise, public_noise(equations.tie_distribution, 1, draws)))

@@ -1,4 +1,23 @@
-"""The check of proportional pair counts: are opponents of like worth? Sees no data."""
+"""Who met whom, from how often each item was compared: proportional pair counts. Sees no data.
+
+Wins W and losses L of each item are released. Their sums a = W + L show the weights of the items as
+far as they stand out from their noise: items of which they do not are not identified.
+
+**Model.** Given how often each item was compared, E n_ij = x_i x_j exp(-beta g_ij), one weight for
+each item, and g_ij how many places apart i and j are in the released ranking. beta is 0 where pairs
+are drawn at random, whatever the popularity of items, and where answers to a fixed questionnaire
+are missing at random. It is above 0 where like meets like.
+
+**Estimate.** With s the halves of the ranking, 1 for the better and -1 for the other, the sum Q of
+s_i s_j over comparisons is released in a second stage. beta is where its expectation, with the
+counts of the items as released, is Q. What is expected of the nets depends on the pair counts; so
+the error of beta is in the scores of the worths. Let z be what a comparison of a pair adds to an
+expected score, n' the slopes of the pair counts by beta, and h = sum of n' s_i s_j that of Q. An
+error in beta by dQ / h moves that score by (sum of z n') dQ / h. So it has the errors of
+comparisons that add z - (sum of z n' / h) s_i s_j each, and the noise of Q times (sum of z n') / h.
+
+Where Q shows too little of beta it is taken to be 0. Whether it is 0 is tested in any case.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +25,211 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privrank.bradley_terry.paircounts import halves
-from privrank.bradley_terry.score import ScoreEquations
 from privrank.hypotheses.tails import normal_laplace_tail
-from privrank.release.names import OPPONENTS
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release import names
+from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
-from privrank.util.solvers import quadratic
+from privrank.release.survey import PairCounts
+from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.solvers import inverse
+
+MOST_ERROR = 0.1
+"""Standard error of the noise of an item's comparisons, over these, up to which it is identified.
+
+With more the worths are stretched, and no longer in proportion to the noise."""
+
+_MOST_DECAY, _MOST_IN_ALL = 0.1, 1.1
+"""Size of beta up to which intervals of 12 items were found to cover, a place and in all."""
+
+_LARGEST = 0.99
+"""Largest number of an item's comparisons, over those of all others, that is fitted."""
+
+_STEPS, _CLOSE = 10_000, 1e-13
+
+_MOST_DECAY_ERROR = 0.05
+"""Standard error of beta up to which it is fitted."""
+
+_FARTHEST, _ROUNDS = 0.3, 50
+"""Largest beta that is fitted, and steps of the search."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchingTest:
-    """Test that items met those of their own half of the ranking as often as others.
+@dataclass(frozen=True, slots=True, eq=False)
+class Matching:
+    """The fit of who met whom.
 
     Parameters
     ----------
+    beta, error : float
+        The coefficient of the places between two items, and its standard error; 0 and infinite
+        where it is not fitted.
     excess : float
-        Comparisons within halves, in all comparisons, less the expected share.
+        Comparisons within halves less what is expected of them if beta is 0, over all comparisons;
+        NaN where they were not released.
     pvalue : float
-        Its two-sided p-value.
+        Two-sided p-value of beta = 0; NaN where they were not.
+    alike : ndarray, shape (edges,)
+        1 for pairs within a half of the ranking, -1 for others, 0 beside the item in the middle.
+    slopes : ndarray, shape (edges,)
+        Slopes of the pair counts by beta, over that of Q; 0 where beta is not fitted.
+    by_items : ndarray, shape (m, m)
+        Inverse of the covariance of independent comparisons by item: (diag a + n)^-1.
+    noise : DiscreteLaplace
+        Noise of Q.
     """
 
+    beta: float
+    error: float
     excess: float
     pvalue: float
+    alike: FloatArray
+    slopes: FloatArray
+    by_items: FloatArray
+    noise: DiscreteLaplace
+
+    @property
+    def most(self) -> float:
+        """Size of beta up to which intervals were found to cover."""
+        return min(_MOST_DECAY, _MOST_IN_ALL / (len(self.by_items) - 1))
+
+    def left(self, scores: FloatArray) -> FloatArray:
+        """Return scores of one comparison, shape (rows, edges), less what the fit of beta takes."""
+        return scores - np.multiply.outer(scores @ self.slopes, self.alike)
 
 
-def matching_test(equations: ScoreEquations, release: Release) -> MatchingTest | None:
-    """Test the assertion behind proportional pair counts; None where its check was left out.
+def item_weights(counts: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the x with x_i times the sum of all other w_ij x_j equal to `counts`.
 
-    **Statistic.** Q = sum of s_i s_j over comparisons, s the halves of the released ranking
-    (:func:`privrank.bradley_terry.paircounts.halves`), less what the fitted counts expect.
-    **Null.** Comparisons that are independent given their items' counts, as of Poisson counts of
-    pairs with means n_ij: normal with the variance of Q less what its regression on the counts of
-    items explains. To it come the noise of these, by the same regression, and the Laplace noise of
-    Q.
+    By iterative proportional fitting of a symmetric table. Each of the positive counts has to be
+    less than the sum of the others; the diagonal of `weights`, shape (m, m), is 0.
     """
-    if OPPONENTS not in release.values:
-        return None
-    part, side, pairs = release.parts[OPPONENTS], halves(release), equations.pairs
-    alike = (side[pairs.first] * side[pairs.second]).astype(np.float64)
-    slopes = equations.by_item_counts(alike)
-    explained = float(quadratic(slopes[None], equations.item_information)[0])
-    # the noise of an item's comparisons has four times the variance of that of its score
-    noise = 4.0 * equations.item_variance * float(slopes @ slopes)
-    sampling = max(float((pairs.count * alike**2).sum()) - explained, 1.0)
-    off = part.step * float(part.values[0]) - float((pairs.count * alike).sum())
-    tail = normal_laplace_tail(abs(off), np.sqrt(sampling + noise), (part.laplace.scale,))
-    return MatchingTest(0.5 * off / equations.total, float(tail))
+    x = counts / np.sqrt(counts.sum())
+    for _ in range(_STEPS):
+        before, x = x, np.sqrt(x * counts / (weights @ x))
+        if np.abs(x / before - 1.0).max() < _CLOSE:
+            break
+    return np.asarray(x)
+
+
+def _sides(release: Release) -> tuple[FloatArray, FloatArray]:
+    """Return released wins of the items, and their losses with a minus sign."""
+    part = release.parts[names.SIDES]
+    won, lost = part.step * part.values.astype(np.float64).reshape(2, -1)
+    return won, lost
+
+
+def _places(release: Release) -> IntArray:
+    """Return the places of the items by released win rates, 0 for the best."""
+    won, lost = _sides(release)
+    order = np.argsort(-(won + lost) / np.maximum(won - lost, 1.0), kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return place
+
+
+def halves(release: Release) -> IntArray:
+    """Return 1 for the items of the better half by released win rates, -1 for those of the other.
+
+    And 0 for the one in the middle of an odd number.
+    """
+    place = _places(release)
+    return np.asarray(np.sign(len(place) - 1 - 2 * place))
+
+
+def matched_counts(release: Release) -> tuple[PairCounts, IntArray | None, Matching]:
+    """Return the comparisons per pair, the part of each item, and who met whom.
+
+    No parts are None. Items whose comparisons do not stand out from their noise are in parts of
+    their own. So are all where one item is in nearly all comparisons, as then its weight has no
+    end.
+    """
+    part, (won, lost) = release.parts[names.SIDES], _sides(release)
+    m = len(won)
+    assert part.distribution is not None
+    variance = part.step**2 * 2.0 * equivalent_variance(part.distribution, 2 * m)
+    counts = np.maximum(won - lost, 1.0)
+    rough, largest = np.sqrt(variance) > MOST_ERROR * counts, int(np.argmax(counts))
+    most = _LARGEST * (counts.sum() - counts[largest])
+    if counts[largest] > most:
+        counts[largest], rough = most, np.ones(m, dtype=bool)
+    pairs, matching = _fitted(counts, variance, release)
+    if not rough.any():
+        return pairs, None, matching
+    # each rough item by itself, the others together
+    alone = np.where(rough, np.arange(m), int(np.argmin(rough)))
+    return pairs, own(np.unique(alone, return_inverse=True)[1], np.int64), matching
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _At:
+    """Pair counts at a beta, their slopes by it, and the inverse that goes by items."""
+
+    count: FloatArray
+    slopes: FloatArray
+    by_items: FloatArray
+
+    @classmethod
+    def of(cls, beta: float, counts: FloatArray, place: IntArray) -> _At:
+        """Return them, given the counts and places of the items."""
+        gaps = np.abs(place[:, None] - place).astype(np.float64)
+        weights = np.exp(-beta * gaps)
+        np.fill_diagonal(weights, 0.0)
+        x, (first, second) = item_weights(counts, weights), np.triu_indices(len(counts), 1)
+        table = weights * np.outer(x, x)
+        by_items = inverse(table + np.diag(counts))
+        # what keeps the counts of the items as they are
+        shift = by_items @ (table * gaps).sum(axis=1)
+        count = table[first, second]
+        slopes = count * (shift[first] + shift[second] - gaps[first, second])
+        return cls(count, slopes, by_items)
+
+    def deviation(self, alike: FloatArray, variance: float) -> float:
+        """Return the standard deviation of Q, given the counts of items with this noise.
+
+        Comparisons are independent given these, as of Poisson counts of pairs: Q has the variance
+        of its sum less what its regression on the counts explains. To it comes the noise of these,
+        by the same regression.
+        """
+        m = len(self.by_items)
+        (first, second), each = np.triu_indices(m, 1), self.count * alike
+        summed = np.bincount(first, each, m) + np.bincount(second, each, m)
+        slopes = self.by_items @ summed
+        sampling = max(float((each * alike).sum() - summed @ slopes), 1.0)
+        return float(np.sqrt(sampling + variance * float(slopes @ slopes)))
+
+    def error(self, alike: FloatArray, variance: float, noise: DiscreteLaplace) -> float:
+        """Return the standard error of beta."""
+        total = np.hypot(self.deviation(alike, variance), np.sqrt(noise.variance))
+        return float(total / max(abs(float(self.slopes @ alike)), 1e-300))
+
+
+def _fitted(counts: FloatArray, variance: float, release: Release) -> tuple[PairCounts, Matching]:
+    """Return the pair counts, given those of items and the variance of their noise."""
+    (first, second), place = np.triu_indices(len(counts), 1), _places(release)
+    part = release.parts.get(names.OPPONENTS)
+    at = _At.of(0.0, counts, place)
+    side = halves(release)
+    alike = (side[first] * side[second]).astype(np.float64)
+    excess = pvalue = np.nan
+    error, beta, slopes = np.inf, 0.0, np.zeros(len(first))
+    noise = DiscreteLaplace(0.0) if part is None else part.laplace
+    if part is not None:
+        released = float(part.values[0])
+        off, sd = released - float(at.count @ alike), at.deviation(alike, variance)
+        pvalue = float(normal_laplace_tail(abs(off), sd, (noise.scale,)))
+        excess = 0.5 * off / float(at.count.sum())
+        error = at.error(alike, variance, noise)
+    if error <= _MOST_DECAY_ERROR:
+        for _ in range(_ROUNDS):
+            step = (released - float(at.count @ alike)) / float(at.slopes @ alike)
+            before, beta = beta, float(np.clip(beta + step, -_FARTHEST, _FARTHEST))
+            at = _At.of(beta, counts, place)
+            if abs(beta - before) < 1e-12:
+                break
+        error = at.error(alike, variance, noise)
+        slopes = at.slopes / float(at.slopes @ alike)
+    else:
+        error = np.inf
+    pairs = PairCounts(first, second, at.count, "proportional")
+    by_items = own(at.by_items, np.float64)
+    return pairs, Matching(beta, error, excess, pvalue, alike, slopes, by_items, noise)

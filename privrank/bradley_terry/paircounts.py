@@ -1,11 +1,5 @@
 """Comparisons per pair: met, declared, released with noise, or from those of each item. No data.
 
-**Proportional counts.** Given how often each item was compared, E n_ij = x_i x_j, one weight for
-each item. So it is where pairs are drawn at random, whatever the popularity of items, and where
-answers to a fixed questionnaire are missing at random. It is not where like meets like. Wins W and
-losses L of each item are released. Their sums a = W + L show the weights as far as they stand out
-from their noise: items of which they do not are not identified.
-
 **Whether comparisons connect the items.** Of public comparisons the graph decides. Of released
 counts it is asked whether they exceed their noise. Items on two sides of a cut whose released
 comparisons, added up, do not exceed `FEW` standard deviations of their noise count as not compared
@@ -31,28 +25,15 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 from scipy.special import ndtr, ndtri
 
+from privrank.bradley_terry.opponents import matched_counts
 from privrank.release import names
-from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.solvers import inverse, product, spectrum
+from privrank.util.solvers import spectrum
 
 LEAST_GROUP = 1.0
 """Answers that every group is taken to have at least."""
-
-MOST_ERROR = 0.1
-"""Standard error of the noise of an item's comparisons, over these, up to which it is identified.
-
-With more the worths are stretched, and no longer in proportion to the noise."""
-
-_LARGEST = 0.99
-"""Largest number of an item's comparisons, over those of all others, that is fitted."""
-
-_STEPS, _CLOSE = 10_000, 1e-13
-
-_ALONE = 0.1
-"""Entry of a diagonal matrix over its item's count, from which that matrix is inverted."""
 
 FEW = 4.0
 """Standard deviations of their noise that released comparisons have to exceed to count as any."""
@@ -91,13 +72,15 @@ def released_counts(design: Design, noisy: FloatArray, variance: float) -> dict[
 def pair_counts(release: Release) -> dict[str, Any]:
     """Return the comparisons per pair, as score equations have them.
 
-    Its `pairs`, and where they are released `surplus`, `count_variance` and `member`.
+    Its `pairs`, where they are released `surplus`, `count_variance` and `member`, and `matching`
+    where they follow from those of items.
     """
     if names.PAIR_COUNTS in release.parts:
         part = release.parts[names.PAIR_COUNTS]
         return released_counts(release.design, part.values.astype(np.float64), part.noise_variance)
     if names.SIDES in release.parts:
-        return dict(zip(("pairs", "member"), matched_counts(release), strict=True))
+        pairs, member, matching = matched_counts(release)
+        return {"pairs": pairs, "member": member, "matching": matching}
     if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
     return {"pairs": release.design.pairs}
@@ -130,80 +113,6 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
     if "surplus" in counts:
         counts["surplus"] = np.kron(share, counts["surplus"])
     return counts | {"group_answers": answers}
-
-
-def item_weights(counts: FloatArray) -> FloatArray:
-    """Return the x with x_i times the sum of all other x equal to `counts`.
-
-    By iterative proportional fitting of a symmetric table. Each of the positive counts has to be
-    less than the sum of the others.
-    """
-    x = counts / np.sqrt(counts.sum())
-    for _ in range(_STEPS):
-        before, x = x, np.sqrt(x * counts / (x.sum() - x))
-        if np.abs(x / before - 1.0).max() < _CLOSE:
-            break
-    return np.asarray(x)
-
-
-def count_slopes(summed: FloatArray, information: FloatArray) -> FloatArray:
-    """Return the slopes by item counts a of sums over comparisons, given these by item, by row.
-
-    That is rows times the inverse of diag a + n, which is given. With n_ij = x_i x_j it is diagonal
-    but for x x', and inverted by the formula of Sherman and Morrison. Not so where one item is in
-    about half of all comparisons, as its entry of the diagonal matrix is then near 0.
-    """
-    counts, first = np.diag(information), information[0]
-    x = first / np.sqrt(first[1] * first[2] / information[1, 2])
-    x[0] = first[1] / x[1]
-    alone = counts - x**2
-    if (alone < _ALONE * counts).any():
-        return product(summed, inverse(information))
-    scaled, share = summed / alone, x / alone
-    return np.asarray(scaled - product(scaled, x[:, None]) * (share / (1.0 + x @ share)))
-
-
-def _sides(release: Release) -> tuple[FloatArray, FloatArray]:
-    """Return released wins of the items, and their losses with a minus sign."""
-    part = release.parts[names.SIDES]
-    won, lost = part.step * part.values.astype(np.float64).reshape(2, -1)
-    return won, lost
-
-
-def matched_counts(release: Release) -> tuple[PairCounts, IntArray | None]:
-    """Return the comparisons per pair, and the part of each item; None where all are in one.
-
-    Items whose comparisons do not stand out from their noise are in parts of their own. So are all
-    where one item is in nearly all comparisons, as then its weight has no end.
-    """
-    part, (won, lost) = release.parts[names.SIDES], _sides(release)
-    m = len(won)
-    assert part.distribution is not None
-    error = part.step * np.sqrt(2.0 * equivalent_variance(part.distribution, 2 * m))
-    counts = np.maximum(won - lost, 1.0)
-    rough, largest = error > MOST_ERROR * counts, int(np.argmax(counts))
-    most = _LARGEST * (counts.sum() - counts[largest])
-    if counts[largest] > most:
-        counts[largest], rough = most, np.ones(m, dtype=bool)
-    x, (first, second) = item_weights(counts), np.triu_indices(m, 1)
-    pairs = PairCounts(first, second, x[first] * x[second], "proportional")
-    if not rough.any():
-        return pairs, None
-    # each rough item by itself, the others together
-    alone = np.where(rough, np.arange(m), int(np.argmin(rough)))
-    return pairs, own(np.unique(alone, return_inverse=True)[1], np.int64)
-
-
-def halves(release: Release) -> IntArray:
-    """Return 1 for the items of the better half by released win rates, -1 for those of the other.
-
-    And 0 for the one in the middle of an odd number.
-    """
-    won, lost = _sides(release)
-    order = np.argsort(-(won + lost) / np.maximum(won - lost, 1.0), kind="stable")
-    side = np.zeros(len(won), dtype=np.int64)
-    side[order[: len(order) // 2]], side[order[(len(order) + 1) // 2 :]] = 1, -1
-    return side
 
 
 def groups_of(pairs: PairCounts, items: int) -> tuple[int, NDArray[np.int32]]:

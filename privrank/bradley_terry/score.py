@@ -14,10 +14,11 @@ show. That is always done, and never is another model fitted instead, which woul
 else whenever the noise says so.
 
 Where wins W and losses L are released, net = W - L, and pair counts follow from the comparisons
-a = W + L of each item (:mod:`privrank.bradley_terry.paircounts`). To first order an error in
+a = W + L of each item (:mod:`privrank.bradley_terry.opponents`). To first order an error in
 these moves expected nets f_i = sum_j n_ij g_ij, g = 2 F - 1, by J = (diag f + n o g)
 (diag a + n)^-1, with o the product by entries. So noise e_W, e_L of both brings the error
-(I - J) e_W - (I + J) e_L. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'.
+(I - J) e_W - (I + J) e_L. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'. Where
+beta is fitted a comparison adds g less what that takes, in both formulas.
 
 Items that the release does not connect (:func:`privrank.bradley_terry.paircounts.parts_of`) are not
 compared in any statement, but their counts are part of the fit. Too few to show how two items
@@ -27,7 +28,6 @@ compare, they still move the scores of both.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,8 @@ from privrank.bradley_terry.linear import (
     linear_predictor,
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
-from privrank.bradley_terry.paircounts import count_slopes, counts_by_cell, released_counts
+from privrank.bradley_terry.opponents import Matching
+from privrank.bradley_terry.paircounts import counts_by_cell, released_counts
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -51,7 +52,7 @@ from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, PairCounts
-from privrank.util.arrays import FloatArray, IntArray, kept, own
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.solvers import product
 
 SIMULATION_STEP = 2.0**-20
@@ -109,9 +110,9 @@ class ScoreEquations:
         Projection onto the coefficients that are identified; None if all are.
     random_pairs : bool
         Whether pair counts are expectations, so that the score also varies with who met whom.
-    sides : bool
-        Whether wins and losses were released, from which the pair counts follow; then each row of
-        noise by item is two, of the wins and of the losses with a minus sign.
+    matching : Matching or None
+        Who met whom, where the pair counts follow from wins and losses; then each row of noise by
+        item is two, of the wins and of the losses with a minus sign.
     response : ndarray
         What responses add to the variance of each edge's score, and ties take off; may be empty.
     answers : tuple of ndarray or None
@@ -140,7 +141,7 @@ class ScoreEquations:
     member: IntArray | None = None
     known: FloatArray | None = None
     random_pairs: bool = False
-    sides: bool = False
+    matching: Matching | None = None
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
 
@@ -206,33 +207,38 @@ class ScoreEquations:
     @property
     def item_variance(self) -> float:
         """Variance of independent noise on the scores that does the same to their differences."""
-        cells = 2 if self.sides else 1
+        cells = 1 if self.matching is None else 2
         alone = equivalent_variance(self.item_distribution, cells * self.items)
         return cells * self.item_step**2 * alone
 
-    @cached_property
-    def item_information(self) -> FloatArray:
-        """Covariance of independent comparisons by item: diag a + n of the module's formula."""
-        return kept(np.abs(self.linear.information(self.count)))
-
-    def by_item_counts(self, edges: Any) -> FloatArray:
-        """Return the slopes by item counts of sums over comparisons of numbers of their edges."""
+    def by_item_counts(self, edges: FloatArray, matching: Matching) -> FloatArray:
+        """Return the slopes by item counts of sums over comparisons of rows of numbers by edge."""
         summed = (edges * self.pairs.count) @ abs(self.linear.matrix())
-        return count_slopes(np.atleast_2d(summed), self.item_information).reshape(summed.shape)
+        return product(summed, matching.by_items)
 
-    def _nets(self, t: FloatArray) -> FloatArray:
-        nets = 2.0 * self.pairs.count * self.function.mean(t)
-        return ItemContrasts(self.pairs, self.items).both_ends(nets)
+    def beta_scores(self, t: FloatArray, matching: Matching) -> FloatArray:
+        """Return by how much the expected scores move with Q, by the fit of beta, shape (p,)."""
+        return self.linear.scores(matching.slopes * self.function.mean(t))
 
-    def net_slopes(self, t: FloatArray) -> FloatArray:
+    def net_slopes(self, t: FloatArray, matching: Matching) -> FloatArray:
         """Return the slopes of expected net wins by item counts, J of the module's formula."""
-        return count_slopes(self._nets(t), self.item_information)  # of equal worths all zero
+        return product(self._nets(t, matching), matching.by_items)  # of equal worths all zero
 
-    def matching_covariance(self, t: FloatArray) -> FloatArray:
+    def _nets(self, t: FloatArray, matching: Matching) -> FloatArray:
+        """Return sums over the comparisons of two items of what one adds, less what beta takes."""
+        nets = 2.0 * self.pairs.count * self.function.mean(t)
+        alike = (matching.alike * self.pairs.count) @ abs(self.linear.matrix())
+        taken = np.multiply.outer(2.0 * self.beta_scores(t, matching), alike)
+        return np.asarray(ItemContrasts(self.pairs, self.items).both_ends(nets) - taken)
+
+    def matching_covariance(self, t: FloatArray, matching: Matching) -> FloatArray:
         """Return what random opponents add to the covariance of scores, given item counts."""
-        nets, met = self._nets(t), self.pairs.count * self.function.square(t)
-        explained = product(count_slopes(nets, self.item_information), nets.T)
-        return self.linear.information(met) - 0.25 * explained
+        count, mean, beta = self.pairs.count, self.function.mean(t), self.beta_scores(t, matching)
+        both = np.multiply.outer(beta, self.linear.scores(count * matching.alike * mean))
+        met = self.linear.information(count * self.function.square(t)) - both - both.T
+        met += float(count @ matching.alike**2) * np.multiply.outer(beta, beta)
+        explained = product(self.net_slopes(t, matching), self._nets(t, matching).T)
+        return np.asarray(met - 0.25 * explained)
 
     @property
     def order_variance(self) -> float:
@@ -286,9 +292,11 @@ class ScoreEquations:
             noise = bordered(noise, self.tie_distribution.variance)
         if self.covariates is None and self.edge_distribution.scale + self.count_variance > 0:
             noise = noise + self.pair_noise(b)
-        if self.sides:
-            slopes = self.net_slopes(self.linear.predict(b))
+        if (matching := self.matching) is not None:
+            t = self.linear.predict(b)
+            slopes, beta = self.net_slopes(t, matching), self.beta_scores(t, matching)
             noise += self.item_variance * product(slopes, slopes.T)
+            noise += matching.noise.variance * np.multiply.outer(beta, beta)
         return noise
 
     def pair_noise(self, b: FloatArray) -> FloatArray:
@@ -406,10 +414,11 @@ class ScoreEquations:
 
         Given those by edge, shape (rows, edges), and predictors. The cells share a pair's error.
         """
-        if self.sides:
-            slopes = self.by_item_counts(2.0 * along * self.function.mean(predictors))
-            return np.asarray(self.item_variance * (slopes**2).sum(axis=1))
         by_edge = along * self.function.mean(predictors)
+        if (matching := self.matching) is not None:
+            slopes = self.by_item_counts(2.0 * matching.left(by_edge), matching)
+            by_beta = matching.noise.variance * (by_edge @ matching.slopes) ** 2
+            return np.asarray(self.item_variance * (slopes**2).sum(axis=1) + by_beta)
         if self.tied:
             by_edge = by_edge.reshape(len(along), 3, -1).sum(axis=1)
         if self.grouped:
@@ -474,7 +483,6 @@ def score_equations(release: Release) -> ScoreEquations:
             0.5 * part.step * part.values.reshape(2, -1).sum(axis=0),
             item_distribution=_net_distribution(part),
             item_step=0.5 * part.step,
-            sides=True,
         )
     # objective perturbation: at the minimiser X' mu(X theta) + gamma theta = target - w, so this
     # sum is the noisy score, and w the noise in it

@@ -31,9 +31,7 @@ _MESSAGES = {
     "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is incomplete: "
     "use missing='unknown' if the places of the missing items are unknown, missing='bottom' if "
     "they come after the others.",
-    "empty": "missing='bottom' means that items without a rank come after the others, and at least "
-    "one ranking leaves a rank above them empty: use missing='unknown' if the places of the "
-    "missing items are unknown, or number the ranked ones from 1.",
+    "unknown": "unknown",
 }
 _UNORDERED = ("winner-loser", "matrix", *_RANKED)
 

@@ -40,11 +40,15 @@ MESSAGES = {
     "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is incomplete: "
     "use missing='random' if the places of the missing items are unknown, missing='bottom' if they "
     "come after the others.",
-    "empty": "missing='bottom' means that items without a rank come after the others, and at least "
-    "one ranking leaves a rank above them empty: use missing='random' if the places of the missing "
-    "items are unknown, or number the ranked ones from 1.",
+    "unknown": "random",
 }
-"""Refusals of `as_rankings`: of ties, of gaps, and of empty ranks above the missing ones."""
+"""Refusals of ties and of gaps by `as_rankings`, and its word for places that are not known."""
+
+_EMPTY = (
+    "missing='bottom' says that items without a rank come after the others, and at least one "
+    "ranking leaves out a rank above them. Number the ranked items from 1, or use missing={!r} if "
+    "the places of the others are not known."
+)
 
 
 def as_rankings(
@@ -234,8 +238,8 @@ def check_ranks(
     cells : ndarray, shape (n, m)
         Numbers by ranking and item, NaN where one is missing.
     messages : mapping of str to str
-        What to say of ``"ties"``, of ``"gaps"``, and of an ``"empty"`` rank above the missing
-        ones, given the number of items.
+        What to say of ``"ties"`` and of ``"gaps"``, given the number of items, and the word for
+        missing items whose places are ``"unknown"``.
     ties, gaps : bool
         Whether items may share a rank, whole or half, and whether they may have none.
     bottom : bool
@@ -261,7 +265,7 @@ def check_ranks(
             raise ValueError(messages["ties"].format(m))
     # in every usual coding of ties, the last of k ranked items has a rank of at most k
     if bottom and (np.where(absent, 0, cells).max(axis=1) > m - absent.sum(axis=1)).any():
-        raise ValueError(messages["empty"])
+        raise ValueError(_EMPTY.format(messages["unknown"]))
 
 
 def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> IntArray:

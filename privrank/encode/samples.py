@@ -154,7 +154,13 @@ def rules_of_rankings(
 
     def codes(part: Any) -> IntArray:
         cells = part if isinstance(part, np.ndarray) else _rank_cells(part, labels)
-        check_ranks(cells, RANK_MESSAGES[purpose], ties=ties, gaps=missing is not None)
+        check_ranks(
+            cells,
+            RANK_MESSAGES[purpose],
+            ties=ties,
+            gaps=missing is not None,
+            bottom=missing == "bottom",
+        )
         return half_codes(cells, missing) if halves else np.array(cells, dtype=np.int64, order="C")
 
     completed = halves and purpose != "consensus"

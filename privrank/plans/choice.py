@@ -32,6 +32,12 @@ Form = Literal["worst", "pairs", "none", "cluster"]
 SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (0.1, 0.2, 0.3)}
 """Shares of epsilon that each form may take."""
 
+GROUP_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
+"""Shares of epsilon that the largest design effect may take beside covariates."""
+
+FARTHER = 3.0
+"""How many times farther a respondent moves contrasts of groups where their worths are apart."""
+
 MOST_NUMBERS = 2**25
 """Weights of the contrasts of a model with covariates that fit into memory."""
 
@@ -123,7 +129,8 @@ def choose_form(
     survey. D stands for one whose questions are spread evenly over the pairs, and whose respondents
     are of two minds about one pair of items. All answers to either of them say so, which counts by
     half. The second moments of all pairs keep to that pair what the largest design effect spreads
-    to all. Covariates and objective perturbation have one form.
+    to all. Covariates and objective perturbation have one form. Beside covariates the share is that
+    of the least w(1.5) for one group, of the size that groups have on average.
 
     Raises
     ------
@@ -140,13 +147,17 @@ def choose_form(
     candidates = [
         (name, part)
         for name in (forms if form is None else (form,))
-        for part in (SHARES[name] if share is None else (share,))
+        for part in (_shares(design, name) if share is None else (share,))
     ]
     if math.isinf(epsilon):
         return min(candidates)
     least = least_deviation(design, epsilon, delta)
     costs = [_cost(design, epsilon, least, taken, *candidate) for candidate in candidates]
     return min(zip(costs, candidates, strict=True))[1]
+
+
+def _shares(design: Design, form: Form) -> tuple[float, ...]:
+    return SHARES[form] if design.covariates is None else GROUP_SHARES
 
 
 def _cost(
@@ -168,6 +179,12 @@ def _cost(
     if design.varied:
         moved *= TYPICAL_SQUARE
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
+    if (facts := design.covariates) is not None:
+        # a group alone, whose design effect is the largest that there is if nothing is known of it
+        groups = _groups(facts, design)
+        noise, side = groups * noise, FARTHER * groups * side
+        known = _half_width(TYPICAL_EFFECT, side, noise, n)
+        return min(known, _half_width(float(rows), 0.0, noise, n))
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
     # how probable it is that a respondent has two answers, of all that can say the same
     both = rows * (rows - 1) / (pairs * max(pairs - 1, 1) if sensitivity.distinct else pairs**2)
@@ -176,6 +193,15 @@ def _cost(
     )
     divided = max(TYPICAL_EFFECT, 0.5 * (1.0 + both * others / independent))
     return even**2 * (_half_width(divided, side, noise, n) if form == "worst" else even)
+
+
+def _groups(facts: Covariates, design: Design) -> float:
+    """Return how many times more answers there are than of one group, a mean over the groups."""
+    if design.pairs is None or design.pairs.origin != "observed":
+        return float(facts.cells)
+    group = facts.cell[design.pairs.first // len(design.items)]
+    answers = np.bincount(group, design.pairs.count)
+    return float((answers.sum() / answers[answers > 0]).mean())
 
 
 def _half_width(effect: float, side: float, noise: float, n: int) -> float:

@@ -44,6 +44,7 @@ RANK_MESSAGES: dict[Purpose, dict[str, str]] = {
         "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is "
         "incomplete. Say what it means to be left out: with missing='bottom' below the listed "
         "items, with missing='complete' in a place that is not known and is drawn from H0.",
+        "unknown": "complete",
     },
     "closeness": {
         "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at "
@@ -53,6 +54,7 @@ RANK_MESSAGES: dict[Purpose, dict[str, str]] = {
         "incomplete. If gaps arise in the same way in all groups, and only then, have such "
         "rankings completed at random: with missing='bottom' below the listed items, with "
         "missing='complete' anywhere.",
+        "unknown": "complete",
     },
     "consensus": {
         "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at "
@@ -62,9 +64,12 @@ RANK_MESSAGES: dict[Purpose, dict[str, str]] = {
         "incomplete. Say what it means to be left out: with PrivateRankAggregation(..., "
         "missing='bottom') below the listed items, with missing='half' in a place that is not "
         "known, which counts half a vote for each order of a pair.",
+        "unknown": "half",
     },
 }
-"""Advice that keeps what is promised: the level of a test, or the votes of a consensus.
+"""Advice that keeps what is promised, and the word for places that are not known.
+
+Promised is the level of a test, or the votes of a consensus.
 
 Uniformly random orders are exact under a uniform null and under no other (the notes of
 :func:`privrank.as_rankings`). Rankings of any null may be completed by draws from it, given what

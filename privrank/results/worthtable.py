@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inference import attainable
 from privrank.bradley_terry.linear import WithTies
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.opponents import matching_test
-from privrank.bradley_terry.paircounts import MOST_ERROR, pair_counts
+from privrank.bradley_terry.opponents import MOST_ERROR, Matching
+from privrank.bradley_terry.paircounts import pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT
 from privrank.plans.choice import LEAST_ITEMS_MATCHED
@@ -180,16 +181,41 @@ def _tie_notes(result: BTLResult) -> list[str]:
 
 def _matching_notes(result: BTLResult) -> list[str]:
     """Return what was checked of the matching of opponents, and what was not."""
-    if not result.release.design.matched or result.release.source == "none":
+    matching = result._equations().matching
+    if matching is None:
         return []
-    test = matching_test(result._inference().equations, result.release)
-    if test is None:
+    if math.isnan(matching.pvalue):
         return ["Not checked: whether opponents were matched at random."]
+    fitted = (
+        f"Allowed for: comparisons of two items g places apart in the released ranking fall by a "
+        f"factor of exp(-beta g), beta = {matching.beta:.4f} (standard error {matching.error:.4f})."
+    )
     return [
+        *([fitted] if math.isfinite(matching.error) else []),
         f"Checked: whether items met those of their own half of the released ranking as often as "
-        f"that says (excess {test.excess:+.3f} of all comparisons, "
-        f"{tables.format_pvalue(test.pvalue)}). Not checked: any other choice of opponents, such "
-        f"as categories that cut across the ranking."
+        f"others (excess {matching.excess:+.3f} of all comparisons, "
+        f"{tables.format_pvalue(matching.pvalue)}). Not checked: any other choice of opponents, "
+        f"such as categories that cut across the ranking.",
+    ]
+
+
+def _unlike_notes(matching: Matching) -> list[str]:
+    """Return a warning where opponents were not matched as the fit takes them to be."""
+    if not math.isfinite(matching.error):
+        if not matching.pvalue < MATCHING_LEVEL:
+            return []
+        return [
+            f"Warning: items met those of their own half of the ranking "
+            f"{'more' if matching.excess > 0 else 'less'} often than pair_counts='proportional' "
+            f"says ({tables.format_pvalue(matching.pvalue)}), and there are too few comparisons to "
+            f"allow for it. Worths and intervals may be wrong: leave pair_counts= out."
+        ]
+    if abs(matching.beta) - matching.most <= -float(ndtri(MATCHING_LEVEL)) * matching.error:
+        return []
+    return [
+        f"Warning: who met whom depends on worth more than intervals can allow for: beta is "
+        f"{matching.beta:.3f}, and its size is above {matching.most:.3g}. Worths and intervals may be "
+        f"wrong: leave pair_counts= out."
     ]
 
 
@@ -322,7 +348,8 @@ def _group_notes(release: Release) -> list[str]:
 def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) -> tuple[str, ...]:
     """Return the warnings that go with a fit."""
     plain = equations.covariates is None
-    why = ROUGH_COUNTS if equations.sides else WITHIN_NOISE
+    matching = equations.matching
+    why = WITHIN_NOISE if matching is None else ROUGH_COUNTS
     messages = part_notes(release.design, equations.components, why)
     facts = equations.covariates
     by_items = facts is not None and bool(facts.item_columns)
@@ -343,14 +370,8 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         messages.append(BEYOND)
     if not fitted.converged:
         messages.append(guarantee.UNFINISHED)
-    test = matching_test(equations, release) if equations.sides else None
-    if test is not None and test.pvalue < MATCHING_LEVEL:
-        messages.append(
-            f"Warning: items met those of their own half of the ranking "
-            f"{'more' if test.excess > 0 else 'less'} often than pair_counts='proportional' says "
-            f"({tables.format_pvalue(test.pvalue)}), so that worths and intervals may be wrong: "
-            f"leave pair_counts= out."
-        )
+    if matching is not None:
+        messages += _unlike_notes(matching)
     messages += guarantee.delta_notes(release) + _rough_notes(equations)
     ridge = fitted.worths_ridge(release.design)
     # of worths the ridge is one number, and so is the information at equal worths and counts

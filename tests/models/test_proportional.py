@@ -7,14 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from planting import planted
+from scipy.spatial.distance import squareform
 
 import privrank as pr
-from privrank.bradley_terry import paircounts
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.inference import noise_by_place
 from privrank.bradley_terry.linear import ItemContrasts
-from privrank.bradley_terry.opponents import matching_test
-from privrank.bradley_terry.paircounts import count_slopes, halves, item_weights
+from privrank.bradley_terry.opponents import halves, item_weights, matched_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.release.survey import PairCounts
 
@@ -26,11 +25,11 @@ ROW = {"items": ITEMS, "respondent": None, "pair_counts": "proportional"}
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 
 
-def survey(n=20_000, seed=0, correlation=0.0, ties=False, rows=1, items=ITEMS):
+def survey(n=20_000, seed=0, correlation=0.0, ties=False, rows=1, items=ITEMS, weights=1.0):
     rng, m = np.random.default_rng(seed), len(items)
     first, second = np.triu_indices(m, 1)
     probability = POPULARITY[first] * POPULARITY[second]
-    probability = probability * (1.0 + correlation * WORTHS[first] * WORTHS[second])
+    probability = probability * (1.0 + correlation * WORTHS[first] * WORTHS[second]) * weights
     pair = rng.choice(len(first), n, p=probability / probability.sum())
     apart = WORTHS[first[pair]] - WORTHS[second[pair]] + rng.logistic(size=n)
     outcome = np.sign(np.where(np.abs(apart) < 0.3 * ties, 0, apart)).astype(int)
@@ -49,28 +48,16 @@ def equations(fit):
     return score_equations(fit.release)
 
 
-def test_weights_reproduce_the_counts_of_items():
+@pytest.mark.parametrize("beta", [0.0, 0.2, -0.1])
+def test_weights_reproduce_the_counts_of_items(beta):
     x = np.array([5.0, 1.0, 0.2, 0.01, 3.0])
-    counts = x * (x.sum() - x)
-    assert np.allclose(item_weights(counts), x, rtol=1e-9)
+    weights = np.exp(-beta * np.abs(np.arange(5)[:, None] - np.arange(5)))
+    np.fill_diagonal(weights, 0.0)
+    assert np.allclose(item_weights(x * (weights @ x), weights), x, rtol=1e-9)
     uneven = np.array([98.0, 40.0, 30.0, 30.0])  # one item is in nearly all comparisons
-    found = item_weights(uneven)
-    assert np.allclose(found * (found.sum() - found), uneven, rtol=1e-9)
-
-
-@pytest.mark.parametrize("share", [0.1, 0.45, 0.4999, 0.5, 0.6])
-@pytest.mark.parametrize("m", [3, 4, 250])
-def test_sums_by_item_counts_are_those_of_the_inverse(monkeypatch, m, share):
-    # one item with this share of all weights; with half of them its diagonal entry is 0
-    x = np.linspace(1.0, 2.0, m)
-    x[m // 2] = share / (1.0 - share) * (x.sum() - x[m // 2])
-    information = np.outer(x, x)
-    np.fill_diagonal(information, x * (x.sum() - x))
-    rows = np.random.default_rng(1).normal(size=(5, m))
-    if x.max() < 0.46 * x.sum():  # there is no need of it
-        monkeypatch.setattr(paircounts, "inverse", None)
-    found = count_slopes(rows, information)
-    np.testing.assert_allclose(found @ information, rows, atol=1e-10)
+    others = np.ones((4, 4)) - np.eye(4)
+    found = item_weights(uneven, others)
+    assert np.allclose(found * (others @ found), uneven, rtol=1e-9)
 
 
 def test_the_release_holds_the_counts_of_items(fit, equations):
@@ -87,29 +74,55 @@ def test_the_release_holds_the_counts_of_items(fit, equations):
     assert pr.PrivateBTL.from_release(again).params.equals(fit.params)
 
 
-def test_slopes_are_derivatives_of_expected_net_wins(equations):
-    """J by differences: item counts move the fitted pair counts, and these the expected nets."""
-    t, counts = WORTHS[FIRST] - WORTHS[SECOND], equations.degrees
-    mean = 2.0 * equations.function.mean(t)
+def fitted_again(fit, change, of):
+    """The fit of who met whom after a change of what was released of one part."""
+    values = dict(fit.release.values)
+    values[of] = values[of] + change
+    pairs, _, matching = matched_counts(replace(fit.release, values=values))
+    return pairs.count, matching.beta
 
-    def expected(counts):
-        x = item_weights(counts)
-        return equations.linear.scores(x[FIRST] * x[SECOND] * mean)
 
-    steps = np.diag(np.full(len(ITEMS), 0.5))
-    slopes = [expected(counts + step) - expected(counts - step) for step in steps]
-    assert np.allclose(equations.net_slopes(t), np.transpose(slopes), atol=2e-4)
-    # the counts of items explain all of the expected nets
-    assert np.allclose(equations.net_slopes(t) @ counts, expected(counts))
-    assert np.allclose(equations.net_slopes(t).sum(axis=0), 0.0, atol=1e-12)
+def test_slopes_are_derivatives_of_expected_net_wins(fit, equations):
+    """J by differences: item counts move beta and the pair counts, these the expected nets."""
+    t, m, matching = WORTHS[FIRST] - WORTHS[SECOND], len(ITEMS), equations.matching
+    mean, step = 2.0 * equations.function.mean(t), fit.release.parts["wins and losses"].step
+    slopes = equations.net_slopes(t, matching)
+    assert np.isfinite(matching.error) and matching.beta != 0.0
+
+    def expected(change, of):
+        return equations.linear.scores(fitted_again(fit, change, of)[0] * mean)
+
+    for item in range(m):
+        change = np.zeros(2 * m, dtype=np.int64)
+        change[[item, m + item]] = 2, -2  # of wins and of minus losses: four steps of comparisons
+        moved = expected(change, "wins and losses") - expected(-change, "wins and losses")
+        np.testing.assert_allclose(moved / (8 * step), slopes[:, item], atol=2e-4)
+    moved = expected(np.array([5]), "opponents") - expected(np.array([-5]), "opponents")
+    by_beta = 2.0 * equations.beta_scores(t, matching)
+    np.testing.assert_allclose(moved / 10, by_beta, atol=1e-5)
+    assert np.abs(by_beta).max() > 0.05
+    # the counts of items and Q explain all of the expected nets
+    sum_alike = float(matching.alike @ equations.pairs.count)
+    explained = slopes @ equations.degrees + by_beta * sum_alike
+    assert np.allclose(explained, expected(0, "opponents"))
+    assert np.allclose(slopes.sum(axis=0), 0.0, atol=1e-10)
+
+
+def test_beta_is_where_released_opponents_are_expected(fit, equations):
+    count, matching = equations.pairs.count, equations.matching
+    part = fit.release.parts["opponents"]
+    assert count @ matching.alike == pytest.approx(part.step * part.values[0], abs=1e-6)
+    assert abs(matching.beta) < 3.0 * matching.error < 0.1
 
 
 def check_noise(equations):
-    m, b = len(ITEMS), WORTHS
-    slopes = equations.net_slopes(equations.linear.predict(b))
+    m, b, matching = len(ITEMS), WORTHS, equations.matching
+    slopes = equations.net_slopes(equations.linear.predict(b), matching)
+    beta = equations.beta_scores(equations.linear.predict(b), matching)
     step, distribution = equations.item_step, equations.item_distribution
     v = step**2 * distribution.variance * (2 * m) / (2 * m - 1)
     exact = 2.0 * v * (np.eye(m) - 1.0 / m + slopes @ slopes.T)
+    exact += matching.noise.variance * np.outer(beta, beta)
     centred = equations.linear.centred
     assert np.allclose(centred(centred(equations.noise_covariance(b)).T), exact)
     draws = centred(noise_by_place(equations, b, 40_000))
@@ -118,7 +131,8 @@ def check_noise(equations):
     t = np.tile(equations.linear.predict(b), (m, 1))
     added = equations.count_noise(along, t)
     contrasts = np.eye(m) - np.roll(np.eye(m), 1, axis=1)
-    assert np.allclose(added, equations.item_variance * ((contrasts @ slopes) ** 2).sum(axis=1))
+    of_items = equations.item_variance * ((contrasts @ slopes) ** 2).sum(axis=1)
+    assert np.allclose(added, of_items + matching.noise.variance * (contrasts @ beta) ** 2)
 
 
 def test_noise_is_carried_into_the_scores(equations):
@@ -127,9 +141,20 @@ def test_noise_is_carried_into_the_scores(equations):
 
 def test_public_noise_does_not_depend_on_the_order_in_which_items_are_listed(equations):
     order = np.random.default_rng(4).permutation(len(ITEMS))
-    counts = equations.pairs.table(len(ITEMS))[np.ix_(order, order)][FIRST, SECOND]
-    pairs = PairCounts(FIRST, SECOND, counts, equations.pairs.origin)
-    listed = replace(equations, pairs=pairs, linear=ItemContrasts(pairs, len(ITEMS)))
+    here, matching = np.ix_(order, order), equations.matching
+
+    def moved(edges):
+        return squareform(edges, checks=False)[here][FIRST, SECOND]
+
+    pairs = PairCounts(FIRST, SECOND, moved(equations.pairs.count), equations.pairs.origin)
+    facts = {"pairs": pairs, "linear": ItemContrasts(pairs, len(ITEMS))}
+    facts["matching"] = replace(
+        matching,
+        alike=moved(matching.alike),
+        slopes=moved(matching.slopes),
+        by_items=matching.by_items[here],
+    )
+    listed = replace(equations, **facts)
     drawn = noise_by_place(equations, WORTHS, 50)[:, order]
     np.testing.assert_allclose(noise_by_place(listed, WORTHS[order], 50), drawn, atol=1e-9)
 
@@ -137,33 +162,41 @@ def test_public_noise_does_not_depend_on_the_order_in_which_items_are_listed(equ
 @pytest.mark.parametrize(
     ("method", "old", "new"),
     [
-        ("noise_covariance", "if self.sides", "if False"),  # as if item counts were exact
-        ("count_noise", "if self.sides", "if False"),
-        ("_nets", "2.0 * self", "self"),  # as if they moved scores, not net wins
+        # as if item counts were exact
+        ("noise_covariance", "if (matching := self.matching) is not None", "if False"),
+        ("count_noise", "if (matching := self.matching) is not None", "if False"),
+        ("_nets", "nets = 2.0 *", "nets = 1.0 *"),  # as if they moved scores, not net wins
+        ("_nets", "- taken", ""),  # as if they did not move beta
+        ("noise_covariance", "matching.noise.variance", "0.0"),  # as if Q were exact
+        ("count_noise", "matching.left(by_edge)", "by_edge"),
     ],
 )
 def test_noise_that_item_counts_do_not_carry_would_be_found(
-    equations, monkeypatch, method, old, new
+    fit, equations, monkeypatch, method, old, new
 ):
     planted(monkeypatch, ScoreEquations, method, old, new)
     with pytest.raises(AssertionError):
         check_noise(equations)
-        test_slopes_are_derivatives_of_expected_net_wins(equations)
+        test_slopes_are_derivatives_of_expected_net_wins(fit, equations)
 
 
 def test_the_covariance_given_item_counts_is_that_of_poisson_pairs(fit, equations):
-    rng, t = np.random.default_rng(2), equations.linear.predict(WORTHS)
+    """With beta: scores less what item counts and Q, which is fitted, explain of them."""
+    rng, t, matching = (
+        np.random.default_rng(2),
+        equations.linear.predict(WORTHS),
+        equations.matching,
+    )
     count = rng.poisson(equations.pairs.count, (20_000, len(FIRST)))
     won = rng.binomial(count, fit.link.probability(t))
     scores = np.array([equations.linear.scores(row) for row in won - 0.5 * count])
     items = count @ abs(equations.linear.matrix())
-    left = scores - 0.5 * items @ equations.net_slopes(t).T
+    left = scores - 0.5 * items @ equations.net_slopes(t, matching).T
+    left -= np.outer(count @ matching.alike, equations.beta_scores(t, matching))
     given = independent_scores(equations, fit.release, WORTHS)
     assert np.allclose(np.cov(left.T), given, atol=0.04 * np.diag(given).max())
-    bound = equations.linear.information(0.25 * equations.pairs.count)
     least = equations.linear.information(equations.spread(t))
-    for difference in (bound - given, given - least):
-        assert np.linalg.eigvalsh(difference).min() > -1e-8 * np.diag(given).max()
+    assert np.linalg.eigvalsh(given - least).min() > -1e-8 * np.diag(given).max()
 
 
 @quiet
@@ -195,17 +228,34 @@ def test_respondents_with_ties_and_dependence(dependence):
     assert np.isfinite(fit.pairwise()[["lower", "upper"]]).all(axis=None)
 
 
-def test_the_check_finds_opponents_alike_and_says_so(fit):
-    assert matching_test(score_equations(fit.release), fit.release).pvalue > 0.05
+@quiet
+def test_the_check_finds_opponents_alike_and_the_fit_allows_for_it(fit, equations):
+    assert equations.matching.pvalue > 0.05
     text = " ".join(str(fit.summary()).split())
     assert "opponents were matched at random: E n_ij = x_i x_j" in text
     assert "Checked: whether items met" in text and "Warning" not in text
     assert "5% for the check of opponents" in " ".join(str(fit.summary(details=True)).split())
     alike = pr.PrivateBTL(survey(correlation=0.3), **ROW)
+    allowed = alike.fit(1.0, rng=np.random.default_rng(1))
+    matching = allowed._equations().matching
+    assert matching.pvalue < 0.01 and matching.excess > 0.03
+    assert matching.beta > 5.0 * matching.error
+    assert f"beta = {matching.beta:.4f}" in " ".join(str(allowed.summary()).split())
+    without = alike.fit(1.0, shares={"opponents": 0}, rng=np.random.default_rng(1))
+    off = [np.abs(one.params - WORTHS).max() for one in (allowed, without)]
+    assert off[0] < 0.5 * off[1]
+
+
+def test_what_beta_cannot_allow_for_is_warned_of(fit):
+    near = np.exp(-0.4 * np.abs(FIRST - SECOND))
+    with pytest.warns(
+        pr.PrivrankWarning, match="depends on worth more than intervals can allow for"
+    ):
+        pr.PrivateBTL(survey(weights=near), **ROW).fit(1.0, rng=np.random.default_rng(1))
+    few = pr.PrivateBTL(survey(2000, weights=near), **ROW)
     with pytest.warns(pr.PrivrankWarning, match="their own half of the ranking more often"):
-        warned = alike.fit(1.0, rng=np.random.default_rng(1))
-    test = matching_test(score_equations(warned.release), warned.release)
-    assert test.pvalue < 0.01 and test.excess > 0.03
+        found = few.fit(1.0, shares={"opponents": 0.01}, rng=np.random.default_rng(5))
+    assert np.isinf(found._equations().matching.error)
 
 
 def test_the_check_can_be_left_out():
