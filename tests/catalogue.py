@@ -272,7 +272,13 @@ def aggregations():
         *fits("consensus of people", model, people, person, [*every, *scored, *gaussian]),
         *fits("consensus of people, partial", model, torn, person | half, [*every, *gaussian]),
         *fits("partial consensus", model, gaps, row | half, every),
-        *fits("consensus of lists", model, gaps, row | bottom, [{}, {"releases": "pairs"}]),
+        *fits(
+            "consensus of lists",
+            model,
+            surveys.leading_lists(),
+            row | bottom,
+            [{}, {"releases": "pairs"}],
+        ),
         *fits("consensus by formula", model, rows, {}, [{}], **formula),
     ]
 
@@ -299,7 +305,7 @@ def uniformities():
     pair = {"categories": CATEGORIES[:2]}
     return [
         *fits("completed rankings", test, gaps, row | COMPLETE, by_rank[:1]),
-        *fits("completed lists", test, gaps, row | LISTS, by_rank[:1]),
+        *fits("completed lists", test, surveys.leading_lists(), row | LISTS, by_rank[:1]),
         *fits("completed rankings of people", test, torn, row | person | COMPLETE, by_rank[:1]),
         *fits("uniform choices, effect", test, picked, listed, effect, **choice),
         *fits("two uniform choices", test, surveys.choices(k=2), pair, chosen[:1], **choice),
@@ -346,7 +352,7 @@ def identities():
     before, two = {"null_nobs": 40}, [{"method": "auto"}, {"method": "tv", "effect_epsilon": 0.5}]
     return [
         *fits("Mallows null, completed", test, gaps, given | COMPLETE, null[:1]),
-        *fits("Mallows null, lists", test, gaps, given | LISTS, null[:1]),
+        *fits("Mallows null, lists", test, surveys.leading_lists(), given | LISTS, null[:1]),
         *fits("Mallows null, people, completed", test, torn, given | person | COMPLETE, null[:1]),
         *fits("listed null, completed", test, gaps, listing | COMPLETE, by("auto")),
         *fits("shares, effect", test, picked, listed | skewed, beside, **choice),
@@ -425,10 +431,11 @@ def closenesses():
     grouped = surveys.in_groups(ranked, (15, 15))
     thirds = surveys.in_groups(ranked, (10, 12, 8))
     torn = surveys.in_groups(surveys.partial_rankings(), (15, 15))
+    listed = surveys.in_groups(surveys.leading_lists(), (15, 15))
     return [
         *fits("two samples", test, samples, {"items": ITEMS}, kernels),
         *fits("groups, completed", test, torn, levels | COMPLETE, kernels[:1], **ranking),
-        *fits("groups, lists", test, torn, levels | LISTS, kernels[:1], **ranking),
+        *fits("groups, lists", test, listed, levels | LISTS, kernels[:1], **ranking),
         *fits("groups of rankings", test, grouped, levels, kernels[:3], **ranking),
         *fits("three groups", test, thirds, three, by("auto", "pairs", "kendall"), **ranking),
         *fits("groups of rankers", test, crowd, levels | person, kernels, **ranking),

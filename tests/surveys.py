@@ -332,6 +332,14 @@ def partial_rankings(n=30):
     }
 
 
+def leading_lists(n=30):
+    """One list of the leading items per row, of which the first two may share a rank."""
+    mixed = rankings(n)["mixed"].astype(float)
+    rows = np.arange(n)[:, None] % 3
+    mixed = mixed.mask((rows == 0) & (mixed == 4)).mask((rows == 1) & (mixed <= 2), 1.5)
+    return partial_rankings(n) | {"mixed": mixed}
+
+
 def choices(n=40, k=4, people=None):
     """One chosen category per row, or up to three rows per respondent."""
     names = list(CATEGORIES[:k])

@@ -214,8 +214,8 @@ def _unlike_notes(matching: Matching) -> list[str]:
         return []
     return [
         f"Warning: who met whom depends on worth more than intervals can allow for: beta is "
-        f"{matching.beta:.3f}, and its size is above {matching.most:.3g}. Worths and intervals may be "
-        f"wrong: leave pair_counts= out."
+        f"{matching.beta:.3f}, and its size is above {matching.most:.3g}. Worths and intervals may "
+        f"be wrong: leave pair_counts= out."
     ]
 
 
