@@ -73,7 +73,7 @@ def independent_scores(
     matching = equations.matching
     if matching is None or not t.any():  # of equal worths nothing depends on who met whom
         return answers
-    return answers + equations.matching_covariance(t, matching)
+    return answers + matching.covariance(equations.function.mean(t))
 
 
 def degrees_of_freedom(release: Release) -> float:
@@ -140,9 +140,9 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
     if equations.tied:
         total[-1, -1] = released[-1]
     if (matching := equations.matching) is not None:  # what the fit of beta takes, and adds
-        t, none = equations.linear.predict(b), replace(matching, slopes=0.0 * matching.slopes)
-        total += equations.matching_covariance(t, matching)
-        total -= equations.matching_covariance(t, none)
+        mean = equations.function.mean(equations.linear.predict(b))
+        total += matching.covariance(mean)
+        total -= replace(matching, slopes=np.zeros_like(mean)).covariance(mean)
     mean = equations.noise_covariance(b)
     if not release.design.varied:
         mean = np.outer(equations.score, equations.score) - mean

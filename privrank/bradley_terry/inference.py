@@ -305,11 +305,10 @@ def noise_by_place(
         won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
         sides = (won + lost).take(place, axis=1)
         if worths.any():  # else nothing depends on who met whom
-            t = equations.linear.predict(worths)
-            slopes = equations.net_slopes(t, matching)
-            sides -= product((won - lost).take(place, axis=1), slopes.T)
-            by_beta = public_noise(matching.noise, 1, draws) / equations.item_step
-            sides += by_beta * equations.beta_scores(t, matching)
+            mean = equations.function.mean(equations.linear.predict(worths))
+            sides -= product((won - lost).take(place, axis=1), matching.net_slopes(mean).T)
+            of_alike = public_noise(matching.noise, 1, draws) / equations.item_step
+            sides += of_alike * matching.by_beta(mean)
         return np.asarray(equations.item_step * sides)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     if equations.tied:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privrank.bradley_terry.linear import ItemContrasts
 from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release import names
@@ -32,7 +33,7 @@ from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.solvers import inverse
+from privrank.util.solvers import inverse, product
 
 MOST_ERROR = 0.1
 """Standard error of the noise of an item's comparisons, over these, up to which it is identified.
@@ -58,8 +59,12 @@ _FARTHEST, _ROUNDS = 0.3, 50
 class Matching:
     """The fit of who met whom.
 
+    What is expected of a score depends on it by the mean of F - 1/2 of each pair, which is given.
+
     Parameters
     ----------
+    pairs : PairCounts
+        The pair counts.
     beta, error : float
         The coefficient of the places between two items, and its standard error; 0 and infinite
         where it is not fitted.
@@ -78,6 +83,7 @@ class Matching:
         Noise of Q.
     """
 
+    pairs: PairCounts
     beta: float
     error: float
     excess: float
@@ -87,14 +93,67 @@ class Matching:
     by_items: FloatArray
     noise: DiscreteLaplace
 
+    def __post_init__(self) -> None:
+        """Take private, read-only copies."""
+        for name in ("alike", "slopes", "by_items"):
+            object.__setattr__(self, name, own(getattr(self, name), np.float64))
+
     @property
     def most(self) -> float:
         """Size of beta up to which intervals were found to cover."""
         return min(_MOST_DECAY, _MOST_IN_ALL / (len(self.by_items) - 1))
 
-    def left(self, scores: FloatArray) -> FloatArray:
-        """Return scores of one comparison, shape (rows, edges), less what the fit of beta takes."""
-        return scores - np.multiply.outer(scores @ self.slopes, self.alike)
+    @property
+    def _contrasts(self) -> ItemContrasts:
+        return ItemContrasts(self.pairs, len(self.by_items))
+
+    def _summed(self, edges: FloatArray) -> FloatArray:
+        """Return sums over the comparisons of each item of rows of numbers by edge."""
+        return np.asarray((edges * self.pairs.count) @ abs(self._contrasts.matrix()))
+
+    def by_beta(self, mean: FloatArray) -> FloatArray:
+        """Return by how much expected scores move with Q, by the fit of beta, shape (m,)."""
+        return self._contrasts.scores(self.slopes * mean)
+
+    def _nets(self, mean: FloatArray) -> FloatArray:
+        """Return sums over the comparisons of two items of what one adds, less what beta takes."""
+        taken = np.multiply.outer(2.0 * self.by_beta(mean), self._summed(self.alike))
+        return self._contrasts.both_ends(2.0 * self.pairs.count * mean) - taken
+
+    def net_slopes(self, mean: FloatArray) -> FloatArray:
+        """Return the slopes of expected net wins by item counts, shape (m, m).
+
+        J of :mod:`privrank.bradley_terry.score`; of equal worths all zero.
+        """
+        return product(self._nets(mean), self.by_items)
+
+    def covariance(self, mean: FloatArray) -> FloatArray:
+        """Return what random opponents add to the covariance of scores, given item counts."""
+        count, beta = self.pairs.count, self.by_beta(mean)
+        both = np.multiply.outer(beta, self._contrasts.scores(count * self.alike * mean))
+        met = self._contrasts.information(count * mean**2) - both - both.T
+        met += float(count @ self.alike**2) * np.multiply.outer(beta, beta)
+        return np.asarray(met - 0.25 * product(self.net_slopes(mean), self._nets(mean).T))
+
+    def noise_covariance(self, mean: FloatArray, item_variance: float) -> FloatArray:
+        """Return what the noise of item counts and of Q adds to the covariance of scores.
+
+        Given the variance of the noise of the score of an item.
+        """
+        slopes, beta = self.net_slopes(mean), self.by_beta(mean)
+        of_items = item_variance * product(slopes, slopes.T)
+        return np.asarray(of_items + self.noise.variance * np.multiply.outer(beta, beta))
+
+    def noise_variances(self, scores: FloatArray, item_variance: float) -> FloatArray:
+        """Return what it adds to variances of combinations, given those of one comparison.
+
+        As rows of numbers by edge, shape (rows, edges).
+        """
+        along = scores @ self.slopes
+        left = scores - np.multiply.outer(along, self.alike)
+        slopes = product(self._summed(2.0 * left), self.by_items)
+        of_items = item_variance * (slopes**2).sum(axis=1)
+        return np.asarray(of_items + self.noise.variance * along**2)
 
 
 def item_weights(counts: FloatArray, weights: FloatArray) -> FloatArray:
@@ -136,10 +195,10 @@ def halves(release: Release) -> IntArray:
     return np.asarray(np.sign(len(place) - 1 - 2 * place))
 
 
-def matched_counts(release: Release) -> tuple[PairCounts, IntArray | None, Matching]:
-    """Return the comparisons per pair, the part of each item, and who met whom.
+def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
+    """Return who met whom, and the part of each item; None where all are in one.
 
-    No parts are None. Items whose comparisons do not stand out from their noise are in parts of
+    Items whose comparisons do not stand out from their noise are in parts of
     their own. So are all where one item is in nearly all comparisons, as then its weight has no
     end.
     """
@@ -152,12 +211,12 @@ def matched_counts(release: Release) -> tuple[PairCounts, IntArray | None, Match
     most = _LARGEST * (counts.sum() - counts[largest])
     if counts[largest] > most:
         counts[largest], rough = most, np.ones(m, dtype=bool)
-    pairs, matching = _fitted(counts, variance, release)
+    matching = _fitted(counts, variance, release)
     if not rough.any():
-        return pairs, None, matching
+        return matching, None
     # each rough item by itself, the others together
     alone = np.where(rough, np.arange(m), int(np.argmin(rough)))
-    return pairs, own(np.unique(alone, return_inverse=True)[1], np.int64), matching
+    return matching, own(np.unique(alone, return_inverse=True)[1], np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,10 +250,10 @@ class _At:
         by the same regression.
         """
         m = len(self.by_items)
-        (first, second), each = np.triu_indices(m, 1), self.count * alike
-        summed = np.bincount(first, each, m) + np.bincount(second, each, m)
+        (first, second), expected = np.triu_indices(m, 1), self.count * alike
+        summed = np.bincount(first, expected, m) + np.bincount(second, expected, m)
         slopes = self.by_items @ summed
-        sampling = max(float((each * alike).sum() - summed @ slopes), 1.0)
+        sampling = max(float(expected @ alike - summed @ slopes), 1.0)
         return float(np.sqrt(sampling + variance * float(slopes @ slopes)))
 
     def error(self, alike: FloatArray, variance: float, noise: DiscreteLaplace) -> float:
@@ -203,8 +262,8 @@ class _At:
         return float(total / max(abs(float(self.slopes @ alike)), 1e-300))
 
 
-def _fitted(counts: FloatArray, variance: float, release: Release) -> tuple[PairCounts, Matching]:
-    """Return the pair counts, given those of items and the variance of their noise."""
+def _fitted(counts: FloatArray, variance: float, release: Release) -> Matching:
+    """Return who met whom, given the counts of items and the variance of their noise."""
     (first, second), place = np.triu_indices(len(counts), 1), _places(release)
     part = release.parts.get(names.OPPONENTS)
     at = _At.of(0.0, counts, place)
@@ -231,5 +290,4 @@ def _fitted(counts: FloatArray, variance: float, release: Release) -> tuple[Pair
     else:
         error = np.inf
     pairs = PairCounts(first, second, at.count, "proportional")
-    by_items = own(at.by_items, np.float64)
-    return pairs, Matching(beta, error, excess, pvalue, alike, slopes, by_items, noise)
+    return Matching(pairs, beta, error, excess, pvalue, alike, slopes, at.by_items, noise)

@@ -79,8 +79,8 @@ def pair_counts(release: Release) -> dict[str, Any]:
         part = release.parts[names.PAIR_COUNTS]
         return released_counts(release.design, part.values.astype(np.float64), part.noise_variance)
     if names.SIDES in release.parts:
-        pairs, member, matching = matched_counts(release)
-        return {"pairs": pairs, "member": member, "matching": matching}
+        matching, member = matched_counts(release)
+        return {"pairs": matching.pairs, "member": member, "matching": matching}
     if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
     return {"pairs": release.design.pairs}

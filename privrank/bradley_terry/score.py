@@ -211,35 +211,6 @@ class ScoreEquations:
         alone = equivalent_variance(self.item_distribution, cells * self.items)
         return cells * self.item_step**2 * alone
 
-    def by_item_counts(self, edges: FloatArray, matching: Matching) -> FloatArray:
-        """Return the slopes by item counts of sums over comparisons of rows of numbers by edge."""
-        summed = (edges * self.pairs.count) @ abs(self.linear.matrix())
-        return product(summed, matching.by_items)
-
-    def beta_scores(self, t: FloatArray, matching: Matching) -> FloatArray:
-        """Return by how much the expected scores move with Q, by the fit of beta, shape (p,)."""
-        return self.linear.scores(matching.slopes * self.function.mean(t))
-
-    def net_slopes(self, t: FloatArray, matching: Matching) -> FloatArray:
-        """Return the slopes of expected net wins by item counts, J of the module's formula."""
-        return product(self._nets(t, matching), matching.by_items)  # of equal worths all zero
-
-    def _nets(self, t: FloatArray, matching: Matching) -> FloatArray:
-        """Return sums over the comparisons of two items of what one adds, less what beta takes."""
-        nets = 2.0 * self.pairs.count * self.function.mean(t)
-        alike = (matching.alike * self.pairs.count) @ abs(self.linear.matrix())
-        taken = np.multiply.outer(2.0 * self.beta_scores(t, matching), alike)
-        return np.asarray(ItemContrasts(self.pairs, self.items).both_ends(nets) - taken)
-
-    def matching_covariance(self, t: FloatArray, matching: Matching) -> FloatArray:
-        """Return what random opponents add to the covariance of scores, given item counts."""
-        count, mean, beta = self.pairs.count, self.function.mean(t), self.beta_scores(t, matching)
-        both = np.multiply.outer(beta, self.linear.scores(count * matching.alike * mean))
-        met = self.linear.information(count * self.function.square(t)) - both - both.T
-        met += float(count @ matching.alike**2) * np.multiply.outer(beta, beta)
-        explained = product(self.net_slopes(t, matching), self._nets(t, matching).T)
-        return np.asarray(met - 0.25 * explained)
-
     @property
     def order_variance(self) -> float:
         """Variance of the noise of the order effect's score."""
@@ -293,10 +264,9 @@ class ScoreEquations:
         if self.covariates is None and self.edge_distribution.scale + self.count_variance > 0:
             noise = noise + self.pair_noise(b)
         if (matching := self.matching) is not None:
-            t = self.linear.predict(b)
-            slopes, beta = self.net_slopes(t, matching), self.beta_scores(t, matching)
-            noise += self.item_variance * product(slopes, slopes.T)
-            noise += matching.noise.variance * np.multiply.outer(beta, beta)
+            noise += matching.noise_covariance(
+                self.function.mean(self.linear.predict(b)), self.item_variance
+            )
         return noise
 
     def pair_noise(self, b: FloatArray) -> FloatArray:
@@ -416,9 +386,7 @@ class ScoreEquations:
         """
         by_edge = along * self.function.mean(predictors)
         if (matching := self.matching) is not None:
-            slopes = self.by_item_counts(2.0 * matching.left(by_edge), matching)
-            by_beta = matching.noise.variance * (by_edge @ matching.slopes) ** 2
-            return np.asarray(self.item_variance * (slopes**2).sum(axis=1) + by_beta)
+            return matching.noise_variances(by_edge, self.item_variance)
         if self.tied:
             by_edge = by_edge.reshape(len(along), 3, -1).sum(axis=1)
         if self.grouped:

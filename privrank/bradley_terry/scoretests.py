@@ -125,16 +125,23 @@ def shares(facts: ScoreEquations, rows: FloatArray) -> FloatArray:
     The smallest over the weak cuts that each crosses; 1 where comparisons exceed their noise by
     far. No p-value or interval holds given that a release identifies what another would not have.
     P-values over this share, and intervals at the level times it, do where it is not too small.
-    For many items, whose pairs are tested in one table, nothing is divided.
     """
     least = np.ones(len(rows))
-    few = facts.covariates is None and facts.items <= MOST_SIMULATED_ITEMS
-    if few and facts.count_variance > 0:
-        released = facts.pairs.count - facts.surplus
-        for side, share in weak_cuts(released, facts.count_variance, facts.components):
-            crossed = np.abs(rows[:, : facts.items] @ side) > 1e-9
-            least[crossed] = np.minimum(least[crossed], share)
+    for side, share in hardly_identified(facts):
+        crossed = np.abs(rows[:, : facts.items] @ side) > 1e-9
+        least[crossed] = np.minimum(least[crossed], share)
     return least
+
+
+def hardly_identified(facts: ScoreEquations) -> list[tuple[FloatArray, float]]:
+    """Return the weak cuts, and how probable it was that each is identified.
+
+    None for many items, whose pairs are tested in one table where nothing is divided.
+    """
+    many = facts.covariates is not None or facts.items > MOST_SIMULATED_ITEMS
+    if many or facts.count_variance == 0.0:
+        return []
+    return weak_cuts(facts.pairs.count - facts.surplus, facts.count_variance, facts.components)
 
 
 def _third(

@@ -19,6 +19,7 @@ from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.opponents import MOST_ERROR, Matching
 from privrank.bradley_terry.paircounts import pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.bradley_terry.scoretests import hardly_identified
 from privrank.distributions.links import LOGIT
 from privrank.plans.choice import LEAST_ITEMS_MATCHED
 from privrank.release.names import PAIR_COUNTS
@@ -356,6 +357,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     whole = len(equations.components) == 1
     if whole and by_items and pair_counts(release).get("member") is not None:
         messages.append(BY_COVARIATES)
+    messages += _weak_notes(release.design, equations)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *guarantee.delta_notes(release))
     if fitted.infinite:
@@ -425,6 +427,23 @@ def part_notes(
             f"items of two of them compare is not identified."
         )
     return notes
+
+
+def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
+    """Return which items are hardly identified, of every weak cut those on the smaller side."""
+    weak = np.zeros(equations.items, dtype=bool)
+    for side, _ in hardly_identified(equations):
+        inside = side > 0
+        others = equations.together[np.argmax(inside)] & ~inside
+        weak |= inside if inside.sum() <= others.sum() else others
+    if not weak.any():
+        return []
+    names = ", ".join(design.items[k] for k in np.flatnonzero(weak))
+    return [
+        f"Warning: hardly identified: {names}, whose released comparisons barely exceed their "
+        f"noise. P-values and intervals beside other items are widened for that, and hold over all "
+        f"releases rather than among those that identify them."
+    ]
 
 
 def _rough_notes(equations: ScoreEquations) -> list[str]:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.bradley_terry.scoretests import shares
 
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 
@@ -246,3 +247,28 @@ def test_a_survey_that_compares_all_items_is_as_it_was():
         fit = worths(pairs, seed)
         assert fit.components == (tuple(ITEMS),) and fit.ranks().dtype == np.int64
         assert "identified" not in said(fit) and np.isfinite(fit.params).all()
+
+
+@quiet
+def test_hardly_identified_items_are_named():
+    """Wherever p-values are divided, and nowhere else; the interval agrees with the p-value."""
+    rng = np.random.default_rng(1)
+    often = pd.DataFrame(
+        {"item1": np.repeat(["a", "a", "b"], 300), "item2": np.repeat(["b", "c", "c"], 300)}
+    )
+    rarely = pd.DataFrame({"item1": ["d"] * 40, "item2": np.resize(["a", "b", "c"], 40)})
+    frame = pd.concat([often, rarely], ignore_index=True)
+    frame["outcome"] = rng.choice([1, -1], len(frame))
+    model, found = pr.PrivateBTL(frame, items=list("abcd"), respondent=None), []
+    for seed in range(12):
+        fit = model.fit(1.0, method="counts", rng=np.random.default_rng(seed))
+        divided = shares(fit._equations(), np.array([[1.0, 0.0, 0.0, -1.0]]))[0] < 1.0
+        words = [said for said in fit.warnings if "hardly identified: d," in said]
+        assert bool(words) == divided
+        found.append(divided)
+        if divided:
+            assert words[0] in fit.to_frame().attrs["warnings"]
+            table = fit.pairwise().set_index(["item1", "item2"])
+            outside = (table["lower"] > 0.5) | (table["upper"] < 0.5)
+            assert (outside == (table["pvalue"] < 0.05)).all()
+    assert 0 < sum(found) < 12

@@ -13,8 +13,8 @@ import privrank as pr
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.inference import noise_by_place
 from privrank.bradley_terry.linear import ItemContrasts
-from privrank.bradley_terry.opponents import halves, item_weights, matched_counts
-from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.bradley_terry.opponents import Matching, halves, item_weights, matched_counts
+from privrank.bradley_terry.score import score_equations
 from privrank.release.survey import PairCounts
 
 ITEMS = tuple("abcdefgh")
@@ -75,22 +75,21 @@ def test_the_release_holds_the_counts_of_items(fit, equations):
 
 
 def fitted_again(fit, change, of):
-    """The fit of who met whom after a change of what was released of one part."""
+    """The pair counts after a change of what was released of one part."""
     values = dict(fit.release.values)
     values[of] = values[of] + change
-    pairs, _, matching = matched_counts(replace(fit.release, values=values))
-    return pairs.count, matching.beta
+    return matched_counts(replace(fit.release, values=values))[0].pairs.count
 
 
 def test_slopes_are_derivatives_of_expected_net_wins(fit, equations):
     """J by differences: item counts move beta and the pair counts, these the expected nets."""
     t, m, matching = WORTHS[FIRST] - WORTHS[SECOND], len(ITEMS), equations.matching
     mean, step = 2.0 * equations.function.mean(t), fit.release.parts["wins and losses"].step
-    slopes = equations.net_slopes(t, matching)
+    slopes = matching.net_slopes(0.5 * mean)
     assert np.isfinite(matching.error) and matching.beta != 0.0
 
     def expected(change, of):
-        return equations.linear.scores(fitted_again(fit, change, of)[0] * mean)
+        return equations.linear.scores(fitted_again(fit, change, of) * mean)
 
     for item in range(m):
         change = np.zeros(2 * m, dtype=np.int64)
@@ -98,7 +97,7 @@ def test_slopes_are_derivatives_of_expected_net_wins(fit, equations):
         moved = expected(change, "wins and losses") - expected(-change, "wins and losses")
         np.testing.assert_allclose(moved / (8 * step), slopes[:, item], atol=2e-4)
     moved = expected(np.array([5]), "opponents") - expected(np.array([-5]), "opponents")
-    by_beta = 2.0 * equations.beta_scores(t, matching)
+    by_beta = matching.by_beta(mean)
     np.testing.assert_allclose(moved / 10, by_beta, atol=1e-5)
     assert np.abs(by_beta).max() > 0.05
     # the counts of items and Q explain all of the expected nets
@@ -117,8 +116,8 @@ def test_beta_is_where_released_opponents_are_expected(fit, equations):
 
 def check_noise(equations):
     m, b, matching = len(ITEMS), WORTHS, equations.matching
-    slopes = equations.net_slopes(equations.linear.predict(b), matching)
-    beta = equations.beta_scores(equations.linear.predict(b), matching)
+    mean = equations.function.mean(equations.linear.predict(b))
+    slopes, beta = matching.net_slopes(mean), matching.by_beta(mean)
     step, distribution = equations.item_step, equations.item_distribution
     v = step**2 * distribution.variance * (2 * m) / (2 * m - 1)
     exact = 2.0 * v * (np.eye(m) - 1.0 / m + slopes @ slopes.T)
@@ -150,6 +149,7 @@ def test_public_noise_does_not_depend_on_the_order_in_which_items_are_listed(equ
     facts = {"pairs": pairs, "linear": ItemContrasts(pairs, len(ITEMS))}
     facts["matching"] = replace(
         matching,
+        pairs=pairs,
         alike=moved(matching.alike),
         slopes=moved(matching.slopes),
         by_items=matching.by_items[here],
@@ -162,19 +162,18 @@ def test_public_noise_does_not_depend_on_the_order_in_which_items_are_listed(equ
 @pytest.mark.parametrize(
     ("method", "old", "new"),
     [
-        # as if item counts were exact
-        ("noise_covariance", "if (matching := self.matching) is not None", "if False"),
-        ("count_noise", "if (matching := self.matching) is not None", "if False"),
-        ("_nets", "nets = 2.0 *", "nets = 1.0 *"),  # as if they moved scores, not net wins
+        ("noise_covariance", "item_variance *", "0.0 *"),  # as if item counts were exact
+        ("noise_variances", "item_variance *", "0.0 *"),
+        ("_nets", "(2.0 * self.pairs", "(self.pairs"),  # as if they moved scores, not net wins
         ("_nets", "- taken", ""),  # as if they did not move beta
-        ("noise_covariance", "matching.noise.variance", "0.0"),  # as if Q were exact
-        ("count_noise", "matching.left(by_edge)", "by_edge"),
+        ("noise_covariance", "self.noise.variance *", "0.0 *"),  # as if Q were exact
+        ("noise_variances", "2.0 * left", "2.0 * scores"),
     ],
 )
 def test_noise_that_item_counts_do_not_carry_would_be_found(
     fit, equations, monkeypatch, method, old, new
 ):
-    planted(monkeypatch, ScoreEquations, method, old, new)
+    planted(monkeypatch, Matching, method, old, new)
     with pytest.raises(AssertionError):
         check_noise(equations)
         test_slopes_are_derivatives_of_expected_net_wins(fit, equations)
@@ -191,8 +190,9 @@ def test_the_covariance_given_item_counts_is_that_of_poisson_pairs(fit, equation
     won = rng.binomial(count, fit.link.probability(t))
     scores = np.array([equations.linear.scores(row) for row in won - 0.5 * count])
     items = count @ abs(equations.linear.matrix())
-    left = scores - 0.5 * items @ equations.net_slopes(t, matching).T
-    left -= np.outer(count @ matching.alike, equations.beta_scores(t, matching))
+    mean = equations.function.mean(t)
+    left = scores - 0.5 * items @ matching.net_slopes(mean).T
+    left -= np.outer(count @ matching.alike, matching.by_beta(mean))
     given = independent_scores(equations, fit.release, WORTHS)
     assert np.allclose(np.cov(left.T), given, atol=0.04 * np.diag(given).max())
     least = equations.linear.information(equations.spread(t))
