@@ -70,6 +70,10 @@ class ScoreFunction:
             return np.concatenate((0.5 * (won - lost), -0.5 * tied, 0.5 * tied), axis=-1)
         return _information(self.link).first(t) if self.likelihood else self.link.excess(t)
 
+    def square(self, t: FloatArray) -> FloatArray:
+        """Return the square of `mean`."""
+        return np.asarray(self.mean(t) ** 2)
+
     def integral(self, t: FloatArray) -> FloatArray:
         """Return the integral of `mean` from 0; of a pair with ties, a third by edge."""
         if self.ties:

@@ -80,7 +80,7 @@ def pvalues(
         probabilities[known] = 2.0 * ndtr(-to_normal(size, df))
     else:
         for block in blocks(len(known), 1, _BLOCK):
-            tests = _ScoreTests(inference, errors, contrasts[known[block]])
+            tests = ScoreTests(inference, errors, contrasts[known[block]])
             probabilities[known[block]] = tests.pvalues(values[known[block]])
     probabilities[known] = np.minimum(probabilities[known] / share, 1.0)
     return probabilities
@@ -104,11 +104,7 @@ def intervals(
         return limits[0], limits[1]
     for block in blocks(len(known), 1, _BLOCK):
         here = known[block]
-        tests = _ScoreTests(inference, errors, contrasts[here])
-        low, high = (tests.limit(side, level[block]) for side in (-1.0, 1.0))
-        pvalue = tests.pvalues(np.zeros(len(here)))
-        limits[:, here] = beside_zero(low, high, pvalue >= level[block], tests.value > 0)
-        limits[:, here[np.isnan(pvalue)]] = np.nan
+        limits[:, here] = ScoreTests(inference, errors, contrasts[here]).limits(level[block])
     return limits[0].copy(), limits[1].copy()
 
 
@@ -164,7 +160,7 @@ def _third(
     return np.asarray((answers * (values - mean) ** 3).sum(axis=0) @ facts.pairs.count)
 
 
-def beside_zero(
+def _beside_zero(
     low: FloatArray, high: FloatArray, holds_zero: NDArray[np.bool_], positive: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
     """Return limits that have zero between them where they are to, given the side of the estimates.
@@ -178,7 +174,7 @@ def beside_zero(
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class Point:
     """A combination of scores at each of several null points.
 
     Parameters
@@ -205,7 +201,7 @@ class _Point:
 
 
 @dataclass(frozen=True, eq=False)
-class _ScoreTests:
+class ScoreTests:
     """Score tests of contrasts, shape (rows, p), at any values.
 
     Parameters
@@ -221,6 +217,11 @@ class _ScoreTests:
     inference: Inference
     errors: ScoreErrors
     contrasts: FloatArray
+
+    @property
+    def known_answers(self) -> bool:
+        """Whether the answers of respondents are known, so that values can be kept in parts."""
+        return self.inference.clusters is not None
 
     @cached_property
     def value(self) -> FloatArray:
@@ -243,7 +244,7 @@ class _ScoreTests:
             return np.zeros_like(self.errors.sampling)
         return np.asarray(noise.T @ noise / len(noise))
 
-    def _at(self, t: FloatArray, rows: IntArray) -> _Point:
+    def _at(self, t: FloatArray, rows: IntArray) -> Point:
         """Return the statistics at values t."""
         facts, b = self.inference.equations, self.inference.fitted.coefficients
         moved = b + self._directions[0][rows] * (t - self.value[rows])[:, None]
@@ -253,7 +254,7 @@ class _ScoreTests:
         # errors in pair counts do more, or less, to them than at the fit
         noise = quadratic(weights, self._noise) + facts.count_noise(along, edges)
         noise -= facts.count_noise(along, facts.linear.predict(b))
-        return _Point(
+        return Point(
             self.inference.residual(weights, along, edges),
             weights,
             along,
@@ -263,7 +264,7 @@ class _ScoreTests:
             np.maximum(noise, 0.0),
         )
 
-    def _variances(self, at: _Point) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def _variances(self, at: Point) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Return sampling variances that are tried, and the variances of their errors."""
         facts, b = self.inference.equations, self.inference.fitted.coefficients
         fit = facts.linear.predict(b)
@@ -313,7 +314,7 @@ class _ScoreTests:
     def pvalues(self, t: FloatArray) -> FloatArray:
         """Return the p-values of values t: the largest at or beyond each."""
         largest = self._pvalues(t, np.arange(len(t)), self._shapes(t))
-        if self.inference.clusters is not None:
+        if self.known_answers:
             for side in (-1.0, 1.0):
                 distance, grid = self._grid[side]
                 at = side * (t - self.value)
@@ -321,10 +322,18 @@ class _ScoreTests:
                 largest = np.where(at >= 0, np.maximum(largest, beyond), largest)
         return largest
 
-    def limit(self, side: float, alpha: FloatArray) -> FloatArray:
+    def limits(self, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper limits, with zero between them where it is not rejected."""
+        low, high = (self._limit(side, alpha) for side in (-1.0, 1.0))
+        pvalue = self.pvalues(np.zeros(len(alpha)))
+        low, high = _beside_zero(low, high, pvalue >= alpha, self.value > 0)
+        missing = np.isnan(pvalue)
+        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
+    def _limit(self, side: float, alpha: FloatArray) -> FloatArray:
         """Return the limits on one side, below (-1) or above (1)."""
         low, high = np.zeros(len(alpha)), np.full(len(alpha), np.inf)
-        if self.inference.clusters is not None:
+        if self.known_answers:
             # the last value that is kept of those tried, and the next
             distance, grid = self._grid[side]
             ends = np.column_stack((low, distance, high))

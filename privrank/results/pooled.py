@@ -21,6 +21,7 @@ from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
+from privrank.results.hypotheses import z_of
 from privrank.results.pairs import probability_name
 from privrank.results.pooledtable import pooled_table, twice_notes
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
@@ -252,10 +253,20 @@ class PooledResult:
     def _stated(self, pairs: bool, alpha: float | None = None) -> dict[str, FloatArray]:
         """Return values, errors, p-values and limits of all items, or pairs."""
         of, rows, blocks, null = self._combined(pairs)
-        stated = of.stated(rows, blocks, null, self._level(alpha))
+        lower, upper = of.limits(rows, blocks, self._level(alpha))
         if not self._worths:
-            stated |= {end: np.clip(stated[end], 0.0, 2.0 * null) for end in ("lower", "upper")}
-        return stated
+            lower, upper = (np.clip(limit, 0.0, 2.0 * null) for limit in (lower, upper))
+        return {
+            "value": of.value(rows, blocks),
+            "std_err": of.errors(rows, blocks)[0],
+            "lower": lower,
+            "upper": upper,
+            "pvalue": self._pvalues(pairs),
+        }
+
+    def _pvalues(self, pairs: bool) -> FloatArray:
+        of, rows, blocks, null = self._combined(pairs)
+        return of.pvalues(rows, blocks, null)
 
     def _part_errors(self, covariances: FloatArray, name: str) -> pd.Series[float]:
         """Return the standard errors of all items that one part of the covariance gives."""
@@ -272,7 +283,8 @@ class PooledResult:
         >>> result.params.round(3).to_dict()
         {'crimRate': 0.65, 'position': -0.277, 'socBurd': 0.226, 'culture': -0.599}
         """
-        return self._series(self._stated(False)["value"], "worth" if self._worths else "Borda")
+        of, rows, blocks, _ = self._combined(False)
+        return self._series(of.value(rows, blocks), "worth" if self._worths else "Borda")
 
     @property
     def bse(self) -> pd.Series[float]:
@@ -283,7 +295,8 @@ class PooledResult:
         >>> result.bse.round(3).to_dict()
         {'crimRate': 0.201, 'position': 0.192, 'socBurd': 0.19, 'culture': 0.207}
         """
-        return self._series(self._stated(False)["std_err"], "std err")
+        of, rows, blocks, _ = self._combined(False)
+        return self._series(of.errors(rows, blocks)[0], "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
@@ -348,14 +361,15 @@ class PooledResult:
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Distances from an average item over their errors, for Student's t.
+        """Normal quantiles that are as probable as the p-values, with the sign of the difference.
 
         Examples
         --------
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.23, 'position': -1.45, 'socBurd': 1.19, 'culture': -2.9}
         """
-        return ((self.params - self._combined(False)[3]) / self.bse).rename("z")
+        sign = np.sign(np.asarray(self.params) - self._combined(False)[3])
+        return self._series(sign * z_of(self._pvalues(False)), "z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -366,7 +380,7 @@ class PooledResult:
         >>> result.pvalues.round(3).to_dict()
         {'crimRate': 0.002, 'position': 0.152, 'socBurd': 0.238, 'culture': 0.005}
         """
-        return self._series(self._stated(False)["pvalue"], "p-value")
+        return self._series(self._pvalues(False), "p-value")
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals, columns ``lower`` and ``upper``.
@@ -417,7 +431,7 @@ class PooledResult:
         if not self._worths:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
         level, every = self._level(alpha), ~np.eye(len(self.items), dtype=bool)
-        pvalues = squareform(self.pairwise()["pvalue"].to_numpy())
+        pvalues = squareform(self._pvalues(True))
         params = np.asarray(self.params)
         return self._limits(*rank_sets(params, every, lambda left: pvalues <= 2.0 * level / left))
 

@@ -65,6 +65,7 @@ from scipy.linalg import helmert
 from scipy.special import fdtrc, stdtr, stdtrit
 
 from privrank.bradley_terry.dependence import degrees_of_freedom, floored, single_contrasts
+from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import times
@@ -73,6 +74,7 @@ from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
+from privrank.results.pooledtests import PooledTests, Share
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.frozen import immutable
 from privrank.util.solvers import inverse, solve_each, zero
@@ -108,12 +110,15 @@ class Source:
         Public draws of the noise in any block, for its kurtosis; None where it is taken as normal.
     weight : float
         Weight of slope and sampling covariance in the averages of one survey.
+    fit : Inference or None
+        The fit that the equations are of, where they are scores of worths.
     """
 
     at: Callable[[FloatArray], tuple[FloatArray, ...]]
     freedom: FloatArray
     draws: FloatArray | None = None
     weight: float = 1.0
+    fit: Inference | None = None
 
     def kurtosis(self, rows: FloatArray) -> FloatArray:
         """Return the excess kurtosis of the noise in combinations of the residual, at least 0."""
@@ -263,23 +268,53 @@ class Pooled:
         """Degrees of freedom of the sampling covariances, shape (results, blocks)."""
         return np.array([source.freedom for source in self.sources])
 
-    def stated(
-        self, rows: FloatArray, blocks: IntArray, null: float, alpha: float
-    ) -> dict[str, FloatArray]:
-        """Return combinations, shape (rows, p), of one block each: value, error, limits, p-value.
-
-        P-values are two-sided, of the hypotheses that combinations are `null`.
-        """
-        value = np.einsum("rp,rp->r", rows, self.point[blocks])
-        error, freedom = self.errors(rows, blocks)
+    def limits(
+        self, rows: FloatArray, blocks: IntArray, alpha: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and upper limits of combinations of one block each, shape (rows, p)."""
+        if self._shares is not None:
+            return self._tests(rows, *self._shares).limits(np.full(len(rows), alpha))
+        value, (error, freedom) = self.value(rows, blocks), self.errors(rows, blocks)
         half = -stdtrit(freedom, 0.5 * alpha) * error
-        return {
-            "value": value,
-            "std_err": error,
-            "lower": value - half,
-            "upper": value + half,
-            "pvalue": 2.0 * stdtr(freedom, -np.abs(value - null) / error),
-        }
+        return value - half, value + half
+
+    def pvalues(self, rows: FloatArray, blocks: IntArray, null: float) -> FloatArray:
+        """Return two-sided p-values of the hypotheses that combinations are `null`."""
+        if self._shares is not None:
+            return self._tests(rows, *self._shares).pvalues(np.full(len(rows), null))
+        value, (error, freedom) = self.value(rows, blocks), self.errors(rows, blocks)
+        return np.asarray(2.0 * stdtr(freedom, -np.abs(value - null) / error))
+
+    def value(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
+        """Return the pooled combinations."""
+        return np.asarray(np.einsum("rp,rp->r", rows, self.point[blocks]))
+
+    @cached_property
+    def _shares(self) -> tuple[tuple[Share, ...], ScoreErrors] | None:
+        """What each fit has in worths of common values, and the noise of all; else None."""
+        fits = [source.fit for source in self.sources if source.fit is not None]
+        if self.alone or not fits or fits[0].many or not np.isfinite(self.point).all():
+            return None
+        basis = np.asarray(helmert(fits[0].equations.items))
+        shares, noises = [], []
+        for k, fit in enumerate(fits):
+            facts, b = fit.equations, _at_worths(fit.equations, basis.T @ self.point[0])
+            scores = _beside_ties(basis, facts, facts.information(b))
+            sampling, noise = self._here.sampling[k, 0], self._here.noise[k, 0]
+            known = float(self._known[k, 0])
+            shares.append(Share(fit, b, scores, self._weights[k, 0], sampling, noise, known))
+            noises.append(_apart(fit.draw_noise(b, _DRAWS), k))
+        drawn = np.column_stack(noises)
+        nothing = np.zeros((drawn.shape[1], drawn.shape[1]))
+        return tuple(shares), ScoreErrors(nothing, nothing, drawn if drawn.any() else None)
+
+    def _tests(
+        self, rows: FloatArray, shares: tuple[Share, ...], errors: ScoreErrors
+    ) -> PooledTests:
+        """Return score tests of combinations of worths."""
+        covariance = self.parts[0][0] + self.parts[1][0]
+        point, fit = self.point[0], shares[0].inference
+        return PooledTests(fit, errors, rows, point, covariance, shares, self.same)
 
     @property
     def freedom(self) -> int:
@@ -419,9 +454,7 @@ def worth_source(inference: Inference) -> Source:
     added = facts.response_covariance
 
     def at(point: FloatArray) -> tuple[FloatArray, ...]:
-        b = basis.T @ point[0]
-        if facts.tied:
-            b = np.append(b, _tie_parameter(facts, b))
+        b = _at_worths(facts, basis.T @ point[0])
         # what the counts, as released, lead to expect at these worths, and what was scored
         mean = facts.function.mean(linear.predict(b))
         residual = facts.score - linear.scores(facts.released_count * mean)
@@ -441,7 +474,18 @@ def worth_source(inference: Inference) -> Source:
     if errors is not None and errors.noise is not None:
         b = inference.fitted.coefficients
         draws = errors.noise @ _beside_ties(basis, facts, facts.information(b)).T
-    return Source(at, np.array([degrees_of_freedom(release)]), draws, release.epsilon**2)
+    freedom = np.array([degrees_of_freedom(release)])
+    return Source(at, freedom, draws, release.epsilon**2, inference)
+
+
+def _apart(noise: FloatArray, k: int) -> FloatArray:
+    """Return draws in another order, so that those of several results are independent."""
+    return noise[public_generator("pooled noise", k).permutation(len(noise))]
+
+
+def _at_worths(facts: ScoreEquations, worths: FloatArray) -> FloatArray:
+    """Return the coefficients of a fit at these worths."""
+    return np.append(worths, _tie_parameter(facts, worths)) if facts.tied else worths
 
 
 def _tie_parameter(facts: ScoreEquations, worths: FloatArray) -> float:

@@ -495,8 +495,8 @@ def test_random_effects_are_the_mean_of_all_sites(kind):
     spread = values[:, 0, 0].var(ddof=1) / 4
     error = np.sqrt(max(spread, within[:, 0, 0, 0].sum() / 16))
     assert effects.errors(*one)[0] == pytest.approx(error)
-    sides = effects.stated(*one, 0.0, 0.05)
-    assert (sides["upper"] - sides["lower"]) / 2 == pytest.approx(stats.t.ppf(0.975, 3) * error)
+    lower, upper = effects.limits(*one, 0.05)
+    assert (upper - lower) / 2 == pytest.approx(stats.t.ppf(0.975, 3) * error)
     assert list(found.weights) == pytest.approx([0.25] * 4)
     variances = np.diagonal(within, axis1=-2, axis2=-1)
     between = values.var(axis=0, ddof=1).mean() - variances.mean()

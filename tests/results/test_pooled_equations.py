@@ -103,11 +103,11 @@ def test_errors_are_normal_where_noise_is(same):
     found = pool(sources, np.zeros((1, 4)), same=same)
     shown = np.eye(4), np.zeros(4, dtype=int)
     sd = np.sqrt(np.diag(sum(found.parts)[0]))
-    stated = found.stated(*shown, 0.5, 0.05)
-    assert np.allclose(stated["value"], found.point[0])
-    width = stated["upper"] - stated["lower"]
+    lower, upper = found.limits(*shown, 0.05)
+    assert np.allclose(found.value(*shown), found.point[0])
+    width = upper - lower
     assert np.allclose(width, 2.0 * norm.isf(0.025) * sd, rtol=1e-6)
-    assert np.allclose(stated["pvalue"], 2.0 * norm.sf(abs(found.point[0] - 0.5) / sd))
+    assert np.allclose(found.pvalues(*shown, 0.5), 2.0 * norm.sf(abs(found.point[0] - 0.5) / sd))
 
 
 def test_degrees_of_freedom_are_those_of_sampling_variances_and_of_kurtosis():
@@ -135,7 +135,7 @@ def test_intervals_hold_the_exact_distribution_of_laplace_noise(count, sampling,
         linear([0.0], one, max(sampling, 1e-9) * one, 2.0 * one, draws=draws) for _ in range(count)
     ]
     found = pool(sources, np.zeros((1, 1)), same=False)
-    half = found.stated(one, np.zeros(1, dtype=int), 0.0, alpha)["upper"][0]
+    half = found.limits(one, np.zeros(1, dtype=int), alpha)[1][0]
     error = rng.laplace(size=(400_000, count)) + rng.normal(0, sampling**0.5, (400_000, count))
     share = np.mean(np.abs(error.mean(axis=1)) > half)
     assert share <= alpha + 2.0 * np.sqrt(alpha / 400_000)
