@@ -317,15 +317,17 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
         left = deadline - time.monotonic()
         if left <= 0:
             break
-        programme = partial(
-            milp,
-            cost,
-            integrality=np.full(len(cost), int(whole)),
-            bounds=(0, 1),
-            constraints=_triangles(rows, number) if len(rows) else None,
-            options={"time_limit": left, "mip_rel_gap": 0.0},
+        answer = attempt(
+            partial(
+                milp,
+                cost,
+                integrality=np.full(len(cost), int(whole)),
+                bounds=(0, 1),
+                constraints=_triangles(rows, number) if len(rows) else None,
+                options={"time_limit": left, "mip_rel_gap": 0.0},
+            ),
+            lambda: None,
         )
-        answer = attempt(programme, lambda: None)
         if answer is None:
             break
         reached = answer.mip_dual_bound if whole else answer.fun if answer.status == 0 else None
@@ -337,8 +339,7 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
         before = np.zeros((m, m))
         before[first, second] = answer.x
         before[second, first] = 1.0 - answer.x
-        start = order_of(before.sum(axis=1))
-        best = min(best, local_search(start, margins), key=loss)
+        best = min(best, local_search(order_of(before.sum(axis=1)), margins), key=loss)
         new = _violated(before)
         if len(new):
             rows = np.concatenate((rows, new))

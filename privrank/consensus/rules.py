@@ -100,9 +100,16 @@ def fit_scores(
         return np.asarray(np.diag(weight.sum(axis=1) + ridge) - weight)
 
     # it goes on to the limits of double precision, where the method gives up or is stopped
-    settings = {"gtol": 1e-10, "maxiter": _ROUNDS}
-    newton = partial(minimize, criterion, start, method="trust-exact", jac=True, hess=hessian)
-    scores = attempt(lambda: newton(options=settings).x, lambda: start)
+    newton = partial(
+        minimize,
+        criterion,
+        start,
+        method="trust-exact",
+        jac=True,
+        hess=hessian,
+        options={"gtol": 1e-10, "maxiter": _ROUNDS},
+    )
+    scores = attempt(lambda: newton().x, lambda: start)
     scores = scores if np.isfinite(scores).all() else start
     return np.asarray(scores - scores.mean())
 

@@ -192,16 +192,14 @@ class PairVotes:
         level = alpha / (m * (m - 1) // 2) if together else alpha
         if self.square == 1.0:
             ahead = np.rint(0.5 * self.counts * (1.0 + self.means))
-            behind = self.counts - ahead
-            lower = binomial_lower(ahead, behind, 0.5 * level)
+            lower = binomial_lower(ahead, self.counts - ahead, 0.5 * level)
             upper = 1.0 - lower.T  # the other way round it is the other item that is ahead
         else:
             spread = float(ndtri(0.5 * level)) ** 2 / np.maximum(self.counts, 1.0)
             # with p = (1 + t) / 2 the last term z^2 (s - t^2) / n is that of p, less what s lacks
             lacking = 0.25 * spread * (self.square - 1.0)
             lower, upper = within(0.5 * (1.0 + self.means), lacking, spread)
-        ends = (0.5 + (share - 0.5) / self.gain for share in (lower, upper))
-        low, high = (np.clip(end, 0.0, 1.0) for end in ends)
+        low, high = (np.clip(0.5 + (share - 0.5) / self.gain, 0.0, 1.0) for share in (lower, upper))
         return np.where(answered, low, 0.0), np.where(answered, high, 1.0)
 
 
@@ -285,8 +283,7 @@ class RandomReports:
     def _quantiles(self, alpha: float) -> FloatArray:
         """Return how many standard errors an interval has to either side, by two items."""
         # as many reports as concern the items show their variance, one less for the mean
-        freedom = np.maximum(self.concerned - 1.0, 1.0)
-        quantiles = -stdtrit(freedom, 0.5 * alpha)
+        quantiles = -stdtrit(np.maximum(self.concerned - 1.0, 1.0), 0.5 * alpha)
         return np.where(self.concerned > 1, quantiles, np.inf)
 
 

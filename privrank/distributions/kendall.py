@@ -338,8 +338,7 @@ def total_variation(m: int, theta: float, other: float) -> float:
     else:
         crossing = m * (m - 1) / 4 - float(b[2] - b[0]) / (high - low)
     d = np.array([math.floor(crossing)])
-    gain = distribution(m, high, d) - distribution(m, low, d)
-    return float(np.clip(gain[0], 0.0, 1.0))
+    return float(np.clip(distribution(m, high, d) - distribution(m, low, d), 0.0, 1.0)[0])
 
 
 def theta_at(m: int, tolerance: float) -> float:

@@ -328,8 +328,7 @@ class _Own:
     def log_cdf(self, t: FloatArray) -> FloatArray:
         lower = self._lower(t)
         inside = np.where(t < 0, np.log(lower), np.log1p(-lower))
-        beyond = np.minimum(t + self._edge, 0.0)
-        return np.asarray(inside + self.ratio(t) * beyond)
+        return np.asarray(inside + self.ratio(t) * np.minimum(t + self._edge, 0.0))
 
     def curvature(self, t: FloatArray) -> FloatArray:
         inside = np.clip(t, -self._edge, self._edge)

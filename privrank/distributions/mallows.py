@@ -192,8 +192,9 @@ class Mallows:
         source = generator(rng)
         out = np.empty((n, m), dtype=np.int64)
         for rows in blocks(n, m):
-            uniform = source.random((rows.stop - rows.start, m))
-            codes = kernels.insertion_codes(uniform, np.arange(1, m + 1), self.theta)
+            codes = kernels.insertion_codes(
+                source.random((rows.stop - rows.start, m)), np.arange(1, m + 1), self.theta
+            )
             ranks: IntArray = kernels.insertion_ranks(codes)
             out[rows] = ranks[:, self.center - 1]  # those of the kernel are in the centre's order
         return out

@@ -156,8 +156,9 @@ class PlackettLuce:
         source = generator(rng)
         out = np.empty((n, m), dtype=np.int64)
         for rows in blocks(n, m):
-            shape = (rows.stop - rows.start, m)
-            out[rows] = ranks_of_scores(self.worths + source.gumbel(size=shape))
+            out[rows] = ranks_of_scores(
+                self.worths + source.gumbel(size=(rows.stop - rows.start, m))
+            )
         return out
 
 
@@ -217,8 +218,7 @@ def bradley_terry(
     check_number("share", share, 0, 1, "(]")
     distribution = find(link)
     source = generator(rng)
-    first, second = np.triu_indices(len(values), 1)
-    first, second = np.repeat(first, times), np.repeat(second, times)
+    first, second = (np.repeat(side, times) for side in np.triu_indices(len(values), 1))
     # drawn for share = 1 too, so that a study's stream does not depend on its settings
     made = source.random(len(first)) < share
     first, second = first[made], second[made]

@@ -143,9 +143,13 @@ def _shuffled(rows: Any, owner: str) -> Any:
         return rows.shuffle(on=owner)
 
     def spelled(part: Any) -> Any:
-        whole = part[owner].str.replace(r"^(-?[0-9]+)\.0$", r"\1", regex=True)
-        dates = whole.str.replace(r"[ T]00:00:00(\.0+)?$", "", regex=True)
-        return part.assign(**{_SPELLING: dates.replace({"True": "1", "False": "0"})})
+        names = (
+            part[owner]
+            .str.replace(r"^(-?[0-9]+)\.0$", r"\1", regex=True)
+            .str.replace(r"[ T]00:00:00(\.0+)?$", "", regex=True)
+            .replace({"True": "1", "False": "0"})
+        )
+        return part.assign(**{_SPELLING: names})
 
     meta = rows._meta.assign(**{_SPELLING: rows._meta[owner]})
     return rows.map_partitions(spelled, meta=meta).shuffle(on=_SPELLING)

@@ -67,8 +67,9 @@ def numbers_of_names(values: NDArray[Any]) -> NDArray[np.uint64]:
     """
     if values.dtype.kind not in "iubf":
         written = [_written(name) for name in values]
-        text = np.frombuffer(b"".join(written), dtype=np.uint8)
-        return _hashed(text, np.cumsum([0, *map(len, written)]))
+        return _hashed(
+            np.frombuffer(b"".join(written), dtype=np.uint8), np.cumsum([0, *map(len, written)])
+        )
     if values.dtype.kind == "f":
         values = values.astype(np.float64)
         whole = (np.abs(values) < 2**53) & (np.floor(values) == values)
@@ -108,8 +109,7 @@ def numbers_by_row(names: nw.Series[Any]) -> NDArray[np.uint64]:
 def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
     """Return the bytes of an array of Arrow, one text after the other, and where each ends."""
     _, ends, text = texts.cast("large_string").buffers()
-    last = texts.offset + len(texts) + 1
-    places = np.frombuffer(ends, dtype=np.int64)[texts.offset : last]
+    places = np.frombuffer(ends, dtype=np.int64)[texts.offset :][: len(texts) + 1]
     return np.frombuffer(text or b"", dtype=np.uint8), places
 
 

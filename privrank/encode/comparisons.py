@@ -90,8 +90,13 @@ def open_comparisons(
     frame = frames.with_respondent_column(frame, respondent)
     view = frames.open_frame(frame, "comparisons")
     present = frames.column_names(view)
-    names = "item1", "item2", "outcome", "respondent", "counts"
-    roles = {name: getattr(columns, name) for name in names} | {"respondent": respondent}
+    roles = {
+        "item1": columns.item1,
+        "item2": columns.item2,
+        "outcome": columns.outcome,
+        "respondent": respondent,
+        "counts": columns.counts,
+    }
     left_out = {"respondent", "counts"} | ({"outcome"} if columns.decided else set())
     # a role that may be missing is left out where it has no name; all others are checked below
     given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
@@ -174,11 +179,13 @@ def encode_comparisons(
     sampled = check_excess(excess, columns.respondent, kind) == "sample"
     bound = check_count("max_rows", max_rows)
     distinct = check_flag("distinct_pairs", distinct_pairs)
-    described = None if predictor is None else predictor.covariates
-    tied = check_ties(ties, decided=columns.decided, facts=described)
+    tied = check_ties(
+        ties,
+        decided=columns.decided,
+        facts=None if predictor is None else predictor.covariates,
+    )
     # what names and types of columns decide comes first: no cell is read for it
-    covariates = () if predictor is None else predictor.columns
-    frame, view = open_comparisons(frame, columns, covariates)
+    frame, view = open_comparisons(frame, columns, () if predictor is None else predictor.columns)
     check_fixed(frame, view, kind, columns, predictor)
     _check_numeric(view, columns.outcome, predictor)
     labels = frames.declared_items(
@@ -262,9 +269,10 @@ def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
         view = frames.grouped(view, names)
     # patterns that are numbered as they are met need all rows at once, and so do counts in total
     whole = rules.kind == "public" and predictor is not None or rows and columns.counts is not None
-    by_part = partial(count, rules=rules)
     names = frames.column_names(view) if rows else names
-    total, parts = count_parts(view, names, columns.respondent, by_part, _added, whole=whole)
+    total, parts = count_parts(
+        view, names, columns.respondent, partial(count, rules=rules), _added, whole=whole
+    )
     frames.check_rows(0 if total is None else total.nobs, "comparisons")
     return total, None if rows else parts
 
@@ -293,8 +301,13 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
     read = _read(view, columns, rules.labels, covariates, ties=rules.ties)
     owner = None if columns.respondent is None else read.keys[columns.respondent]
     person, bounded = None if owner is None else owner.codes, not rules.sampled
-    most = rules.max_rows if bounded else math.inf
-    nobs = units_of(owner, columns.respondent, read.size, most, sampling=rules.sampling)
+    nobs = units_of(
+        owner,
+        columns.respondent,
+        read.size,
+        rules.max_rows if bounded else math.inf,
+        sampling=rules.sampling,
+    )
     described, counted, patterns, number = None, None, 1, read.low * items + read.high
     if predictor is not None:
         pattern, described = read_patterns(
@@ -374,8 +387,10 @@ def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> P
     cells, entry = np.unique(number, return_inverse=True)
     size = sum_by(entry, read.comparisons[answered], len(cells))
     person, pair = np.divmod(cells // 3, len(codes))
-    columns = person, codes[pair], cells % 3 - 1, size
-    return Part(coding.numbers_of_names(owner.values), *map(narrow, columns))
+    return Part(
+        coding.numbers_of_names(owner.values),
+        *map(narrow, (person, codes[pair], cells % 3 - 1, size)),
+    )
 
 
 def _known(design: object, columns: ComparisonColumns) -> bool:
@@ -444,8 +459,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
         raise TypeError(
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
-    present = frames.check_named(data, parsed.left)
-    answers = {"outcome", frames.LIST_OUTCOME}.intersection(present)
+    answers = {"outcome", frames.LIST_OUTCOME}.intersection(frames.check_named(data, parsed.left))
     if set(parsed.left) == {"item1", "item2"} and answers:
         raise ValueError(
             f"formula must name item1, item2 and the outcome on its left, because data has a "
@@ -531,8 +545,12 @@ def read_patterns(
     if kind == "private":
         # all cells, met or not: which ones occur is private
         cells = np.arange(facts.cells)
-        none = np.zeros((facts.cells, 0), dtype=np.int64)
-        return cell, replace(facts, cell=cells, position=none, first=np.zeros_like(cells))
+        return cell, replace(
+            facts,
+            cell=cells,
+            position=np.zeros((facts.cells, 0), dtype=np.int64),
+            first=np.zeros_like(cells),
+        )
     order = first_named if facts.ordered else np.zeros_like(first_named)
     distinct, pattern = np.unique(np.column_stack((values, order)), axis=0, return_inverse=True)
     met = replace(facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1])

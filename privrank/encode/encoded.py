@@ -254,8 +254,10 @@ class EncodedSample:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        sample = self.sample
-        return f"<Encoded {sample.kind}: {len(sample.items)} items, {sample.nobs} units>"
+        return (
+            f"<Encoded {self.sample.kind}: {len(self.sample.items)} items, "
+            f"{self.sample.nobs} units>"
+        )
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
 
@@ -280,8 +282,10 @@ class EncodedGroups:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        sample = self.sample
-        return f"<Encoded {sample.kind}: {len(sample.items)} items, {len(sample.groups)} groups>"
+        return (
+            f"<Encoded {self.sample.kind}: {len(self.sample.items)} items, "
+            f"{len(self.sample.groups)} groups>"
+        )
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
 
@@ -308,8 +312,7 @@ def open_rows(frame: object, respondent: object, name: str) -> tuple[object, fra
         frame = frame.set_axis([str(label) for label in frame.columns], axis=1)
     view = frames.open_frame(frame, name)
     if respondent is not None:
-        names = frames.column_names(view)
-        if respondent not in names:
+        if respondent not in frames.column_names(view):
             raise ValueError(
                 f"{name} has no column {respondent!r}: name the right one with respondent=."
             )

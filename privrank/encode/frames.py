@@ -243,8 +243,9 @@ def declared_categories(
     """
     if isinstance(frame, pd.DataFrame):
         dtype = frame[column].dtype
-        known = public and isinstance(dtype, pd.CategoricalDtype)
-        return tuple(dtype.categories) if known else None  # type: ignore[union-attr]
+        return (
+            tuple(dtype.categories) if public and isinstance(dtype, pd.CategoricalDtype) else None
+        )
     view = open_frame(frame, "data")
     kind = view.collect_schema()[column]
     if isinstance(kind, nw.Enum) and (public or view.implementation.is_polars()):

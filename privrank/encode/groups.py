@@ -70,10 +70,13 @@ def encode_samples(
     if chosen:
         refuse_partial(shared, gaps)
         word: Literal["categories", "items"] = "categories" if items is None else "items"
-        declared = categories if items is None else items
         opened = [
             rules_of_choices(
-                column, "choice", categories=declared, word=word, respondent=respondent
+                column,
+                "choice",
+                categories=categories if items is None else items,
+                word=word,
+                respondent=respondent,
             )
             for column in series
         ]
@@ -102,8 +105,13 @@ def _rankings_of(
 
     The items of the first sample are those of the others.
     """
-    options: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "ties": ties}
-    options |= {"missing": missing, "purpose": "closeness"}
+    options: dict[str, Any] = {
+        "respondent": respondent,
+        "max_rows": max_rows,
+        "ties": ties,
+        "missing": missing,
+        "purpose": "closeness",
+    }
     first = rules_of_rankings(samples[0], items=items, **options)
     shared = items if isinstance(samples[0], np.ndarray) and items is None else first[1].items
     return [first, *(rules_of_rankings(one, items=shared, **options) for one in samples[1:])]
@@ -135,8 +143,9 @@ def encode_count_tables(counts: object, categories: object) -> EncodedGroups:
             "mappings or a frame with one column per group does."
         )
     names = check_items(list(counts.keys()), "groups")
-    parts = [encode_counts(counts[name], categories, least=0) for name in counts.keys()]
-    return _joined(parts, names)
+    return _joined(
+        [encode_counts(counts[name], categories, least=0) for name in counts.keys()], names
+    )
 
 
 def groups_of_formula(
@@ -187,8 +196,9 @@ def groups_of_formula(
     check_paired(paired, secret, respondent, len(met), options.get("max_rows", 1))
     # the rows of both groups are in the order of the same respondents
     place = np.arange(reading.nobs[0]) if paired else None
-    parts = [reading.sample(k, least=0) for k in met]
-    return _joined(parts, [labels[k] for k in met], secret, place, group)
+    return _joined(
+        [reading.sample(k, least=0) for k in met], [labels[k] for k in met], secret, place, group
+    )
 
 
 def match_respondents(names: Sequence[Any], respondent: str, paired: bool) -> IntArray | None:
@@ -250,6 +260,11 @@ def _joined(
         for name, part in zip(names, parts, strict=True)
     )
     paired = place is not None
-    nobs = first.nobs if paired else total
-    sample = replace(first, nobs=nobs, groups=groups, paired=paired, group_column=column)
+    sample = replace(
+        first,
+        nobs=first.nobs if paired else total,
+        groups=groups,
+        paired=paired,
+        group_column=column,
+    )
     return EncodedGroups(sample, parts, place)

@@ -159,8 +159,7 @@ class Alternatives:
         n, m = self.sample.nobs, len(self.sample.items)
         if self.null.probabilities:
             return np.asarray(rng.multinomial(n, self._tilted(effect, rng)))
-        center = self.null.center or None
-        return np.asarray(Mallows.from_theta(m, self._theta(effect), center).rvs(n, rng))
+        return Mallows.from_theta(m, self._theta(effect), self.null.center or None).rvs(n, rng)
 
     def _theta(self, effect: float) -> float:
         return self.null.theta * (1.0 - effect) if self.null.center else effect
@@ -187,8 +186,9 @@ class Alternatives:
         """Return the total variation distance of an effect from H0."""
         if self.null.probabilities:
             return effect
-        null = self.model(0.0) if self.null.center else None
-        return self.model(effect).total_variation("uniform" if null is None else null)
+        return self.model(effect).total_variation(
+            self.model(0.0) if self.null.center else "uniform"
+        )
 
     def stated(self, solved: Solved | None, power: float, alpha: float) -> DetectableEffect:
         """Return an effect with its Monte Carlo error in terms that a reader knows."""
@@ -208,8 +208,7 @@ class Alternatives:
 def _raised(p: Probabilities, order: IntArray) -> NDArray[np.bool_]:
     """Return which categories, the first ones of an order, make up half of the mass, or one."""
     raised = np.zeros(len(p), dtype=np.bool_)
-    half = np.cumsum(np.array(p)[order]) <= 0.5 + 1e-12
-    raised[order] = half | (np.arange(len(p)) == 0)
+    raised[order] = (np.cumsum(np.array(p)[order]) <= 0.5 + 1e-12) | (np.arange(len(p)) == 0)
     return raised
 
 
@@ -269,8 +268,9 @@ def detectable_from(
     """
     part = release.parts.get(STATISTIC)
     noise = DiscreteLaplace(0.0) if part is None else part.laplace
-    side = str(release.plan.settings.get("alternative", "two-sided"))
-    against = Alternatives(release.sample, null, side)
+    against = Alternatives(
+        release.sample, null, str(release.plan.settings.get("alternative", "two-sided"))
+    )
     curve = curve_of(query, rejection_of(query, noise, threshold), against)
     solved = detectable(curve.at, power, replicates, start=against.start, most=against.most)
     return against.stated(solved, power, alpha)
@@ -300,8 +300,9 @@ def detectable_between(
     """
     curve, against = curve_between(reject, sample)
     solved = detectable(curve.at, power, replicates, start=against.start, most=against.most)
-    stated = against.stated(solved, power, alpha)
-    return replace(stated, apart="of the smallest group from the others")
+    return replace(
+        against.stated(solved, power, alpha), apart="of the smallest group from the others"
+    )
 
 
 def curve_between(
@@ -314,8 +315,13 @@ def curve_between(
     null = NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ())
     groups = [Alternatives(replace(sample, nobs=n, groups=()), null) for n in sample.sizes]
     small = sample.sizes.index(min(sample.sizes))
-    drawn = partial(_drawn_groups, groups=groups, small=small)
-    curve = Curve(reject, drawn, len(sample.items), "comparison of groups", n_jobs)
+    curve = Curve(
+        reject,
+        partial(_drawn_groups, groups=groups, small=small),
+        len(sample.items),
+        "comparison of groups",
+        n_jobs,
+    )
     return curve, groups[small]
 
 
@@ -323,5 +329,4 @@ def _drawn_groups(
     effect: float, rng: np.random.Generator, groups: list[Alternatives], small: int
 ) -> tuple[list[IntArray], np.random.Generator]:
     """Return the data of all groups, and the generator of what else is random in a comparison."""
-    drawn = [group.simulate(effect * (place == small), rng) for place, group in enumerate(groups)]
-    return drawn, rng
+    return [group.simulate(effect * (k == small), rng) for k, group in enumerate(groups)], rng

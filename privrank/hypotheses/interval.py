@@ -168,8 +168,11 @@ def _of_two(
     def compatible(tau: float, tail: FloatArray) -> bool:
         # the least favourable of the two distributions at this distance decides
         cells = {first + tau, first - tau}
-        inside = (min(max(q, 0.0), 1.0) for q in cells if -1e-12 <= q <= 1 + 1e-12)
-        weights = (binomial_weights(n, q, counts) for q in inside)
+        weights = (
+            binomial_weights(n, min(max(q, 0.0), 1.0), counts)
+            for q in cells
+            if -1e-12 <= q <= 1 + 1e-12
+        )
         return max(float(weight @ tail) for weight in weights) > alpha / 2
 
     low, _ = _boundary(lambda tau: not compatible(tau, above), 0.0, most)

@@ -145,8 +145,7 @@ def null_draws(
     label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
     stored = _MEMORY[label] if label in _MEMORY else _read(label)
     if len(stored) < draws:
-        numbers = range(len(stored) // BLOCK, -(-draws // BLOCK))
-        fresh = _draw_blocks(name, sizes, draw, numbers)
+        fresh = _draw_blocks(name, sizes, draw, range(len(stored) // BLOCK, -(-draws // BLOCK)))
         stored = np.concatenate((stored, fresh)) if len(stored) else fresh
         _write(label, stored)
     _MEMORY[label] = stored
@@ -160,8 +159,9 @@ def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArr
 
 def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
     """Draw the blocks here and, where that takes long, on the other cores too; with a bar."""
-    label = f"null table of the {name}"
-    return np.concatenate(in_processes(partial(_block, name, sizes, draw), numbers, label))
+    return np.concatenate(
+        in_processes(partial(_block, name, sizes, draw), numbers, f"null table of the {name}")
+    )
 
 
 def _folder() -> Path:

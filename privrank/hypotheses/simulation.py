@@ -115,8 +115,12 @@ class Curve:
 
     def at(self, effect: float, replicates: int) -> tuple[float, float]:
         """Return the power at an effect and its standard error, from so many simulated samples."""
-        label = f"power of the {self.label}"
-        return mean_of(partial(self._rejected, effect), replicates, self.n_jobs, label)
+        return mean_of(
+            partial(self._rejected, effect),
+            replicates,
+            self.n_jobs,
+            f"power of the {self.label}",
+        )
 
     def _rejected(self, effect: float, number: int) -> float:
         rng = public_generator("power", number)
@@ -155,6 +159,5 @@ class Enumerated:
         spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0
         least, most = max(math.floor(n * p - spread), 0), min(math.ceil(n * p + spread), n)
         counts = np.arange(least, most + 1)
-        weights = binomial_weights(n, p, counts)
         rejected = [self.reject(np.array([count, n - count]), (0, 1)) for count in counts.tolist()]
-        return float(weights @ np.array(rejected))
+        return float(binomial_weights(n, p, counts) @ np.array(rejected))

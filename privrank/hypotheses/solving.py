@@ -165,8 +165,7 @@ def _refined(search: Search, low: _Look | None, high: _Look) -> Solved | None:
 
     Given a bracket from few replicates, which all of them replace.
     """
-    start = high.log if low is None else _crossing(low, high)
-    ends = _bracket(search, start, search.replicates)
+    ends = _bracket(search, high.log if low is None else _crossing(low, high), search.replicates)
     if ends is None:
         return None
     low, high = ends
@@ -175,8 +174,7 @@ def _refined(search: Search, low: _Look | None, high: _Look) -> Solved | None:
     slope = (high.score - low.score) / (high.log - low.log)
     middle = search.look(_crossing(low, high), search.replicates)
     low, high = (middle, high) if middle.score < 0 else (low, middle)
-    log = min(max(middle.log - middle.score / slope, low.log), high.log)
-    at = math.exp(log)
+    at = math.exp(min(max(middle.log - middle.score / slope, low.log), high.log))
     return Solved(float(math.ceil(at - 1e-9)) if search.whole else at, at * middle.error / slope)
 
 

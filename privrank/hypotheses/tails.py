@@ -155,10 +155,9 @@ def cube_half_width(
         return np.asarray(blur * (z * ndtr(z) + np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)))
 
     def outside(h: float) -> float:
-        if blur > 0:
-            inside = (integral(h + wide) - integral(h - wide)) / wide - 1.0
-        else:
-            inside = (h + 0.5) / wide
+        inside = (
+            (integral(h + wide) - integral(h - wide)) / wide - 1.0 if blur > 0 else (h + 0.5) / wide
+        )
         return float(mass @ (1.0 - np.clip(inside, 0.0, 1.0) ** coordinates))
 
     # whole steps without blur, and a hundredth of its spread with it
@@ -363,9 +362,8 @@ def normal_laplace_tail(
     if not present or all(np.all(b == 0) for b in present):
         return tail
     floor = 1e-9 * sd
-    big = np.maximum(present[0], floor)
     if len(present) == 1:
-        return np.asarray(2.0 * _one_laplace_tail(x, sd, big))
+        return np.asarray(2.0 * _one_laplace_tail(x, sd, np.maximum(present[0], floor)))
     # T_2 = (s_1 T_1(s_1) - s_2 T_1(s_2)) / (s_1 - s_2) with squared scales s: a divided difference,
     # which for nearly equal scales is taken over a small span around their mean
     squares = np.maximum(present[0], floor) ** 2, np.maximum(present[1], floor) ** 2
@@ -578,9 +576,7 @@ def difference_tail(
     if isinstance(distribution, PermutohedronNoise):
         sizes, share = _body_differences(items)
         return mixture_tail(x, sd, step / distribution.rate * sizes, share)
-    noise, share = np.array([difference_variance(distribution, items, pairs)]), np.ones(1)
-    if pairs:
-        noise, share = _row_variances(distribution, items)
+    noise, share = _variances(distribution, items, pairs)
     spread = np.sqrt(sd[:, None] ** 2 + step**2 * noise)
     return np.asarray(2.0 * ndtr(-x[:, None] / spread) @ share)
 
@@ -608,17 +604,21 @@ def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
     return np.outer(ends, radii).ravel(), mass.ravel()
 
 
-def _row_variances(distribution: BordaDistribution, items: int) -> tuple[FloatArray, FloatArray]:
-    """Return variances of the difference of two row sums of noise, with their probabilities."""
-    if isinstance(distribution, CubeNoise) and distribution.variance > 0:
+def _variances(
+    distribution: BordaDistribution, items: int, pairs: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return variances of the noise in the difference of two scores, with their probabilities.
+
+    Of pairs it is the difference of two row sums.
+    """
+    if pairs and isinstance(distribution, CubeNoise) and distribution.variance > 0:
         radii, mass = cube_radii(distribution)
         return 2.0 * items * radii * (radii + 1.0) / 3.0, mass
-    if isinstance(distribution, DiscreteLaplace) and distribution.variance > 0:
+    if pairs and isinstance(distribution, DiscreteLaplace) and distribution.variance > 0:
         rng = public_generator("Laplace variances", items)
         # Laplace noise of variance v is normal with variance v E, E exponential: the shared pair
         # counts with weight 2, so 4 v E, and the 2 (m - 2) others add a Gamma variable
-        shared, others = rng.exponential(size=4000), np.zeros(4000)
-        if items > 2:
-            others = rng.gamma(2.0 * (items - 2), size=4000)
+        shared = rng.exponential(size=4000)
+        others = rng.gamma(2.0 * (items - 2), size=4000) if items > 2 else np.zeros(4000)
         return distribution.variance * (4.0 * shared + others), np.full(4000, 1.0 / 4000)
-    return np.array([difference_variance(distribution, items, True)]), np.ones(1)
+    return np.array([difference_variance(distribution, items, pairs)]), np.ones(1)

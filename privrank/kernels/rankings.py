@@ -86,10 +86,7 @@ def insertion_codes(uniform: FloatArray, size: IntArray, theta: float) -> IntArr
     """
     if math.isinf(theta):
         return np.zeros(uniform.shape, dtype=np.int64)
-    if theta == 0:
-        steps = uniform * size
-    else:
-        steps = -np.log1p(uniform * np.expm1(-size * theta)) / theta
+    steps = uniform * size if theta == 0 else -np.log1p(uniform * np.expm1(-size * theta)) / theta
     return np.asarray(np.minimum(steps.astype(np.int64), size - 1))
 
 

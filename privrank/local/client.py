@@ -126,8 +126,10 @@ class Client:
     def __repr__(self) -> str:
         """Show the protocol."""
         protocol = self.protocol
-        kind = type(protocol).__name__
-        return f"<Client of {kind}: {len(protocol.items)} items, epsilon {protocol.epsilon:g}>"
+        return (
+            f"<Client of {type(protocol).__name__}: {len(protocol.items)} items, "
+            f"epsilon {protocol.epsilon:g}>"
+        )
 
     def __reduce_ex__(self, version: object) -> NoReturn:
         """Refuse to be copied or pickled: a copy would answer once more."""

@@ -369,7 +369,6 @@ class Curator:
         counts = np.column_stack((self._first, self._given - self._first))
         pairs, answers = cells = np.nonzero(counts)
         tally = Tally(self.protocol, pairs, answers, counts[cells], self.rejected, None, None)
-        unplaced = sum(len(group) for group in self._groups if len(group) > 1)
         release = release_of(
             tally,
             {
@@ -379,7 +378,11 @@ class Curator:
             },
             by="PrivateRankAggregation",
             method="EB-Kemeny",
-            settings={"gain": self.protocol.gain, "square": 1.0, UNPLACED: unplaced},
+            settings={
+                "gain": self.protocol.gain,
+                "square": 1.0,
+                UNPLACED: sum(len(group) for group in self._groups if len(group) > 1),
+            },
         )
         return AggregationResult(
             release=release,
@@ -440,12 +443,12 @@ class Curator:
         record = read_archive(text)
         try:
             # its check has shown the record to be as it was written
-            protocol = protocol_from_json(record["protocol"])
-            curator = cls(protocol, record["respondents"])  # type: ignore[arg-type]
+            curator = cls(protocol_from_json(record["protocol"]), record["respondents"])  # type: ignore[arg-type]
             curator._begin(tuple(tuple(group) for group in record["groups"]))
             curator._quota, curator.handed = record["quota"], record["handed"]
-            counts = np.array(record["counts"], dtype=np.int64)
-            curator._asked, curator._given, curator._first = counts
+            curator._asked, curator._given, curator._first = np.array(
+                record["counts"], dtype=np.int64
+            )
             curator._rejected = Counter(record["rejected"])
             curator._waiting = {int(token, 16): pair for token, pair in record["waiting"].items()}
             curator._used = np.array([int(token, 16) for token in record["used"]], dtype=np.uint64)

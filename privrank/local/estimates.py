@@ -86,13 +86,15 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         **estimates.values,
         names.ORDER: (order, 1.0),
     }
-    square = 1.0 if estimates.pairs is None else estimates.pairs.square
     return release_of(
         tally,
         values,
         by="PrivateRankAggregation",
         method=rule,
-        settings={"gain": protocol.gain, "square": square},
+        settings={
+            "gain": protocol.gain,
+            "square": 1.0 if estimates.pairs is None else estimates.pairs.square,
+        },
         findings=gaps,
     )
 
@@ -328,9 +330,15 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     filled = table.fractions
     np.fill_diagonal(filled, 0.0)
     covariance /= (2.0 * SCALE * protocol.gain) ** 2
-    concerned = np.full((m, m), tally.n, dtype=np.int64)
     values = {names.PAIRS: (net, 1.0 / SCALE), names.PAIR_COUNTS: (counts, 1.0)}
-    return _Found(filled.sum(axis=1), covariance, concerned, table, filled, values)
+    return _Found(
+        filled.sum(axis=1),
+        covariance,
+        np.full((m, m), tally.n, dtype=np.int64),
+        table,
+        filled,
+        values,
+    )
 
 
 def _placed(tally: Tally, protocol: CapBorda) -> _Found:
@@ -374,5 +382,5 @@ def _moments(
         sums += count @ vectors
         exact = (vectors @ ends).astype(np.float64)
         products += (exact * count[:, None]).T @ exact
-    mean, n = sums @ ends / tally.n, tally.n
-    return sums, np.asarray((products / n - np.outer(mean, mean)) / (n - 1))
+    mean = sums @ ends / tally.n
+    return sums, np.asarray((products / tally.n - np.outer(mean, mean)) / (tally.n - 1))

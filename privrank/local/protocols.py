@@ -82,9 +82,10 @@ class Protocol(ABC):
 
     def __post_init__(self) -> None:
         """Check what all protocols have; what is special to one it checks itself, afterwards."""
-        names = checks.check_items(self.items)
         self._set(
-            items=tuple(checks.check_text("items", str(name)) for name in names),
+            items=tuple(
+                checks.check_text("items", str(name)) for name in checks.check_items(self.items)
+            ),
             epsilon=checks.check_number(
                 "epsilon", self.epsilon, checks.SMALLEST_EPSILON, LARGEST_EPSILON
             ),
@@ -126,8 +127,7 @@ class Protocol(ABC):
         >>> round(protocol.response.favoured_probability, 3)
         0.731
         """
-        share = Fraction(self.epsilon) / self.digits
-        return SubsetResponse.at(share, self.options, self.favoured)
+        return SubsetResponse.at(Fraction(self.epsilon) / self.digits, self.options, self.favoured)
 
     @property
     def gain(self) -> float:

@@ -192,8 +192,7 @@ class RandomPairs(Asking):
     def __post_init__(self) -> None:
         """Check the number of pairs and the method."""
         super().__post_init__()
-        high = min(self.assignments, MOST_DIGITS)
-        pairs = check_count("pairs", self.pairs, low=1, high=high)
+        pairs = check_count("pairs", self.pairs, low=1, high=min(self.assignments, MOST_DIGITS))
         self._set(pairs=pairs, digits=pairs)
         check_choice("method", self.method, Method)
 

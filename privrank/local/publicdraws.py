@@ -49,8 +49,8 @@ def _quantiles() -> NDArray[np.int16]:
     """Return 2^16 standard normal quantiles in odd multiples of 2^-12, of which none is zero."""
     from statistics import NormalDist
 
-    quantile, half = NormalDist().inv_cdf, 2**15
-    upper = [quantile(0.5 + (2 * place + 1) / 2**17) for place in range(half)]
+    quantile = NormalDist().inv_cdf
+    upper = [quantile(0.5 + (2 * place + 1) / 2**17) for place in range(2**15)]
     odd = 2 * np.floor(np.array(upper) * 2**11).astype(np.int16) + 1
     return np.concatenate([-odd[::-1], odd])
 

@@ -78,8 +78,10 @@ def read_reports(
     about n^2 / 2^64 of their number by accident, less than one at a thousand million.
     """
     table = _table(reports, protocol_id)
-    entries = table["protocol_id"].astype(object)
-    own = np.array([isinstance(e, str) and e == protocol_id for e in entries], dtype=np.bool_)
+    own = np.array(
+        [isinstance(e, str) and e == protocol_id for e in table["protocol_id"].astype(object)],
+        dtype=np.bool_,
+    )
     assignment, asked_fault = _whole_numbers(table["assignment"], assignments)
     answer, answer_fault = _whole_numbers(table["answer"], answers)
     # a number is its digits
@@ -107,8 +109,7 @@ def once(
     """
     identity, first, place = np.unique(identity, return_index=True, return_inverse=True)
     # each report against the first of its id
-    differs = assignment != assignment[first][place]
-    differs |= answer != answer[first][place]
+    differs = (assignment != assignment[first][place]) | (answer != answer[first][place])
     assignment, answer = assignment[first], answer[first]
     assignment[place[differs]] = answer[place[differs]] = STRUCK
     return identity, assignment, answer
@@ -124,8 +125,9 @@ def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
         reports = _framed(reports) if columns else [reports]
     if isinstance(reports, list | tuple):
         # a row that has no columns is malformed, not of another protocol
-        spoilt = {"protocol_id": protocol_id}
-        rows = [row if isinstance(row, Mapping) else spoilt for row in reports]
+        rows = [
+            row if isinstance(row, Mapping) else {"protocol_id": protocol_id} for row in reports
+        ]
         return {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in COLUMNS}
     view = frames.open_frame(reports, "reports")
     missing = [name for name in COLUMNS if name not in frames.column_names(view)]
@@ -163,8 +165,7 @@ def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArra
         entries = [_whole_number(entry) for entry in values.astype(object)]
         fault = np.array([_NO_NUMBER if e is None else _FINE for e in entries], dtype=np.int8)
         numbers = np.array([e or 0 for e in entries], dtype=np.int64)
-    outside = (fault == _FINE) & ((numbers < 0) | (numbers >= below))
-    fault[outside] = _BEYOND
+    fault[(fault == _FINE) & ((numbers < 0) | (numbers >= below))] = _BEYOND
     return np.where(fault == _FINE, numbers, 0).astype(np.int64), fault
 
 

@@ -184,8 +184,9 @@ class Tally:
             both = [np.append(getattr(self, name), getattr(other, name)) for name in _CELLS]
             return Tally(self.protocol, *_cells_of(*both)[:3], rejected, None, None)
         # with ids: report by report, so that one that is in both counts once
-        parts = zip(self._reports, other._reports, strict=True)
-        single = once(*(np.concatenate(pair) for pair in parts))
+        single = once(
+            *(np.concatenate(pair) for pair in zip(self._reports, other._reports, strict=True))
+        )
         # what both hold once, or one holds and the other contradicts, is lost
         rejected[REPEATED] += self.n + other.n - int((single[1] != STRUCK).sum())
         return _counted(self.protocol, *single, rejected)
@@ -220,8 +221,11 @@ class Tally:
         >>> Tally.from_json(tally.to_json()).n == tally.n
         True
         """
-        record = {"protocol": self.protocol.to_json(), "rejected": self.rejected}
-        record |= {name: getattr(self, name).tolist() for name in _CELLS}
+        record = {
+            "protocol": self.protocol.to_json(),
+            "rejected": self.rejected,
+            **{name: getattr(self, name).tolist() for name in _CELLS},
+        }
         if check_flag("ids", ids) and self.identity is not None and self.cell is not None:
             # a text, as lists of millions of numbers would take ten times as long
             bits = np.array([self.identity.astype("<i8"), self.cell], dtype="<i8")
@@ -297,8 +301,9 @@ def _counted(
 ) -> Tally:
     """Return the tally of what each id says, of which struck ones do not count."""
     clear = assignment != STRUCK
-    ones = np.ones(int(clear.sum()), dtype=np.int64)
-    cell_assignment, answered, count, place = _cells_of(assignment[clear], answer[clear], ones)
+    cell_assignment, answered, count, place = _cells_of(
+        assignment[clear], answer[clear], np.ones(int(clear.sum()), dtype=np.int64)
+    )
     cell = np.full(len(clear), STRUCK, dtype=np.int64)
     cell[clear] = place
     return Tally(protocol, cell_assignment, answered, count, rejected, identity, cell)
@@ -308,9 +313,10 @@ def _cells_of(
     assignment: IntArray, answer: IntArray, count: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return each combination once, in order, its count, and the place of each report in these."""
-    frame = pd.DataFrame({"assignment": assignment, "answer": answer, "count": count})
     # groups are sorted by assignment, then by answer, in whatever order the reports came
-    cells = frame.groupby(["assignment", "answer"])
+    cells = pd.DataFrame({"assignment": assignment, "answer": answer, "count": count}).groupby(
+        ["assignment", "answer"]
+    )
     whole = cells["count"].sum().reset_index()
     return *(whole[name].to_numpy() for name in _CELLS), cells.ngroup().to_numpy()  # type: ignore[return-value]
 

@@ -100,8 +100,9 @@ class Asked:
         assignment, place = np.unique(tally.assignment, return_inverse=True)
         count = np.bincount(place, tally.count, minlength=len(assignment)).astype(np.int64)
         votes = tally.count[:, None, None] * _wins(protocol)[protocol.unpacked(tally.answer)]
-        items = protocol.asked(tally.assignment)
-        net = np.bincount(items.ravel(), votes.ravel(), minlength=len(protocol.items))
+        net = np.bincount(
+            protocol.asked(tally.assignment).ravel(), votes.ravel(), minlength=len(protocol.items)
+        )
         return cls(protocol, assignment, count, np.asarray(net, dtype=np.float64))
 
     @cached_property
@@ -118,8 +119,9 @@ class Asked:
         weight = np.repeat(self.count, self.items.shape[1])
         cells = digits[:, :, None] * m + digits[:, None, :]
         terms = weight[:, None, None] * covariance
-        flat = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
-        table = np.asarray(flat.reshape(m, m), dtype=np.float64)
+        table = np.asarray(
+            np.bincount(cells.ravel(), terms.ravel(), minlength=m * m), dtype=np.float64
+        ).reshape(m, m)
         # V of the items that were asked about; its null space, such as the constant, goes
         met = np.flatnonzero(np.diag(table))
         values, vectors = spectrum(table[np.ix_(met, met)])
@@ -228,7 +230,6 @@ def infer(
     protocol = protocol_from_json(str(release.plan.settings["protocol"]))
     # the null distribution is part of the release, so a test that is read back needs no draws
     null = Null.of_draws(release.values[NULL])
-    collected = Collection(protocol, release.sample.nobs).statistic
     return read_test(
         null,
         release=release,
@@ -242,7 +243,9 @@ def infer(
             f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} "
             f"degrees of freedom; the p-value is by simulation, given how often each was asked.",
         ),
-        query=replace(collected, null=partial(_kept, null)),
+        query=replace(
+            Collection(protocol, release.sample.nobs).statistic, null=partial(_kept, null)
+        ),
         null_model=NullModel(),
     )
 

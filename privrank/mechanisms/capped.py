@@ -323,8 +323,7 @@ def capped_norm(n: int, m: int) -> CappedNorm | None:
     r = (m - 1) / n
     upper = round(64 * (3.4 + r / 2 + 0.28 * math.log1p(0.1 / r))) / 64
     wanted = 1.03 + 2 / math.sqrt(2 * (m - 1))
-    steps = range(32, 2**12)
-    least = bisect_left(steps, True, key=lambda k: _theory(r, k / 64, upper)[0] > wanted)
+    least = bisect_left(range(32, 2**12), True, key=lambda k: _theory(r, k / 64, upper)[0] > wanted)
     norm = CappedNorm((32 + least) / 64, upper / 2, upper)
     if norm.sensitivity >= 2 * math.sqrt(m - 1):
         return None

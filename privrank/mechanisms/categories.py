@@ -108,8 +108,7 @@ class _Expected:
 
 @lru_cache(maxsize=64)
 def _expected(cells: _Expected) -> IntArray:
-    expected = np.asarray(cells.p, dtype=np.float64) * cells.n
-    return own(np.rint(np.ldexp(expected, cells.bits)), np.int64)
+    return own(np.rint(np.ldexp(np.array(cells.p) * cells.n, cells.bits)), np.int64)
 
 
 @lru_cache(maxsize=64)
@@ -176,9 +175,8 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
         name, measure = "total variation distance", partial(excess, n=n)
         step, sensitivity = 1.0 / (n * k), min(k, n)
     value: Value = partial(_whole, measure)
-    null = cells.null(name, value)
-    if k == 2 and n <= _LARGEST:
-        null = partial(_null_of_two, measure, n, p)
+    two = k == 2 and n <= _LARGEST
+    null = partial(_null_of_two, measure, n, p) if two else cells.null(name, value)
     blind: tuple[Blindness, ...] = ("single category",) if k > 2 else ()
     if k > 2 and 0.0 in p:
         blind = (*blind, "impossible observations")
@@ -207,13 +205,12 @@ def kendall_norm(n: int, p: Probabilities) -> Statistic:
     **Null.** Monte Carlo.
     """
     name, cells = "Kendall norm from the null", _Expected(n, p)
-    null = cells.null(name, cells.kendall_value)
     return Statistic(
         name,
         2.0 / n / GRID,
         GRID + ALLOWANCE,
         cells.kendall_value,
-        null,
+        cells.null(name, cells.kendall_value),
         blind_to=("equal pairwise fractions",),
         consistent=None,
     )
@@ -247,13 +244,12 @@ def cellwise_excess(n: int, p: Probabilities) -> Statistic:
     **Power.** The rarer a category, the narrower its range: deviations count by how unexpected.
     """
     name, cells = "largest deviation of a category", _Expected(n, p)
-    null = cells.null(name, cells.cellwise_value)
     return Statistic(
         name,
         1.0 / GRID,
         GRID,
         cells.cellwise_value,
-        null,
+        cells.null(name, cells.cellwise_value),
         blind_to=("many categories",),
         consistent=None,
     )
@@ -382,9 +378,12 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     Data.
     """
     if alternative == "two-sided":
-        two = total_variation(n, (p, 1.0 - p))
-        exactly = n <= _LARGEST  # beyond, its null distribution may be Monte Carlo
-        return replace(two, name="distance of the share from the null", randomised=exactly)
+        return replace(
+            total_variation(n, (p, 1.0 - p)),
+            name="distance of the share from the null",
+            # beyond, its null distribution may be Monte Carlo
+            randomised=n <= _LARGEST,
+        )
     category = 0 if alternative == "larger" else 1
     return Statistic(
         name=f"count of the {('first', 'second')[category]} category",
@@ -491,9 +490,11 @@ def _quantiles(whole: _Omnibus) -> IntArray:
     """Return q_j, from a public sequence of its own, apart from that of the p-values."""
     name = f"quantiles of the {whole.sample.label}"
     table = null_draws(name, whole.sample.sizes, whole.drawn, whole.draws)
-    pairs = zip(table.T, whole.parts, strict=True)
     return own(
-        [math.ceil(noisy_quantile(draws, part.level, whole.scale)) for draws, part in pairs],
+        [
+            math.ceil(noisy_quantile(draws, part.level, whole.scale))
+            for draws, part in zip(table.T, whole.parts, strict=True)
+        ],
         np.int64,
     )
 

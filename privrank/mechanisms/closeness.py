@@ -253,17 +253,21 @@ def _measure(data: _Data, comparison: Comparison, sample: Sample, public: FloatA
     """Return the statistic of the test, as a function of tables."""
     if comparison.form == "pairs":
         return _pairs(data, comparison)
-    apart: Measure = departures.share_departures
-    if data.gram is not None:
-        apart = partial(departures.kernel_departures, gram=data.gram)
+    apart: Measure = (
+        departures.share_departures
+        if data.gram is None
+        else partial(departures.kernel_departures, gram=data.gram)
+    )
     if comparison.form == "sum":
         return lambda tables: apart(tables).sum(axis=1)
     if comparison.form == "cells":
         return lambda tables: departures.omnibus_values(departures.cell_parts(tables), public)
     ranked = comparison.statistic in ("mallows", "kendall")
-    diameter = DIAMETER[_kernel(comparison)] if ranked else 1.0
-    sizes = np.array(sample.sizes)
-    parts = partial(departures.parts_of_departures, sizes=sizes, diameter=diameter)
+    parts = partial(
+        departures.parts_of_departures,
+        sizes=np.array(sample.sizes),
+        diameter=DIAMETER[_kernel(comparison)] if ranked else 1.0,
+    )
     return lambda tables: departures.omnibus_values(parts(apart(tables)), public)
 
 
@@ -299,11 +303,12 @@ def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
             gram=list(gram_blocks(orders, _kernel(comparison))),
             pairs=_pairs_of(blocks, encoded._partners),
         )
-    own = np.split(np.arange(sum(people)), np.cumsum(people)[:-1])
     return _Data(
         np.repeat(np.eye(len(people), dtype=np.int64), people, axis=1),
         gram=gram_of(ranks, _kernel(comparison)),
-        pairs=_pairs_of(own, encoded._partners),
+        pairs=_pairs_of(
+            np.split(np.arange(sum(people)), np.cumsum(people)[:-1]), encoded._partners
+        ),
     )
 
 

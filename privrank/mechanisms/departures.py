@@ -119,8 +119,7 @@ def kernel_departures(tables: TableArray, gram: Gram) -> FloatArray:
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     share = sizes / sizes.sum()
     from_mean = np.eye(len(sizes)) - share  # rows e_g - w: the mean of g less that of all
-    products = kernel_products(tables, gram)
-    square = ((from_mean @ products) * from_mean).sum(axis=2)
+    square = ((from_mean @ kernel_products(tables, gram)) * from_mean).sum(axis=2)
     return np.asarray(share * np.sqrt(np.maximum(square, 0.0) + FLOOR))
 
 

@@ -50,8 +50,7 @@ class _Model:
         return self.n, self.m, fingerprint([self.theta])
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        model = Mallows.from_theta(self.m, self.theta, np.array(self.center))
-        return model.rvs(self.n, rng)
+        return Mallows.from_theta(self.m, self.theta, np.array(self.center)).rvs(self.n, rng)
 
 
 def _model(n: int, model: Mallows) -> _Model:
@@ -61,10 +60,17 @@ def _model(n: int, model: Mallows) -> _Model:
 def _statistic(
     name: str, step: float, sensitivity: int, model: _Model, value: Value, blind_to: Blindness
 ) -> Statistic:
-    null = partial(null_of, name, model.sizes(), value, model.sample)
     # of two items the share of one order is all there is
     blind = (blind_to,) if model.m > 2 else ()
-    return Statistic(name, step, sensitivity, value, null, blind, None)
+    return Statistic(
+        name,
+        step,
+        sensitivity,
+        value,
+        null=partial(null_of, name, model.sizes(), value, model.sample),
+        blind_to=blind,
+        consistent=None,
+    )
 
 
 # The distance to the centre
@@ -167,8 +173,12 @@ def _draw_square(rng: np.random.Generator, m: int, theta: float) -> int:
 @cache
 def _radius(m: int, theta: float) -> float:
     """Return c, the .999 null quantile of |f - E f|, at least the length of one inverted pair."""
-    draw = partial(_draw_square, m=m, theta=theta)
-    drawn = null_draws("radius of a ranking", (m, fingerprint([theta])), draw, FULL)
+    drawn = null_draws(
+        "radius of a ranking",
+        (m, fingerprint([theta])),
+        partial(_draw_square, m=m, theta=theta),
+        FULL,
+    )
     square = float(np.quantile(drawn, 1 - _TAIL, method="inverted_cdf")) / _SCORE
     return math.sqrt(max(square, 8 / (m * (m - 1))))
 
@@ -261,12 +271,11 @@ def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
     if len(model.items) > MOST_PAIRED:
         return distance
     known = _model(n, model)
-    parts = tuple(Part(one.value, 0.025) for one in (clipped_kernel(n, model), distance))
     name = "omnibus of a Mallows model"
     return omnibus(
         name,
         NullSample(name, known.sizes(), known.sample),
-        parts,
+        tuple(Part(one.value, 0.025) for one in (clipped_kernel(n, model), distance)),
         GRID + ALLOWANCE,
         xi,
         QUANTILE_DRAWS,

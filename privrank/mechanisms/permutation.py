@@ -165,10 +165,9 @@ class Features:
             if self.kernel == "mallows":
                 rest += flat @ heights[_discordances(ranks, landmarks)]
         signs /= math.sqrt(len(first))
-        if self.kernel == "kendall":
-            return signs.reshape(count, groups - 1, -1)
-        joined = np.concatenate((signs * math.exp(-0.5), rest @ root), axis=1)
-        return joined.reshape(count, groups - 1, -1)
+        if self.kernel == "mallows":
+            signs = np.concatenate((signs * math.exp(-0.5), rest @ root), axis=1)
+        return signs.reshape(count, groups - 1, -1)
 
 
 @lru_cache(maxsize=4)
@@ -179,8 +178,7 @@ def _landmarks(m: int) -> tuple[IntArray, FloatArray, FloatArray]:
     ranks = np.unique(drawn, axis=0)
     tau = 1.0 - 2.0 * np.arange(pairs + 1) / pairs
     heights = np.asarray(np.exp(tau - 1.0) - (1.0 + tau) / math.e)
-    matrix = heights[_discordances(ranks, ranks)] + _RIDGE * np.eye(len(ranks))
-    values, vectors = spectrum(matrix)
+    values, vectors = spectrum(heights[_discordances(ranks, ranks)] + _RIDGE * np.eye(len(ranks)))
     return ranks, vectors / np.sqrt(values), heights
 
 
@@ -227,8 +225,7 @@ def deal(counts: IntArray, permutations: int, rng: Rng) -> TableArray:
     counts = np.asarray(counts, dtype=np.int64)
     samples, kinds = counts.shape
     total = int(counts.sum())
-    small = total * permutations <= _FEW or total <= _PER_KIND * kinds
-    if (total <= LARGEST_SHUFFLE and small) or total <= _PER_KIND * kinds:
+    if total <= _PER_KIND * kinds or (total <= LARGEST_SHUFFLE and total * permutations <= _FEW):
         return _shuffled_tables(counts, permutations, rng)
     # the data decide how many numbers are used, so later draws with a seed are from another stream
     generator = secret_generator(rng)
@@ -266,8 +263,9 @@ def _shuffled_tables(counts: IntArray, permutations: int, rng: Rng) -> TableArra
         else:
             cell = kind[draw_shuffles(number, len(kind), rng)] + offset
         cell += counts.size * np.arange(number)[:, None]
-        counted = np.bincount(cell.ravel(), minlength=number * counts.size)
-        tables[rows] = counted.reshape(number, samples, kinds)
+        tables[rows] = np.bincount(cell.ravel(), minlength=number * counts.size).reshape(
+            number, samples, kinds
+        )
     return tables
 
 
@@ -291,10 +289,11 @@ def permuted_statistics(
         # the data go with the first batch: a kernel matrix is then computed once, not twice
         first = rows.start == 0
         number = rows.stop - rows.start - first
-        if pairs is None:
-            fresh = deal(counts, number, rng)
-        else:
-            fresh = swapped(pairs, counts.shape[1], number, rng)
+        fresh = (
+            deal(counts, number, rng)
+            if pairs is None
+            else swapped(pairs, counts.shape[1], number, rng)
+        )
         parts.append(statistic(np.concatenate((tables, fresh)) if first else fresh))
     return np.concatenate(parts)
 
@@ -400,8 +399,7 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
     """
     if isinstance(gram, Features):
         means = gram.means(tables)
-        among = means @ means.transpose(0, 2, 1)
-        return np.pad(among, ((0, 0), (0, 1), (0, 1)))
+        return np.pad(means @ means.transpose(0, 2, 1), ((0, 0), (0, 1), (0, 1)))
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     shares = np.ascontiguousarray(tables[:, :-1] / sizes[:-1, None])
     shares -= tables[:, -1:] / sizes[-1]
@@ -415,9 +413,7 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
         upper[:, :rows] *= 0.5
         products = (flat[:, first : first + rows] @ upper).reshape(count, others, kinds - first)
         halves += np.einsum("tgk,thk->tgh", products, shares[:, :, first:], optimize=others > 1)
-    products = np.zeros((count, others + 1, others + 1))
-    products[:, :others, :others] = halves + halves.transpose(0, 2, 1)
-    return products
+    return np.pad(halves + halves.transpose(0, 2, 1), ((0, 0), (0, 1), (0, 1)))
 
 
 def gram_of(ranks: IntArray, kernel: RankKernel) -> Gram:
@@ -488,9 +484,10 @@ def swapped(pairs: IntArray, kinds: int, patterns: int, rng: Rng) -> TableArray:
         # where the coin is 1 the answers of a respondent change places
         coins = draw_one_each(np.full(number * n, 2), rng).reshape(number, n)
         offset = 2 * kinds * np.arange(number)[:, None]
-        cells = [pairs[side] + offset + kinds * (coins ^ side) for side in (0, 1)]
-        counted = np.bincount(np.concatenate(cells).ravel(), minlength=2 * kinds * number)
-        tables[rows] = counted.reshape(number, 2, kinds)
+        cells = np.concatenate([pairs[side] + offset + kinds * (coins ^ side) for side in (0, 1)])
+        tables[rows] = np.bincount(cells.ravel(), minlength=2 * kinds * number).reshape(
+            number, 2, kinds
+        )
     return tables
 
 

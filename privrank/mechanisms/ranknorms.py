@@ -274,8 +274,9 @@ def _constants(m: int, third: bool) -> tuple[int, float, float]:
 
 def _residual(ranks: IntArray, order: Order, n: int, m: int) -> int:
     third, centred = sees_everything(n, m), 2 * ranks - (m + 1)
-    squares = (centred * centred).sum(axis=0)
-    return _residual_of(centred.sum(axis=0), squares, _discordances(ranks, third), n, third)
+    return _residual_of(
+        centred.sum(axis=0), (centred * centred).sum(axis=0), _discordances(ranks, third), n, third
+    )
 
 
 def _residual_of(
@@ -289,8 +290,7 @@ def _residual_of(
     ends = 3 * squares - n * (m * m - 1)
     # n^2 mean tau = n^2 - 2 D / C, D the sum of the distances of all ordered pairs
     cyclic = (n * n * pairs - 2 * discordant) * m - _sum_of_squares(sums)
-    residual = _sum_of_squares(ends) / square
-    residual += cyclic / (m * pairs) * (3 * m / (m - 2))
+    residual = _sum_of_squares(ends) / square + cyclic / (m * pairs) * (3 * m / (m - 2))
     if third:
         # each distance that occurs, as often as it does, less the mean under uniformity
         tau = 1 - 2 * apart / pairs
@@ -368,7 +368,6 @@ def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int
     from privrank.kernels import rankings as kernels
 
     n, m = ranks.shape
-    most = m * (m - 1) // 2
     if m <= MOST_ITEMS:
         return _distances_of_orders(count_orders(ranks), m)
     if 8 * n * math.log2(m) < m:
@@ -378,7 +377,7 @@ def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int
         return np.append(apart, 0), np.append(2 * times, n), 2 * int(apart @ times)
     elif third:
         words = np.ascontiguousarray(kernels.packed_pairs(ranks).T)
-        counts = kernels.discordance_counts(words, np.ones(n, dtype=np.int64), most)
+        counts = kernels.discordance_counts(words, np.ones(n, dtype=np.int64), m * (m - 1) // 2)
     else:
         # the sum alone, by items: a pair of rankings disagrees on (i, j) if one has i ahead
         ahead = kernels.pair_counts(ranks)

@@ -506,8 +506,9 @@ def _moments(encoded: Encoded, expected: Expected) -> IntArray:
     net is wins minus losses of the items named first, or ties, where these matter.
     """
     design = encoded.design
-    moments = partial(_moments_of, m=len(design.items), facts=design.covariates, expected=expected)
-    return answers_of(encoded).total(moments)
+    return answers_of(encoded).total(
+        partial(_moments_of, m=len(design.items), facts=design.covariates, expected=expected)
+    )
 
 
 def _moments_of(part: Part, m: int, facts: Covariates | None, expected: Expected) -> IntArray:

@@ -283,14 +283,14 @@ def plan_aggregation(
     parts = {main: part, ORDER: PartPlan(None, 0, 0.0)}
     if share:
         most = sensitivity.pairs_l1 * steps
-        score = DiscreteLaplace.calibrate(most, epsilons[SCORE])
-        parts[SCORE] = PartPlan(score, most, epsilons[SCORE], 1.0 / steps)
+        parts[SCORE] = PartPlan(
+            DiscreteLaplace.calibrate(most, epsilons[SCORE]), most, epsilons[SCORE], 1.0 / steps
+        )
         settings["score share"] = share
     rho = None
     if isinstance(part.noise, DiscreteGaussian):
         moved = sensitivity.pairs_l2 if main == PAIRS else part.fineness * sensitivity.borda_l2
-        rho = 0.5 * (moved * steps / part.noise.scale) ** 2
-        rho += 0.5 * epsilons.get(SCORE, 0.0) ** 2
+        rho = 0.5 * (moved * steps / part.noise.scale) ** 2 + 0.5 * epsilons.get(SCORE, 0.0) ** 2
     kemeny: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
     rule = kemeny if main == PAIRS else "Borda"
     return plan_of(rule, epsilon, delta, parts, settings, rho)

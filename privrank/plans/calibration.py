@@ -103,8 +103,9 @@ def perturbation(
     cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
     beta = tolerance + 0.5 * math.sqrt(m) * cell
     sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
-    noise = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
-    part = PartPlan(noise, sensitivity, spent, OUTPUT_STEP)
+    part = PartPlan(
+        DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT]), sensitivity, spent, OUTPUT_STEP
+    )
     return Perturbation(gamma, scale, cell, tolerance, part)
 
 
@@ -198,8 +199,9 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
             parts[names.DEPENDENCE] = replace(parts[names.DEPENDENCE], step=1.0 / STEPS)
         elif design.varied:
             parts[names.DEPENDENCE] = replace(parts[names.DEPENDENCE], step=1.0 / FINE)
-    name = choice.mechanism
-    return Plan(by, name, name, epsilon, delta, parts, settings, rho + spent)
+    return Plan(
+        by, choice.mechanism, choice.mechanism, epsilon, delta, parts, settings, rho + spent
+    )
 
 
 def _noise(

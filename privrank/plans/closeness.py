@@ -117,8 +117,8 @@ def comparison_of(method: str, sample: Sample) -> Comparison:
     For the same respondents the null hypothesis is that their two answers are exchangeable, which
     can be wrong where both samples have one distribution.
     """
-    chosen = _chi_square if method in ("chi-square", "sigmoid") else _distance
-    comparison = chosen(method, sample)
+    squared = method in ("chi-square", "sigmoid")
+    comparison = _chi_square(sample) if squared else _distance(method, sample)
     if not sample.paired:
         return comparison
     return replace(
@@ -168,8 +168,14 @@ def _unproved(
     sample: Sample,
 ) -> Comparison:
     """Return a comparison of which no consistency is proved."""
-    blind = _unseen(statistic, form, sample)
-    return Comparison(_NAMES[statistic, form], statistic, form, sensitivity, blind, None)
+    return Comparison(
+        _NAMES[statistic, form],
+        statistic,
+        form,
+        sensitivity,
+        blind_to=_unseen(statistic, form, sample),
+        consistent=None,
+    )
 
 
 def _distance(method: str, sample: Sample) -> Comparison:
@@ -206,8 +212,12 @@ def _distance(method: str, sample: Sample) -> Comparison:
     distance = effect = None
     if two:
         categories = len(sample.items) if statistic == "tv" else None
-        pair = sample.sizes[0], sample.sizes[1]
-        distance = Distance(pair, diameter, categories, exact=statistic != "kendall")
+        distance = Distance(
+            (sample.sizes[0], sample.sizes[1]),
+            diameter,
+            categories,
+            exact=statistic != "kendall",
+        )
         effect = sensitivity
     # two groups have one distance, which is the test and the effect at once; of many categories
     # "auto" adds single cells, which total variation averages out
@@ -222,18 +232,24 @@ def _distance(method: str, sample: Sample) -> Comparison:
     if method == "tv":
         return _unproved("tv", "sum", sum_sensitivity(sizes, diameter), sample)
     if statistic == "tv" and many:
-        cells = _unproved("tv", "cells", 1.0, sample)
-        return replace(cells, effect=effect, distance=distance)
+        return replace(_unproved("tv", "cells", 1.0, sample), effect=effect, distance=distance)
     return _unproved(statistic, "groups", 1.0, sample)
 
 
-def _chi_square(method: str, sample: Sample) -> Comparison:
+def _chi_square(sample: Sample) -> Comparison:
     """Return the largest chi-square statistic of two groups."""
     sensitivity = chi_square_sensitivity(np.array(sample.sizes))
     two = len(sample.sizes) == 2
     blind: tuple[Blindness, ...] = ("more noise",) if two else ("large groups",)
-    effect = sensitivity if two else None
-    return Comparison("chi-square", "chi-square", "pairs", sensitivity, blind, None, effect)
+    return Comparison(
+        "chi-square",
+        "chi-square",
+        "pairs",
+        sensitivity,
+        blind_to=blind,
+        consistent=None,
+        effect=sensitivity if two else None,
+    )
 
 
 _LARGEST_ZERO_SUM = 100
@@ -459,14 +475,13 @@ def check_scale(release: Release, comparison: Comparison) -> None:
     """Refuse an archived release whose noise is not that of its statistic."""
     plan = release.plan
     epsilon = plan.parts[PVALUE if comparison.decision is None else DECISION].epsilon
+    effect = plan.parts.get(STATISTIC)
     if not (
         math.isclose(plan.number("scale"), _scale(comparison, epsilon), rel_tol=1e-6)
         and FEWEST <= plan.number("permutations") <= MOST
         and plan.number("permutations").is_integer()
+        and (effect is None or _effect_plan(comparison, effect.epsilon).step == effect.step)
     ):
-        raise ValueError("release must have the noise of its statistic.")
-    effect = plan.parts.get(STATISTIC)
-    if effect is not None and _effect_plan(comparison, effect.epsilon).step != effect.step:
         raise ValueError("release must have the noise of its statistic.")
 
 
@@ -480,5 +495,9 @@ def _second(comparison: Comparison) -> str | None:
 def _effect_plan(comparison: Comparison, epsilon: float) -> PartPlan:
     assert comparison.effect is not None
     sensitivity = ONE_NUMBER if _second(comparison) is None else 2 * ONE_NUMBER
-    noise = DiscreteLaplace.calibrate(sensitivity, epsilon)
-    return PartPlan(noise, sensitivity, epsilon, comparison.effect / EFFECT_GRID)
+    return PartPlan(
+        DiscreteLaplace.calibrate(sensitivity, epsilon),
+        sensitivity,
+        epsilon,
+        comparison.effect / EFFECT_GRID,
+    )

@@ -129,8 +129,7 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
         )
     known = (DEPENDENCE, *DEFAULT_SHARES, *BALANCED)
     if given.keys() - set(known):
-        names = ", ".join(repr(name) for name in known)
-        raise ValueError(f"shares must name side releases among {names}.")
+        raise ValueError(f"shares must name side releases among {', '.join(map(repr, known))}.")
     left_out = [name for name, share in given.items() if name == OPPONENTS and share == 0]
     if not all(
         name in left_out or (is_number(share) and 0 < share < 1) for name, share in given.items()
@@ -147,13 +146,12 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
     free = [name for name in wanted if name not in chosen]
     others = _balanced(design, max(1.0 - sum(chosen.values()), 0.0), free)
     if form not in ("none", "cluster"):
-        taken = sum(chosen.values()) + sum(others.values())
         share = float(given[DEPENDENCE]) if DEPENDENCE in given else None
         form, part = choose_form(
             design,
             request.epsilon,
             request.delta,
-            taken,
+            sum(chosen.values()) + sum(others.values()),
             form,
             share,
             nets=OUTPUT not in wanted,

@@ -38,8 +38,7 @@ def effect_beside(
     able = sample.kind == "choices" and isinstance(query, Statistic)
     known = isinstance(query, Statistic) and query.distance
     if effect_epsilon is None:
-        free = math.isinf(epsilon) and able and not known
-        return (distance(), epsilon) if free else None
+        return (distance(), epsilon) if math.isinf(epsilon) and able and not known else None
     if known:
         raise ValueError(
             "effect_epsilon= is not needed here: the statistic is the distance itself, and its "

@@ -443,16 +443,24 @@ class Power(ABC):
         points = [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
         sizes = [self.solve_power(**point) for point in points]
         # the one quantity that is not given is what solve_power returns, and the vertical axis
-        names = ("nobs", "epsilon", effect, self.outcome)
-        drawn = next(name for name in names if name not in at)
-        frame = pd.DataFrame(points).rename(columns={effect: "effect"})
-        frame = frame.reindex(columns=["nobs", "epsilon", "effect"])
+        drawn = next(n for n in ("nobs", "epsilon", effect, self.outcome) if n not in at)
+        frame = (
+            pd.DataFrame(points)
+            .rename(columns={effect: "effect"})
+            .reindex(columns=["nobs", "epsilon", "effect"])
+        )
         frame[drawn], frame["std err"] = np.array(sizes), [size.error for size in sizes]
         without = float(frame.loc[frame["epsilon"] == math.inf, drawn].iloc[0]) if plain else None
         frame = frame[frame["epsilon"] < math.inf] if plain else frame
-        words = effect.replace("_", " ")
-        title = self.caption.format_map(vars(self))
-        return plots.planned(frame, dep_var, drawn, title, words=words, plain=without, ax=ax)
+        return plots.planned(
+            frame,
+            dep_var,
+            drawn,
+            self.caption.format_map(vars(self)),
+            words=effect.replace("_", " "),
+            plain=without,
+            ax=ax,
+        )
 
 
 def item_names(items: object) -> tuple[str, ...]:

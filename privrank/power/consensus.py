@@ -132,16 +132,26 @@ class AggregationPower(Power):
         items = item_names(self.items)
         if self._local:
             return SubRanking(items, at.epsilon)
-        sample = Sample("rankings", items, at.nobs, "row", 1)
-        return plan_aggregation(sample, at.epsilon, at.delta, self.method, releases=self.releases)
+        return plan_aggregation(
+            Sample("rankings", items, at.nobs, "row", 1),
+            at.epsilon,
+            at.delta,
+            self.method,
+            releases=self.releases,
+        )
 
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
         m = len(item_names(self.items))
         # what one replicate adds at least that is not like the others
         swap = (2.0 * pair_probability(1, at.effect) - 1.0) / math.comb(m, 2)
         step = 1.0 / m if self.loss == "width" else swap
-        one = partial(self._lost, at, self._planned(at))
-        value, error = mean_of(one, replicates, self.n_jobs, f"{self.loss} of orders", step=step)
+        value, error = mean_of(
+            partial(self._lost, at, self._planned(at)),
+            replicates,
+            self.n_jobs,
+            f"{self.loss} of orders",
+            step=step,
+        )
         return max(value, 0.5 * step / replicates), error
 
     def _lost(self, at: Point, plan: Plan | Protocol, number: int) -> float:
@@ -149,22 +159,19 @@ class AggregationPower(Power):
         rng, m = public_generator("consensus", number), len(item_names(self.items))
         # the centre of the model is the order of the items, so arange(m) is the best order
         model = Mallows.from_theta(m, at.effect)
-        ranks = model.rvs(at.nobs, rng)
-        release = _released(ranks, plan, item_names(self.items), rng)
+        release = _released(model.rvs(at.nobs, rng), plan, item_names(self.items), rng)
         if self.loss == "width":
             if release is None:
                 # reports that do not connect all items state nothing
                 return m - 1.0
-            read = PrivateRankAggregation.from_release(release, alpha=at.alpha)
-            limits = read.rank_conf_int()
+            limits = PrivateRankAggregation.from_release(release, alpha=at.alpha).rank_conf_int()
             return float((limits["upper"] - limits["lower"]).mean())
         # excess: expected share of pairs against the released order, less that of the best order;
         # it is exact given the order, as pair probabilities of a Mallows model have a closed form
         pairs = _ahead(model)
-        least = kemeny_score(np.arange(m), pairs)
         at_random = 0.25 * m * (m - 1)
         lost = at_random if release is None else kemeny_score(release.parts[ORDER].values, pairs)
-        return (lost - least) / math.comb(m, 2)
+        return (lost - kemeny_score(np.arange(m), pairs)) / math.comb(m, 2)
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         if self.loss == "excess":

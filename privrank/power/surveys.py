@@ -110,8 +110,8 @@ class ComparisonPower(Power):
 
     def _facts(self, nobs: int, epsilon: float) -> Design:
         """Return the public facts of so many units, all pairs asked for equally often."""
-        kind, ties = self.design, self.ties
-        design = Design(self._names, nobs, self.unit, self.max_rows, True, ties, kind, None)
+        kind = self.design
+        design = Design(self._names, nobs, self.unit, self.max_rows, True, self.ties, kind, None)
         if kind == "private" and math.isfinite(epsilon):
             return design
         pairs = PairCounts.equal(len(self._names), nobs * self.max_rows / self._distinct)
@@ -122,8 +122,13 @@ class ComparisonPower(Power):
         if self._local:
             return None
         design = self._facts(at.nobs, at.epsilon)
-        choice = self._choice(design, at.epsilon, at.delta)
-        return plan_comparisons(design, choice, at.epsilon, at.delta, by="power")
+        return plan_comparisons(
+            design,
+            self._choice(design, at.epsilon, at.delta),
+            at.epsilon,
+            at.delta,
+            by="power",
+        )
 
     @abstractmethod
     def _worths(self, effect: float) -> FloatArray:
@@ -203,8 +208,12 @@ class ComparisonPower(Power):
             person, once = np.repeat(np.arange(n), rows), np.ones(n * rows, dtype=np.int64)
             pair = (first * m + second)[questions.ravel()]
             parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
-        ties = (answer == 0).sum(keepdims=True)
-        return Encoded(design, (first, second, count, net), parts, _ties=ties)
+        return Encoded(
+            design,
+            (first, second, count, net),
+            parts,
+            _ties=(answer == 0).sum(keepdims=True),
+        )
 
 
 def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:

@@ -307,8 +307,13 @@ class IdentityPower(OneSamplePower):
         return Alternatives(sample, read_null(null, sample), self.alternative)
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
-        null = self._against(sample.nobs).null
-        return ask_identity(null, sample, self.method, xi=xi, alternative=self.alternative)
+        return ask_identity(
+            self._against(sample.nobs).null,
+            sample,
+            self.method,
+            xi=xi,
+            alternative=self.alternative,
+        )
 
 
 @dataclass(frozen=True)

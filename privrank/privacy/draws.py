@@ -158,5 +158,4 @@ def secret_generator(rng: Rng = None) -> np.random.Generator:
     """
     # 128 bits are the key, the other 256 where the counter starts
     bits = int.from_bytes(os.urandom(48) if rng is None else rng.bytes(48), "little")
-    philox = np.random.Philox(key=bits & (2**128 - 1), counter=bits >> 128)
-    return np.random.Generator(philox)
+    return np.random.Generator(np.random.Philox(key=bits & (2**128 - 1), counter=bits >> 128))

@@ -96,8 +96,9 @@ class Radius:
         k, weights = k[support], np.rint(np.exp(log[support]) * 2.0**_MASS_BITS).astype(np.int64)
         weights.setflags(write=False)
         # a slower decay than needed is on the private side
-        decay = (rate - dimension * math.log1p(1.0 / (float(k[-1]) + offset))) * (1.0 - 1e-9)
-        decay = min(decay, 500.0)
+        decay = min(
+            (rate - dimension * math.log1p(1.0 / (float(k[-1]) + offset))) * (1.0 - 1e-9), 500.0
+        )
         tail = math.ceil(float(weights[-1]) * (1.0 + 1e-9) / math.expm1(decay))
         return cls(int(k[0]), weights, tail, 1.0 / decay)
 
@@ -248,8 +249,7 @@ class PermutohedronNoise:
         steps = Fraction(steps)
         most = max(16.0 * epsilon / steps.numerator, 1.0, least / steps.denominator)
         finer = 2 ** math.ceil(math.log2(most))
-        rate = step_rate(steps.numerator * finer, epsilon)
-        return cls(items, rate, steps.denominator * finer)
+        return cls(items, step_rate(steps.numerator * finer, epsilon), steps.denominator * finer)
 
     @property
     def variance(self) -> float:
@@ -366,6 +366,7 @@ def _from_root(parent: IntArray) -> IntArray:
     above, depth = parent.copy(), np.zeros_like(parent)
     while (moving := above != root).any():
         depth += moving
-        higher = np.take_along_axis(parent, np.minimum(above, root - 1), axis=1)
-        above = np.where(moving, higher, above)
+        above = np.where(
+            moving, np.take_along_axis(parent, np.minimum(above, root - 1), axis=1), above
+        )
     return np.argsort(depth, axis=1, kind="stable")

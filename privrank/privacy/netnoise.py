@@ -22,6 +22,7 @@ bound, on 2 m coordinates, for which it is certified.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -239,8 +240,12 @@ def _calibrated(
     if math.isinf(epsilon):
         return NetNoise("laplace", DiscreteLaplace(0.0), 1, sensitivity.net_l1)
     if name == "laplace":
-        distribution = DiscreteLaplace.calibrate(sensitivity.net_l1, epsilon)
-        return NetNoise(name, distribution, 1, sensitivity.net_l1)
+        return NetNoise(
+            name,
+            DiscreteLaplace.calibrate(sensitivity.net_l1, epsilon),
+            1,
+            sensitivity.net_l1,
+        )
     if name == "gaussian":
         if delta <= 0:
             raise ValueError(
@@ -275,8 +280,9 @@ def weighted_noise(sensitivity: UnitSensitivity, weight: int, epsilon: float) ->
 def _zero_sum(cells: int, l1: int, epsilon: float) -> NetNoise:
     # the power of two that brings the scale to at least `_LEAST_SCALE`
     fine = int(2 ** max(0, math.ceil(math.log2(_LEAST_SCALE / (l1 / epsilon)))))
-    distribution = ZeroSumLaplace.calibrate(cells, fine * l1, epsilon)
-    return NetNoise("zero-sum-laplace", distribution, fine, fine * l1)
+    return NetNoise(
+        "zero-sum-laplace", ZeroSumLaplace.calibrate(cells, fine * l1, epsilon), fine, fine * l1
+    )
 
 
 def side_noise(
@@ -352,11 +358,10 @@ def tie_noise(
     """
     if math.isinf(net_epsilon):
         return CountNoise(DiscreteLaplace(0.0), 0)
-    m = sensitivity.items
     # f of the proof
     steps = 2 * nets.sensitivity // sensitivity.net_l1
     if nets.name == "permutohedron":
-        steps = nets.fineness // (m - 1)
+        steps = nets.fineness // (sensitivity.items - 1)
     scales = [DiscreteLaplace.calibrate(-(-nets.sensitivity // steps), net_epsilon)]
     left = ties_left(sensitivity, nets.name)
     if left:
@@ -416,10 +421,8 @@ def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> CountNoise:
     laplace = DiscreteLaplace.calibrate(l1, epsilon)
     # the continuous limits of both variances: (P + 1) (P + 2) linf^2 / 3 beside 2 l1^2
     if (sensitivity.pairs + 1) * (sensitivity.pairs + 2) * linf**2 < 6 * l1**2:
-        try:
+        with suppress(ValueError):  # an epsilon so small that it would not fit its integers
             cube = CubeNoise.calibrate(sensitivity.pairs, linf, epsilon)
-        except ValueError:  # an epsilon so small that it would not fit its integers
-            return CountNoise(laplace, l1)
-        if cube.variance < laplace.variance:
-            return CountNoise(cube, linf)
+            if cube.variance < laplace.variance:
+                return CountNoise(cube, linf)
     return CountNoise(laplace, l1)

@@ -331,8 +331,7 @@ class UnitSensitivity:
         answers; on two items both units have the same edge.
         """
         if self.adjacency == "outcome":
-            edges = min(self.effective_rows, self._cut) if self.distinct else self.rows
-            return 2.0 * reversal * edges
+            return 2.0 * reversal * (self.net_l1 // 4)
         if not self.distinct:
             return 2.0 * self.rows * (reversal if self.items == 2 else 2.0 * slope)
         cut, rows = self._cut, self.effective_rows

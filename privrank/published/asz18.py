@@ -51,9 +51,16 @@ def paninski(n: int, k: int) -> Statistic:
     ----------
     Paninski (2008), https://doi.org/10.1109/TIT.2008.928987.
     """
-    name, sensitivity = "repeated choices", 1 if k == 2 and n > 2 else 2
-    null = partial(null_of, name, (n, k), _repeated, partial(multinomial, n, uniform(k)))
-    return Statistic(name, 1.0, sensitivity, _repeated, null, ("dense choices",), None)
+    name = "repeated choices"
+    return Statistic(
+        name,
+        step=1.0,
+        sensitivity=1 if k == 2 and n > 2 else 2,
+        value=_repeated,
+        null=partial(null_of, name, (n, k), _repeated, partial(multinomial, n, uniform(k))),
+        blind_to=("dense choices",),
+        consistent=None,
+    )
 
 
 def _repeated(counts: IntArray, order: Order) -> int:
@@ -70,8 +77,7 @@ def least_mean(n: int, k: int, tau: float) -> tuple[int, float]:
     """
     from scipy.special import betainc
 
-    sizes = np.arange(1, max(1, math.floor(k * (1 - tau))) + 1)
-    sizes = sizes[sizes < k]
+    sizes = np.arange(1, min(max(1, math.floor(k * (1 - tau))), k - 1) + 1)
     least = n // k + 1
 
     def mean(p: FloatArray) -> FloatArray:
@@ -116,9 +122,14 @@ def sigmoid_bit(n: int, k: int, epsilon: float, tolerance: float) -> RandomBit:
     mean = least_mean(n, k, 0.0)[1] / n
     gap = least_mean(n, k, tolerance)[1] / n - mean
     centre = (mean + gap / 2) * max(n, k)
-    probability = partial(_distance, n, epsilon, centre)
     blind: tuple[Blindness, ...] = ("single category",) if k > 2 else ()
-    return RandomBit("sigmoid of the distance", probability, blind, level=None, dealt=False)
+    return RandomBit(
+        "sigmoid of the distance",
+        partial(_distance, n, epsilon, centre),
+        blind,
+        level=None,
+        dealt=False,
+    )
 
 
 def _distance(n: int, epsilon: float, centre: float, counts: IntArray, order: Order) -> float:
@@ -147,8 +158,13 @@ def binary_bit(n: int, p: float, epsilon: float, tolerance: float) -> RandomBit:
     **Privacy.** Z = |M - n p| - n tolerance / 2 moves by at most 1 with the count M of the first
     category, so the bit of probability sigma(epsilon Z) is private as in `sigmoid_bit`.
     """
-    probability = partial(_count, n * p, epsilon, tolerance * n / 2)
-    return RandomBit("sigmoid of the count", probability, (), level=None, dealt=False)
+    return RandomBit(
+        "sigmoid of the count",
+        partial(_count, n * p, epsilon, tolerance * n / 2),
+        blind_to=(),
+        level=None,
+        dealt=False,
+    )
 
 
 def _count(mean: float, epsilon: float, room: float, counts: IntArray, order: Order) -> float:

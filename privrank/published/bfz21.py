@@ -46,13 +46,18 @@ def pair_squares(n: int, m: int) -> Statistic:
     **Null.** Monte Carlo over the pair counts.
     """
     d, unit = m // 2, 8 if n % 2 else 4
-    squared = partial(_squared, odd=n % 2, unit=unit)
     return Statistic(
         name="sum of squared pair counts",
         step=float(unit),
         sensitivity=4 * d * (n - 1) // unit,
         value=partial(_squares, odd=n % 2, unit=unit),
-        null=partial(null_of, "squared pair counts", (n, d), squared, partial(_signs, n, d)),
+        null=partial(
+            null_of,
+            "squared pair counts",
+            (n, d),
+            partial(_squared, odd=n % 2, unit=unit),
+            partial(_signs, n, d),
+        ),
         blind_to=_even_pairs(m),
         consistent=None,
     )
@@ -93,13 +98,18 @@ def two_rankings(m: int) -> Statistic:
     maps C to the Kendall distance, which so has the distribution of C.
     """
     cell = _cell(1, m)
-    counted = partial(_cells, cell=cell)
     return Statistic(
         name="concordant pairs of two rankings",
         step=float(cell),
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_concordant, cell=cell),
-        null=partial(null_of, "pairs of two rankings", (m,), counted, partial(_distances, 1, m)),
+        null=partial(
+            null_of,
+            "pairs of two rankings",
+            (m,),
+            partial(_cells, cell=cell),
+            partial(_distances, 1, m),
+        ),
         blind_to=("two rankings alone",),
         consistent=None,
     )
@@ -152,13 +162,18 @@ def central_distance(n: int, m: int) -> Statistic:
     It presumes that the order of the items is the centre, or its reversal.
     """
     cell = _cell(n, m)
-    apart = partial(_apart, n=n, m=m, cell=cell)
     return Statistic(
         name="distance to the order of the items",
         step=2.0 * cell,
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_off_centre, cell=cell),
-        null=partial(null_of, "sum of distances", (n, m), apart, partial(_distances, n, m)),
+        null=partial(
+            null_of,
+            "sum of distances",
+            (n, m),
+            partial(_apart, n=n, m=m, cell=cell),
+            partial(_distances, n, m),
+        ),
         blind_to=("halfway consensus",) if m > 2 else (),
         consistent=None,
     )
@@ -222,9 +237,13 @@ class Ramp:
 
     def bit(self) -> RandomBit:
         """Return the decision as what a mechanism releases."""
-        blind = _even_pairs(self.m)
-        proof = "privrank.published.bfz21.Ramp"
-        return RandomBit("coin and ramp", self.reject_probability, blind, proof, dealt=False)
+        return RandomBit(
+            "coin and ramp",
+            self.reject_probability,
+            blind_to=_even_pairs(self.m),
+            level="privrank.published.bfz21.Ramp",
+            dealt=False,
+        )
 
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
         """Return the probability to reject, coin included, given ranks (n, m) and item order."""
@@ -300,9 +319,13 @@ class Buckets:
 
     def bit(self) -> RandomBit:
         """Return the decision as what a mechanism releases."""
-        blind = _even_pairs(self.m)
-        proof = "privrank.published.bfz21.Buckets"
-        return RandomBit("coin and buckets", self.reject_probability, blind, proof, dealt=True)
+        return RandomBit(
+            "coin and buckets",
+            self.reject_probability,
+            blind_to=_even_pairs(self.m),
+            level="privrank.published.bfz21.Buckets",
+            dealt=True,
+        )
 
     def threshold(self, size: int) -> int:
         """Return the least lattice value of `pair_squares` that a bucket of `size` rejects."""

@@ -139,9 +139,12 @@ def verify(
             sorted(tie_break) == list(range(len(survey.items))),
             "A release has an order of all items.",
         )
-        numbers = [value for value in findings.values() if not math.isnan(value)]
         _require(
-            all(_finite(number) and number >= 0 for number in numbers),
+            all(
+                _finite(number) and number >= 0
+                for number in findings.values()
+                if not math.isnan(number)
+            ),
             "A release has numbers found in it.",
         )
     except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
@@ -237,9 +240,9 @@ def _check_covariates(facts: Covariates, m: int) -> None:
         facts.item_matrix.shape == (m, len(facts.item_columns)),
         "A release has covariates of all items.",
     )
-    cells_exist = ((facts.cell >= 0) & (facts.cell < facts.cells)).all()
     _require(
-        cells_exist and len(facts.cell) == len(facts.position) == len(facts.first),
+        ((facts.cell >= 0) & (facts.cell < facts.cells)).all()
+        and len(facts.cell) == len(facts.position) == len(facts.first),
         "A release has patterns of its covariates.",
     )
 
@@ -286,9 +289,10 @@ def _check_guarantee(plan: Plan, source: str) -> None:
             close(plan.number("score share") * total, spent[names.SCORE].epsilon),
             "A release has a score with its share of epsilon.",
         )
-    most = pure_epsilon(plan.epsilon, plan.delta)
     _require(
-        plan.epsilon * (1.0 - ROOM) <= total <= most * (1.0 + ROOM),
+        plan.epsilon * (1.0 - ROOM)
+        <= total
+        <= pure_epsilon(plan.epsilon, plan.delta) * (1.0 + ROOM),
         "A release has parts whose epsilons add up to the total.",
     )
 
@@ -356,20 +360,22 @@ def _check_part(
     _require(getattr(noise, "items", places) == places, "A release has noise of all items.")
     if isinstance(survey, Design):
         again = noise_again(name, part, survey, plan)
-        fits = again is None or alike(part, noise, again)
-        _require(fits, "A release has noise of the scale that sensitivity and epsilon ask for.")
-    if isinstance(noise, DiscreteGaussian):
-        fits = isinstance(survey, Design) or fits_gaussian(
-            name, part, noise, plan, len(survey.items)
-        )
         _require(
-            fits, "A release has noise of the scale that sensitivity, epsilon and delta ask for."
+            again is None or alike(part, noise, again),
+            "A release has noise of the scale that sensitivity and epsilon ask for.",
+        )
+    if isinstance(noise, DiscreteGaussian):
+        _require(
+            isinstance(survey, Design) or fits_gaussian(name, part, noise, plan, len(survey.items)),
+            "A release has noise of the scale that sensitivity, epsilon and delta ask for.",
         )
         return
     spent = loss_per_step(noise) * _steps_of_a_unit(name, part, plan, len(survey.items))
     # the worths of a perturbed objective have noise of their own besides, at the rest of epsilon
-    fits = 0 < spent < epsilon if name == names.WORTHS else close(spent, epsilon)
-    _require(fits, "A release has noise of the scale that sensitivity and epsilon ask for.")
+    _require(
+        0 < spent < epsilon if name == names.WORTHS else close(spent, epsilon),
+        "A release has noise of the scale that sensitivity and epsilon ask for.",
+    )
 
 
 def _check_rho(plan: Plan, survey: Design | Sample, source: str) -> None:
@@ -459,9 +465,10 @@ def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Val
     m = len(survey.items)
     if names.SCORES in values:  # which adaptive protocols do not have
         about = values[names.CONCERNED]
-        sizes = [values[k].size for k in (names.SCORES, names.COVARIANCE, names.CONCERNED)]
         _require(
-            sizes == [m, m * m, m * m], "A release has scores of all items with their covariance."
+            [values[k].size for k in (names.SCORES, names.COVARIANCE, names.CONCERNED)]
+            == [m, m * m, m * m],
+            "A release has scores of all items with their covariance.",
         )
         _require(
             (values[names.COVARIANCE][:: m + 1] >= 0).all(),

@@ -67,8 +67,7 @@ def step_of(name: str, part: PartPlan, survey: Design | Sample, plan: Plan, sour
     if name == names.DEPENDENCE and survey.varied:
         # sums of squares of answers less expected ones, rounded by pair
         unit, ties = survey.sensitivity, survey.davidson
-        moved = unit.moments_l1(ties=ties, expected=True)
-        return moved / (part.sensitivity - unit.pairs - ties)
+        return unit.moments_l1(ties=ties, expected=True) / (part.sensitivity - unit.pairs - ties)
     if source == "respondents":
         return 1.0
     again = None if source == "none" else noise_again(name, part, survey, plan)
@@ -123,8 +122,11 @@ def noise_again(
 
 def alike(part: PartPlan, noise: Noise, again: NetNoise | CountNoise) -> bool:
     """Whether a part has the noise and the sensitivity that calibration gives it."""
-    same = type(again.distribution) is type(noise) and again.sensitivity == part.sensitivity
-    return same and close(loss_per_step(again.distribution), loss_per_step(noise))
+    return (
+        type(again.distribution) is type(noise)
+        and again.sensitivity == part.sensitivity
+        and close(loss_per_step(again.distribution), loss_per_step(noise))
+    )
 
 
 def loss_per_step(noise: Noise) -> float:

@@ -336,7 +336,15 @@ class Release:
             method=record["method"],
             epsilon=float(record["epsilon"]),
             delta=record["delta"],
-            parts={name: _part_plan(part) for name, part in record["parts"].items()},
+            parts={
+                name: PartPlan(
+                    _noise_of(part["noise"]),
+                    part["sensitivity"],
+                    float(part["epsilon"]),
+                    part["step"],
+                )
+                for name, part in record["parts"].items()
+            },
             settings={name: _read(value) for name, value in record["settings"].items()},
             rho=None if record["rho"] is None else float(record["rho"]),
         )
@@ -450,15 +458,6 @@ def _whole(record: object) -> IntArray:
     return values.astype(np.int64)
 
 
-def _part_plan(record: Mapping[str, Any]) -> PartPlan:
-    return PartPlan(
-        _noise_of(record["noise"]),
-        record["sensitivity"],
-        float(record["epsilon"]),
-        record["step"],
-    )
-
-
 def _noise_record(noise: Noise | None) -> dict[str, Any] | None:
     if noise is None:
         return None
@@ -471,8 +470,7 @@ def _noise_record(noise: Noise | None) -> dict[str, Any] | None:
 def _noise_of(record: Mapping[str, Any] | None) -> Noise | None:
     if record is None:
         return None
-    parameters: dict[str, Any] = {k: _read(v) for k, v in record.items() if k != "name"}
-    return _NOISES[record["name"]](**parameters)
+    return _NOISES[record["name"]](**{k: _read(v) for k, v in record.items() if k != "name"})
 
 
 def _number(value: Any) -> Any:

@@ -140,8 +140,7 @@ class Covariates:
         """Weight of each pattern in each row of the statistic, in lattice steps, shape (S, R)."""
         # a pattern has the monomials of its values in the rows of its own cell, 0 in all others
         table = np.zeros((self.patterns, self.cells, len(self.monomials)), dtype=np.int64)
-        here = np.arange(self.patterns)
-        table[here, self.cell] = powers_of(self.position, self.monomials)
+        table[np.arange(self.patterns), self.cell] = powers_of(self.position, self.monomials)
         return table.reshape(self.patterns, self.rows)
 
     @property

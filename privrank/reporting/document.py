@@ -178,8 +178,10 @@ def _target(path: object) -> Path:
     if "\0" in str(target) or len(os.fsencode(target.name)) > _LONGEST:
         raise ValueError("path must name a file, as 'report.html', and can name none.")
     if target.exists() and not target.is_file():
-        what = "a folder" if target.is_dir() else "a device"
-        raise ValueError(f"path must name a file, and {str(target)!r} is {what}.")
+        raise ValueError(
+            f"path must name a file, and {str(target)!r} is "
+            f"{'a folder' if target.is_dir() else 'a device'}."
+        )
     return target
 
 
@@ -206,9 +208,8 @@ def _figure(plot: Any) -> dict[str, Any] | None:
     except ValueError:
         return None
     axes = figure.axes[0]
-    words = " ".join(f"{axes.get_title()}. {axes.get_xlabel()}".split())
     return {
         "data": base64.b64encode(plots.png(figure)).decode("ascii"),
         "width": round(105 * figure.get_size_inches()[0]),  # CSS has 96 to the inch; a bit larger
-        "alt": words,
+        "alt": " ".join(f"{axes.get_title()}. {axes.get_xlabel()}".split()),
     }

@@ -49,16 +49,17 @@ def findings(entry: Any) -> str:
     if isinstance(entry, TopKResult):
         return _selected(entry)
     if isinstance(entry, BTLResult):
-        plain = entry.release.design.covariates is None
-        return _fitted(entry) if plain else _regressed(entry)
+        return _fitted(entry) if entry.release.design.covariates is None else _regressed(entry)
     if isinstance(entry, PooledResult) and isinstance(entry.results[0], BTLResult):
         return _ranked(entry.to_frame(), "By worth", entry.alpha)
     if isinstance(entry, AggregationResult) and "rank_lower" in (frame := entry.to_frame()):
         # the order may be that of the majorities; rank sets are by Borda score
         return _ranked(frame.sort_values("borda", ascending=False), "By mean rank", entry.alpha)
     if isinstance(entry, AggregationResult | PooledResult):
-        order = list(entry.to_frame().index)
-        return f"The estimated order is {_listed(order, 'then')}. Nothing is said of all at once."
+        return (
+            f"The estimated order is {_listed(list(entry.to_frame().index), 'then')}. Nothing is "
+            f"said of all at once."
+        )
     return ""
 
 
@@ -105,11 +106,10 @@ def _ranked(frame: pd.DataFrame, by: str, alpha: float) -> str:
             said.append(f"it is open who leads, as {_listed(leading, 'or')} may be first")
         sets = [f"{names[place]} ({low[place]} to {high[place]})" for place in places]
         said.append(f"{_listed(sets)} cannot all be told apart, ranks in brackets")
-    level, more = f"with {100 * (1 - alpha):g} % confidence", ""
+    level = f"with {100 * (1 - alpha):g} % confidence"
     if len(settled) == 1 and (high - low == m - 1).all() and m > 1:
         return f"{by} no two of {_listed(names)} can be told apart {level}."
-    if len(settled) > _BLOCKS:
-        more = " The table has the rest."
+    more = " The table has the rest." if len(settled) > _BLOCKS else ""
     return f"{by}, all at once {level}: {'; '.join(said)}.{more}"
 
 

@@ -150,10 +150,9 @@ def columns_of(right: str, table: Any, without: str = "") -> Columns:
     """
     from patsy import EvalEnvironment, ModelDesc, dmatrix
 
-    description = _description(right)
     terms = [
         term
-        for term in description.rhs_termlist
+        for term in _description(right).rhs_termlist
         if not without or [factor.code for factor in term.factors] != [without]
     ]
     try:

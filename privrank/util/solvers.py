@@ -175,8 +175,7 @@ def square_root(matrix: FloatArray) -> FloatArray:
     neither do p-values that are simulated with it.
     """
     values, vectors, size = _scaled_spectrum(matrix)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return np.asarray(size[:, None] * root)
+    return np.asarray(size[:, None] * ((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T))
 
 
 def normal_draws(covariance: FloatArray, draws: int, generator: np.random.Generator) -> FloatArray:

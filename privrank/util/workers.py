@@ -45,8 +45,7 @@ def progress(label: str, total: int) -> Any:
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm
     # disable=None: nothing is shown but on a terminal
-    options: dict[str, Any] = {"leave": False, "miniters": 1, "disable": None, "delay": PATIENCE}
-    return tqdm(desc=label, total=total, **options)
+    return tqdm(desc=label, total=total, leave=False, miniters=1, disable=None, delay=PATIENCE)
 
 
 def in_processes(
