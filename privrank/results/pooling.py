@@ -24,7 +24,8 @@ matrices, so J^-1 <= G_k^-1 D_k G_k^-1, in the direction of every contrast. This
 G, C and D for all, those that are reported here; the standard error that a result printed by itself
 has its own estimates in it, and its shrinkage.
 
-**Intervals** are Wald's with Student's t. Its degrees of freedom are Satterthwaite's for sampling
+**Intervals** of worths with common values are of score tests (:mod:`privrank.results.pooledtests`);
+others are Wald's with Student's t, and so are those of more than 50 items. Its degrees of freedom are Satterthwaite's for sampling
 variances that are estimated, and such as give t the excess kurtosis k of the noise: 4 + 6 / k. As t
 is not brought back to variance 1, and its tail is heavier than the exponential one of the noise,
 intervals are wider than the noise asks for. They are wider by a tenth where there is hardly any
