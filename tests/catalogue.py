@@ -431,11 +431,11 @@ def closenesses():
     grouped = surveys.in_groups(ranked, (15, 15))
     thirds = surveys.in_groups(ranked, (10, 12, 8))
     torn = surveys.in_groups(surveys.partial_rankings(), (15, 15))
-    listed = surveys.in_groups(surveys.leading_lists(), (15, 15))
+    leading = surveys.in_groups(surveys.leading_lists(), (15, 15))
     return [
         *fits("two samples", test, samples, {"items": ITEMS}, kernels),
         *fits("groups, completed", test, torn, levels | COMPLETE, kernels[:1], **ranking),
-        *fits("groups, lists", test, listed, levels | LISTS, kernels[:1], **ranking),
+        *fits("groups, lists", test, leading, levels | LISTS, kernels[:1], **ranking),
         *fits("groups of rankings", test, grouped, levels, kernels[:3], **ranking),
         *fits("three groups", test, thirds, three, by("auto", "pairs", "kendall"), **ranking),
         *fits("groups of rankers", test, crowd, levels | person, kernels, **ranking),
