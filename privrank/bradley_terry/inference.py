@@ -39,6 +39,7 @@ from privrank.bradley_terry.linear import (
     item_basis,
 )
 from privrank.bradley_terry.losses import ScoreFunction
+from privrank.bradley_terry.opponents import Matching
 from privrank.bradley_terry.paircounts import pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulls import public_generator
@@ -48,7 +49,7 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import CEILING, LARGEST, MOMENTS
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import FloatArray, kept, own
+from privrank.util.arrays import FloatArray, IntArray, kept, own
 from privrank.util.solvers import product, solve_each, spectrum, zero
 
 MOST_SIMULATED_ITEMS = 50
@@ -301,15 +302,8 @@ def noise_by_place(
     order = np.argsort((b if fit is None else fit)[:m], kind="stable")
     place[order] = np.arange(m)
     pairs = equations.pairs
-    if (matching := equations.matching) is not None:
-        won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
-        sides = (won + lost).take(place, axis=1)
-        if worths.any():  # else nothing depends on who met whom
-            mean = equations.function.mean(equations.linear.predict(worths))
-            sides -= product((won - lost).take(place, axis=1), matching.net_slopes(mean).T)
-            of_alike = public_noise(matching.noise, 1, draws) / equations.item_step
-            sides += of_alike * matching.by_beta(mean)
-        return np.asarray(equations.item_step * sides)
+    if equations.matching is not None:
+        return _noise_of_sides(equations, equations.matching, worths, draws, place)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     if equations.tied:
         noise = np.column_stack((noise, public_noise(equations.tie_distribution, 1, draws)))
@@ -330,6 +324,21 @@ def noise_by_place(
         by_edge += equations.edge_step * halves
         noise = noise + (linear.matrix().T @ by_edge.T).T
     return np.asarray(noise.take(np.append(place, np.arange(m, len(b))), axis=1))
+
+
+def _noise_of_sides(
+    equations: ScoreEquations, matching: Matching, worths: FloatArray, draws: int, place: IntArray
+) -> FloatArray:
+    """Return the same of wins and losses, with what they, and Q, do to pair counts."""
+    m = equations.items
+    won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
+    sides = (won + lost).take(place, axis=1)
+    if worths.any():  # else nothing depends on who met whom
+        mean = equations.function.mean(equations.linear.predict(worths))
+        sides -= product((won - lost).take(place, axis=1), matching.net_slopes(mean).T)
+        of_alike = public_noise(matching.noise, 1, draws) / equations.item_step
+        sides += of_alike * matching.by_beta(mean)
+    return np.asarray(equations.item_step * sides)
 
 
 @lru_cache(maxsize=4)

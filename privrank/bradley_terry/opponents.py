@@ -21,6 +21,7 @@ Where Q shows too little of beta it is taken to be 0. Whether it is 0 is tested 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,11 +69,8 @@ class Matching:
     beta, error : float
         The coefficient of the places between two items, and its standard error; 0 and infinite
         where it is not fitted.
-    excess : float
-        Comparisons within halves less what is expected of them if beta is 0, over all comparisons;
-        NaN where they were not released.
     pvalue : float
-        Two-sided p-value of beta = 0; NaN where they were not.
+        Two-sided p-value of beta = 0; NaN where Q was not released.
     alike : ndarray, shape (edges,)
         1 for pairs within a half of the ranking, -1 for others, 0 beside the item in the middle.
     slopes : ndarray, shape (edges,)
@@ -86,7 +84,6 @@ class Matching:
     pairs: PairCounts
     beta: float
     error: float
-    excess: float
     pvalue: float
     alike: FloatArray
     slopes: FloatArray
@@ -191,7 +188,10 @@ def halves(release: Release) -> IntArray:
 
     And 0 for the one in the middle of an odd number.
     """
-    place = _places(release)
+    return _sides_of(_places(release))
+
+
+def _sides_of(place: IntArray) -> IntArray:
     return np.asarray(np.sign(len(place) - 1 - 2 * place))
 
 
@@ -221,11 +221,12 @@ def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _At:
-    """Pair counts at a beta, their slopes by it, and the inverse that goes by items."""
+    """Pair counts at a beta, their slopes by it, the inverse that goes by items, and Q's signs."""
 
     count: FloatArray
     slopes: FloatArray
     by_items: FloatArray
+    alike: FloatArray
 
     @classmethod
     def of(cls, beta: float, counts: FloatArray, place: IntArray) -> _At:
@@ -238,56 +239,60 @@ class _At:
         by_items = inverse(table + np.diag(counts))
         # what keeps the counts of the items as they are
         shift = by_items @ (table * gaps).sum(axis=1)
-        count = table[first, second]
-        slopes = count * (shift[first] + shift[second] - gaps[first, second])
-        return cls(count, slopes, by_items)
+        slopes = table * (shift[:, None] + shift - gaps)
+        side = _sides_of(place)
+        alike = np.outer(side, side).astype(np.float64)
+        return cls(table[first, second], slopes[first, second], by_items, alike[first, second])
 
-    def deviation(self, alike: FloatArray, variance: float) -> float:
+    @property
+    def expected(self) -> float:
+        """What is expected of Q."""
+        return float(self.count @ self.alike)
+
+    @property
+    def slope(self) -> float:
+        """Its slope by beta."""
+        return float(self.slopes @ self.alike)
+
+    def deviation(self, variance: float) -> float:
         """Return the standard deviation of Q, given the counts of items with this noise.
 
         Comparisons are independent given these, as of Poisson counts of pairs: Q has the variance
         of its sum less what its regression on the counts explains. To it comes the noise of these,
         by the same regression.
         """
-        m = len(self.by_items)
-        (first, second), expected = np.triu_indices(m, 1), self.count * alike
-        summed = np.bincount(first, expected, m) + np.bincount(second, expected, m)
+        ends, signed = np.triu_indices(len(self.by_items), 1), self.count * self.alike
+        summed = sum(np.bincount(end, signed, len(self.by_items)) for end in ends)
         slopes = self.by_items @ summed
-        sampling = max(float(expected @ alike - summed @ slopes), 1.0)
+        sampling = max(float(signed @ self.alike - summed @ slopes), 1.0)
         return float(np.sqrt(sampling + variance * float(slopes @ slopes)))
 
-    def error(self, alike: FloatArray, variance: float, noise: DiscreteLaplace) -> float:
+    def error(self, variance: float, noise: DiscreteLaplace) -> float:
         """Return the standard error of beta."""
-        total = np.hypot(self.deviation(alike, variance), np.sqrt(noise.variance))
-        return float(total / max(abs(float(self.slopes @ alike)), 1e-300))
+        total = np.hypot(self.deviation(variance), np.sqrt(noise.variance))
+        return float(total / max(abs(self.slope), 1e-300))
 
 
 def _fitted(counts: FloatArray, variance: float, release: Release) -> Matching:
     """Return who met whom, given the counts of items and the variance of their noise."""
-    (first, second), place = np.triu_indices(len(counts), 1), _places(release)
-    part = release.parts.get(names.OPPONENTS)
-    at = _At.of(0.0, counts, place)
-    side = halves(release)
-    alike = (side[first] * side[second]).astype(np.float64)
-    excess = pvalue = np.nan
-    error, beta, slopes = np.inf, 0.0, np.zeros(len(first))
-    noise = DiscreteLaplace(0.0) if part is None else part.laplace
-    if part is not None:
-        released = float(part.values[0])
-        off, sd = released - float(at.count @ alike), at.deviation(alike, variance)
-        pvalue = float(normal_laplace_tail(abs(off), sd, (noise.scale,)))
-        excess = 0.5 * off / float(at.count.sum())
-        error = at.error(alike, variance, noise)
+    place, error, beta, pvalue = _places(release), math.inf, 0.0, math.nan
+    at, noise = _At.of(0.0, counts, place), DiscreteLaplace(0.0)
+    if names.OPPONENTS in release.parts:
+        part = release.parts[names.OPPONENTS]
+        released, noise = float(part.values[0]), part.laplace
+        off = abs(released - at.expected)
+        pvalue = float(normal_laplace_tail(off, at.deviation(variance), (noise.scale,)))
+        error = at.error(variance, noise)
+    slopes = np.zeros(len(at.count))
     if error <= _MOST_DECAY_ERROR:
         for _ in range(_ROUNDS):
-            step = (released - float(at.count @ alike)) / float(at.slopes @ alike)
-            before, beta = beta, float(np.clip(beta + step, -_FARTHEST, _FARTHEST))
+            before = beta
+            beta += (released - at.expected) / at.slope
+            beta = float(np.clip(beta, -_FARTHEST, _FARTHEST))
             at = _At.of(beta, counts, place)
             if abs(beta - before) < 1e-12:
                 break
-        error = at.error(alike, variance, noise)
-        slopes = at.slopes / float(at.slopes @ alike)
-    else:
-        error = np.inf
-    pairs = PairCounts(first, second, at.count, "proportional")
-    return Matching(pairs, beta, error, excess, pvalue, alike, slopes, at.by_items, noise)
+        slopes = at.slopes / at.slope
+    error = at.error(variance, noise) if slopes.any() else math.inf
+    pairs = PairCounts(*np.triu_indices(len(counts), 1), at.count, "proportional")
+    return Matching(pairs, beta, error, pvalue, at.alike, slopes, at.by_items, noise)

@@ -31,7 +31,7 @@ For many items the tests are Wald's, with normal noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,7 +80,7 @@ def pvalues(
         probabilities[known] = 2.0 * ndtr(-to_normal(size, df))
     else:
         for block in blocks(len(known), 1, _BLOCK):
-            tests = ScoreTests(inference, errors, contrasts[known[block]])
+            tests = score_tests(inference, errors, contrasts[known[block]])
             probabilities[known[block]] = tests.pvalues(values[known[block]])
     probabilities[known] = np.minimum(probabilities[known] / share, 1.0)
     return probabilities
@@ -104,7 +104,7 @@ def intervals(
         return limits[0], limits[1]
     for block in blocks(len(known), 1, _BLOCK):
         here = known[block]
-        limits[:, here] = ScoreTests(inference, errors, contrasts[here]).limits(level[block])
+        limits[:, here] = score_tests(inference, errors, contrasts[here]).limits(level[block])
     return limits[0].copy(), limits[1].copy()
 
 
@@ -173,7 +173,7 @@ def _beside_zero(
     return lower, upper
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Point:
     """A combination of scores at each of several null points.
 
@@ -183,106 +183,124 @@ class Point:
         The combinations less what is expected of them.
     weights : ndarray, shape (rows, p)
         Their weights of the scores.
-    along, t : ndarray, shape (rows, edges)
-        The weights by edge, and the predictors at the null points.
     variance, third : ndarray, shape (rows,)
         Second and third cumulants if answers were independent.
     noise : ndarray, shape (rows,)
         Variance of the noise.
+    sampling : tuple of two ndarray of shape (rows,)
+        Sampling variances that are tried, each with the variance of its error.
     """
 
     statistic: FloatArray
     weights: FloatArray
-    along: FloatArray
-    t: FloatArray
     variance: FloatArray
     third: FloatArray
     noise: FloatArray
+    sampling: tuple[tuple[FloatArray, FloatArray], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistics:
+    """Statistics of score tests of some contrasts, at any values.
+
+    Parameters
+    ----------
+    value, deviation : ndarray, shape (rows,)
+        The estimates of the contrasts, and their standard errors.
+    far : ndarray, shape (rows,)
+        Distances from the estimates at which contrasts count as infinite.
+    at : callable
+        From values, shape (k,), and the numbers of the contrasts that have them to the statistics.
+    tried : int
+        How many values beyond another are tried; 0 where p-values fall with the distance.
+    """
+
+    value: FloatArray
+    deviation: FloatArray
+    far: FloatArray
+    at: Callable[[FloatArray, IntArray], Point]
+    tried: int = 0
+
+
+def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray) -> ScoreTests:
+    """Return score tests of contrasts, shape (rows, p), of the coefficients of a fit."""
+    facts, b = inference.equations, inference.fitted.coefficients
+    value = np.asarray(contrasts @ b)
+    variance = quadratic(contrasts, inference.errors.total)
+    # where a contrast takes the coefficients, by its unit
+    moves = inference.moves(contrasts)
+    moves = moves / np.einsum("rp,rp->r", moves, contrasts)[:, None]
+    noises = np.zeros((1, len(b))) if errors.noise is None else errors.noise
+    noise = noises.T @ noises / len(noises)
+
+    def at(t: FloatArray, rows: IntArray) -> Point:
+        edges = facts.linear.predict(b + moves[rows] * (t - value[rows])[:, None])
+        weights = inference.weights(edges, contrasts[rows])
+        along, spread = facts.linear.predict(weights), inference.spread(edges)
+        independent = np.maximum((along**2 * spread).sum(axis=1), _TINY)
+        # errors in pair counts do more, or less, to them than at the fit
+        noisy = quadratic(weights, noise) + facts.count_noise(along, edges)
+        noisy -= facts.count_noise(along, facts.linear.predict(b))
+        return Point(
+            inference.residual(weights, along, edges),
+            weights,
+            independent,
+            _third(facts, along, edges, spread),
+            np.maximum(noisy, 0.0),
+            tuple(_sampling(inference, errors, (weights, along, edges), independent)),
+        )
+
+    far, tried = np.abs(value) + facts.function.link.exact.far, 0
+    if inference.clusters is not None:
+        tried = _BEYOND[len(facts.pairs.count) > _MOST_PAIRS]
+    deviation = np.sqrt(np.maximum(variance, 1e-300))
+    return ScoreTests(Statistics(value, deviation, far, at, tried), errors)
+
+
+def _sampling(
+    inference: Inference,
+    errors: ScoreErrors,
+    where: tuple[FloatArray, FloatArray, FloatArray],
+    independent: FloatArray,
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Return sampling variances that are tried, and the variances of their errors.
+
+    Given weights of the scores, those by edge, predictors, and variances of independent answers.
+    """
+    facts, (weights, along, t) = inference.equations, where
+    fit = facts.linear.predict(inference.fitted.coefficients)
+    if (clusters := inference.clusters) is not None:
+        n = inference.release.design.nobs
+        for point, factor in ((t, 1.0), (fit[None], n / max(n - 1.0, 1.0))):
+            effect = clusters.effects(along, point, factor)
+            yield effect * independent, np.zeros_like(effect)
+        return
+    variance, side = errors.variances(weights)
+    ratio = independent / np.maximum(along**2 @ facts.spread(fit, facts.fitted), 1e-300)
+    # its square is taken, and stays finite
+    ratio = np.minimum(ratio, 1e150)
+    yield np.maximum(ratio * variance, _TINY), ratio**2 * side
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreTests:
-    """Score tests of contrasts, shape (rows, p), at any values.
+    """Score tests of some contrasts at any values.
 
     Parameters
     ----------
-    inference : Inference
-        The fit.
+    statistics : Statistics
+        Their statistics.
     errors : ScoreErrors
-        Errors of its scores.
-    contrasts : ndarray, shape (rows, p)
-        The contrasts.
+        Errors of the scores.
     """
 
-    inference: Inference
+    statistics: Statistics
     errors: ScoreErrors
-    contrasts: FloatArray
-
-    @property
-    def known_answers(self) -> bool:
-        """Whether the answers of respondents are known, so that values can be kept in parts."""
-        return self.inference.clusters is not None
-
-    @cached_property
-    def value(self) -> FloatArray:
-        """The estimates of the contrasts."""
-        return np.asarray(self.contrasts @ self.inference.fitted.coefficients)
-
-    @cached_property
-    def _directions(self) -> tuple[FloatArray, FloatArray]:
-        """Return where a contrast takes the coefficients, by its unit, and its standard error."""
-        moved = self.inference.moves(self.contrasts)
-        unit = np.einsum("rp,rp->r", moved, self.contrasts)
-        variance = quadratic(self.contrasts, self.inference.errors.total)
-        return moved / unit[:, None], np.sqrt(np.maximum(variance, 1e-300))
-
-    @cached_property
-    def _noise(self) -> FloatArray:
-        """Covariance of the noise of the scores at the fit."""
-        noise = self.errors.noise
-        if noise is None:
-            return np.zeros_like(self.errors.sampling)
-        return np.asarray(noise.T @ noise / len(noise))
-
-    def _at(self, t: FloatArray, rows: IntArray) -> Point:
-        """Return the statistics at values t."""
-        facts, b = self.inference.equations, self.inference.fitted.coefficients
-        moved = b + self._directions[0][rows] * (t - self.value[rows])[:, None]
-        edges = facts.linear.predict(moved)
-        weights = self.inference.weights(edges, self.contrasts[rows])
-        along, spread = facts.linear.predict(weights), self.inference.spread(edges)
-        # errors in pair counts do more, or less, to them than at the fit
-        noise = quadratic(weights, self._noise) + facts.count_noise(along, edges)
-        noise -= facts.count_noise(along, facts.linear.predict(b))
-        return Point(
-            self.inference.residual(weights, along, edges),
-            weights,
-            along,
-            edges,
-            np.maximum((along**2 * spread).sum(axis=1), _TINY),
-            _third(facts, along, edges, spread),
-            np.maximum(noise, 0.0),
-        )
-
-    def _variances(self, at: Point) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Return sampling variances that are tried, and the variances of their errors."""
-        facts, b = self.inference.equations, self.inference.fitted.coefficients
-        fit = facts.linear.predict(b)
-        if (clusters := self.inference.clusters) is not None:
-            n = self.inference.release.design.nobs
-            for t, factor in ((at.t, 1.0), (fit[None], n / max(n - 1.0, 1.0))):
-                effect = clusters.effects(at.along, t, factor)
-                yield effect * at.variance, np.zeros_like(effect)
-            return
-        variance, side = self.errors.variances(at.weights)
-        ratio = at.variance / np.maximum(at.along**2 @ facts.spread(fit, facts.fitted), 1e-300)
-        # its square is taken, and stays finite
-        ratio = np.minimum(ratio, 1e150)
-        yield np.maximum(ratio * variance, _TINY), ratio**2 * side
 
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes of the noise of the statistics at values t by their root mean square."""
-        sizes, share = self.errors.sizes(self._at(t, np.arange(len(t))).weights)
+        weights = self.statistics.at(t, np.arange(len(t))).weights
+        sizes, share = self.errors.sizes(weights)
         spread = np.sqrt(np.maximum(sizes**2 @ share, 1e-300))
         return sizes / spread[:, None], share
 
@@ -290,7 +308,7 @@ class ScoreTests:
         self, t: FloatArray, rows: IntArray, shapes: tuple[FloatArray, FloatArray]
     ) -> FloatArray:
         """Return p-values at values t alone, given the shapes of the noise."""
-        at = self._at(t, rows)
+        at = self.statistics.at(t, rows)
         sizes = shapes[0][rows] * np.sqrt(at.noise)[:, None]
         beside = quadratic(at.weights, self.errors.beside)
 
@@ -302,22 +320,22 @@ class ScoreTests:
             return parts.pvalues(at.statistic)
 
         largest = np.zeros(len(t))
-        for variance, side in self._variances(at):
+        for variance, side in at.sampling:
             total = variance + beside + at.noise
             pvalue = tails(variance, self.errors.freedom(variance + beside, side, total))
             if self.errors.most_effect > 1.0:  # no more than at its ceiling, which is known
                 pvalue = np.minimum(pvalue, tails(self.errors.most_effect * variance, np.inf))
             largest = np.maximum(largest, pvalue)
         # on the other side of the estimate nothing speaks against a value
-        return np.where(at.statistic * (self.value[rows] - t) < 0, 1.0, largest)
+        return np.where(at.statistic * (self.statistics.value[rows] - t) < 0, 1.0, largest)
 
     def pvalues(self, t: FloatArray) -> FloatArray:
         """Return the p-values of values t: the largest at or beyond each."""
         largest = self._pvalues(t, np.arange(len(t)), self._shapes(t))
-        if self.known_answers:
+        if self.statistics.tried:
             for side in (-1.0, 1.0):
                 distance, grid = self._grid[side]
-                at = side * (t - self.value)
+                at = side * (t - self.statistics.value)
                 beyond = np.where(distance > at[:, None], grid, 0.0).max(axis=1)
                 largest = np.where(at >= 0, np.maximum(largest, beyond), largest)
         return largest
@@ -326,48 +344,43 @@ class ScoreTests:
         """Return lower and upper limits, with zero between them where it is not rejected."""
         low, high = (self._limit(side, alpha) for side in (-1.0, 1.0))
         pvalue = self.pvalues(np.zeros(len(alpha)))
-        low, high = _beside_zero(low, high, pvalue >= alpha, self.value > 0)
+        low, high = _beside_zero(low, high, pvalue >= alpha, self.statistics.value > 0)
         missing = np.isnan(pvalue)
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
     def _limit(self, side: float, alpha: FloatArray) -> FloatArray:
         """Return the limits on one side, below (-1) or above (1)."""
         low, high = np.zeros(len(alpha)), np.full(len(alpha), np.inf)
-        if self.known_answers:
+        if self.statistics.tried:
             # the last value that is kept of those tried, and the next
             distance, grid = self._grid[side]
             ends = np.column_stack((low, distance, high))
             last = ends.shape[1] - 2 - np.argmax(grid[:, ::-1] >= alpha[:, None], axis=1)
             last = np.where((grid >= alpha[:, None]).any(axis=1), last, 0)[:, None]
             low, high = (np.take_along_axis(ends, last + k, axis=1)[:, 0] for k in (0, 1))
-        wald = np.minimum(-ndtri(alpha / 2.0) * self._directions[1], self._far)
-        middle = np.where(np.isfinite(high), 0.5 * (low + high), self._far)
+        value, far = self.statistics.value, self.statistics.far
+        wald = np.minimum(-ndtri(alpha / 2.0) * self.statistics.deviation, far)
+        middle = np.where(np.isfinite(high), 0.5 * (low + high), far)
         start = np.where((low < wald) & (wald < high), wald, middle)
         # the shape of the noise changes slowly: first that at the estimate, then that at the limit
-        first = self._search(side, alpha, self._shapes(self.value), start, low, high)
+        first = self._search(side, alpha, self._shapes(value), start, low, high)
         if self.errors.noise is not None:
-            shapes = self._shapes(self.value + side * np.minimum(first, self._far))
-            first = self._search(side, alpha, shapes, np.minimum(first, self._far), low, high)
-        return np.asarray(self.value + side * first)
+            shapes = self._shapes(value + side * np.minimum(first, far))
+            first = self._search(side, alpha, shapes, np.minimum(first, far), low, high)
+        return np.asarray(value + side * first)
 
     @cached_property
     def _grid(self) -> dict[float, tuple[FloatArray, FloatArray]]:
         """Distances from the estimates, shape (rows, values), and p-values there, by side."""
-        tried = _BEYOND[len(self.inference.equations.pairs.count) > _MOST_PAIRS]
-        start = np.minimum(0.5 * self._directions[1], 0.5 * self._far)
-        distance = np.geomspace(start, self._far, tried, axis=1)
+        start = np.minimum(0.5 * self.statistics.deviation, 0.5 * self.statistics.far)
+        distance = np.geomspace(start, self.statistics.far, self.statistics.tried, axis=1)
         every, table = np.arange(len(start)), {}
         for side in (-1.0, 1.0):
-            values = (self.value[:, None] + side * distance).T
-            shapes = self._shapes(self.value)
+            values = (self.statistics.value[:, None] + side * distance).T
+            shapes = self._shapes(self.statistics.value)
             grid = [self._pvalues(value, every, shapes) for value in values]
             table[side] = distance, np.column_stack(grid)
         return table
-
-    @cached_property
-    def _far(self) -> FloatArray:
-        """Distances from the estimates at which contrasts count as infinite."""
-        return np.abs(self.value) + self.inference.equations.function.link.exact.far
 
     def _search(
         self,
@@ -379,13 +392,13 @@ class ScoreTests:
         high: FloatArray,
     ) -> FloatArray:
         """Return the distances from the estimates at which values are rejected, by regula falsi."""
-        critical, far = -ndtri(alpha / 2.0), self._far
+        critical, far = -ndtri(alpha / 2.0), self.statistics.far
         low, high, trial = low.copy(), high.copy(), start.copy()
         room_in, room_out = critical.copy(), -critical
         active = np.arange(len(low))
         for _ in range(_STEPS):
             here = trial[active]
-            pvalue = self._pvalues(self.value[active] + side * here, active, shapes)
+            pvalue = self._pvalues(self.statistics.value[active] + side * here, active, shapes)
             # standard deviations that are left until a value is rejected
             left = critical[active] + ndtri(0.5 * np.maximum(pvalue, 1e-300))
             inside = left > 0

@@ -35,8 +35,8 @@ SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (
 GROUP_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 """Shares of epsilon that the largest design effect may take beside covariates."""
 
-FARTHER = 3.0
-"""How many times farther a respondent moves contrasts of groups where their worths are apart."""
+FARTHER = 2.0
+"""How many times farther a respondent moves contrasts of groups where worths are apart."""
 
 MOST_NUMBERS = 2**25
 """Weights of the contrasts of a model with covariates that fit into memory."""

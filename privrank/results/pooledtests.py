@@ -13,14 +13,14 @@ are estimated take degrees of freedom by Satterthwaite's rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import helmert
 
+from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.scoretests import Point, ScoreTests
+from privrank.bradley_terry.scoretests import Point, ScoreTests, Statistics
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import quadratic
 
@@ -54,98 +54,78 @@ class Share:
     freedom: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Point(Point):
-    """A combination of all scores at each of several null points.
+def pooled_tests(
+    contrasts: FloatArray,
+    point: FloatArray,
+    covariance: FloatArray,
+    shares: tuple[Share, ...],
+    errors: ScoreErrors,
+    *,
+    same: bool,
+) -> ScoreTests:
+    """Return score tests of combinations, shape (rows, m - 1), of pooled contrasts of worths.
 
     Parameters
     ----------
-    sampling : ndarray, shape (results, rows)
-        Sampling variance that each result has in it; of one survey that of all together.
-    """
-
-    sampling: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class PooledTests(ScoreTests):
-    """Score tests of combinations of pooled contrasts of worths, shape (rows, m - 1).
-
-    Parameters
-    ----------
-    inference, errors, contrasts
-        Those of one of the results, the noise of the scores of all, and the combinations.
-    point : ndarray, shape (m - 1,)
-        The pooled contrasts of worths, as of Helmert's matrix.
-    covariance : ndarray, shape (m - 1, m - 1)
-        Their covariance.
-    shares : sequence of Share
+    contrasts : ndarray, shape (rows, m - 1)
+        The combinations.
+    point, covariance : ndarray, shapes (m - 1,) and (m - 1, m - 1)
+        The pooled contrasts, as of Helmert's matrix, and their covariance.
+    shares : tuple of Share
         What the results have in them.
+    errors : ScoreErrors
+        Holds the noise of the scores of all results, side by side.
     same : bool
         Whether all are of one survey, whose sampling errors they share.
     """
+    value, variance = contrasts @ point, quadratic(contrasts, covariance)
+    basis, units = helmert(len(point) + 1), contrasts @ covariance / variance[:, None]
 
-    point: FloatArray
-    covariance: FloatArray
-    shares: tuple[Share, ...]
-    same: bool
+    def at(t: FloatArray, rows: IntArray) -> Point:
+        moved = units[rows] * (t - value[rows])[:, None] @ basis
+        parts = [_part(share, contrasts[rows] @ share.weights, moved) for share in shares]
+        statistics, noises, ratios, weights = zip(*parts, strict=True)
+        sampling = _sampling(contrasts[rows], np.array(ratios), shares, same=same)
+        one, none = np.ones(len(t)), np.zeros(len(t))
+        noise = np.maximum(np.sum(noises, axis=0), 0.0)
+        scores, statistic = np.column_stack(weights), np.sum(statistics, axis=0)
+        return Point(statistic, scores, one, none, noise, (sampling,))
 
-    @property
-    def known_answers(self) -> bool:
-        """No answers are known."""
-        return False
+    far = np.abs(value) + shares[0].inference.equations.function.link.exact.far
+    return ScoreTests(Statistics(value, np.sqrt(variance), far, at), errors)
 
-    @property
-    def value(self) -> FloatArray:
-        """The pooled combinations."""
-        return np.asarray(self.contrasts @ self.point)
 
-    @property
-    def _directions(self) -> tuple[FloatArray, FloatArray]:
-        moved = self.contrasts @ self.covariance
-        variance = np.einsum("rp,rp->r", moved, self.contrasts)
-        return moved / variance[:, None], np.sqrt(variance)
+def _part(share: Share, own: FloatArray, moved: FloatArray) -> tuple[FloatArray, ...]:
+    """Return what one result has in statistics, in the variance of noise and in that of sampling.
 
-    def _at(self, t: FloatArray, rows: IntArray) -> _Point:
-        """Return the statistics at values t."""
-        moved = self._directions[0][rows] * (t - self.value[rows])[:, None]
-        moved = moved @ helmert(moved.shape[1] + 1)
-        statistic, noise, weights, sampling = np.zeros(len(t)), np.zeros(len(t)), [], []
-        for share in self.shares:
-            facts, own = share.inference.equations, self.contrasts[rows] @ share.weights
-            scores, more = own @ share.scores, ((0, 0), (0, len(share.b) - facts.items))
-            along, pooled = facts.linear.predict(scores), facts.linear.predict(share.b)
-            edges = facts.linear.predict(share.b + np.pad(moved, more))
-            expected = (along * facts.function.mean(edges)) @ facts.released_count
-            statistic += scores @ facts.score - expected
-            # errors in pair counts do more, or less, to them than at the pooled worths
-            noise += quadratic(own, share.noise) + facts.count_noise(along, edges)
-            noise -= facts.count_noise(along, pooled)
-            varied = (along**2 * facts.spread(edges)).sum(axis=1)
-            varied = varied / np.maximum(along**2 @ facts.spread(pooled), 1e-300)
-            sampling.append(varied * quadratic(own, share.sampling))
-            weights.append(scores)
-        if self.same:  # one sampling error
-            together = self.contrasts[rows] @ sum(share.weights for share in self.shares)
-            alone = [quadratic(self.contrasts[rows] @ s.weights, s.sampling) for s in self.shares]
-            ratio = np.mean(np.array(sampling) / np.maximum(alone, 1e-300), axis=0)
-            sampling = [ratio * quadratic(together, self.shares[0].sampling)]
-        none = np.zeros(0)
-        return _Point(
-            statistic=statistic,
-            weights=np.column_stack(weights),
-            along=none,
-            t=none,
-            variance=np.ones(len(t)),
-            third=np.zeros(len(t)),
-            noise=np.maximum(noise, 0.0),
-            sampling=np.array(sampling),
-        )
+    Given weights of its contrasts of scores, and how far the worths are moved. Of sampling it is
+    by how much answers vary more than at the pooled worths; the last are the weights of its scores.
+    """
+    facts, scores = share.inference.equations, own @ share.scores
+    along, pooled = facts.linear.predict(scores), facts.linear.predict(share.b)
+    more = ((0, 0), (0, len(share.b) - facts.items))
+    edges = facts.linear.predict(share.b + np.pad(moved, more))
+    expected = (along * facts.function.mean(edges)) @ facts.released_count
+    # errors in pair counts do more, or less, to them than at the pooled worths
+    noise = quadratic(own, share.noise) + facts.count_noise(along, edges)
+    noise -= facts.count_noise(along, pooled)
+    varied = (along**2 * facts.spread(edges)).sum(axis=1)
+    ratio = varied / np.maximum(along**2 @ facts.spread(pooled), 1e-300)
+    return scores @ facts.score - expected, noise, ratio, scores
 
-    def _variances(self, at: Point) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Return the sampling variance, and the variance of its error."""
-        assert isinstance(at, _Point)
-        freedom = np.array([share.freedom for share in self.shares])
-        if self.same:  # known as well as by the release that shows it least
-            freedom = freedom.min(keepdims=True)
-        yield at.sampling.sum(axis=0), (2.0 * at.sampling**2 / freedom[:, None]).sum(axis=0)
+
+def _sampling(
+    contrasts: FloatArray, ratios: FloatArray, shares: tuple[Share, ...], *, same: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return sampling variances, and the variances of their errors.
+
+    Given by how much answers vary more than at the pooled worths, shape (results, rows).
+    """
+    freedom = np.array([share.freedom for share in shares])
+    if same:  # one sampling error, known as well as by the release that shows it least
+        together = contrasts @ sum(share.weights for share in shares)
+        variance = ratios.mean(axis=0) * quadratic(together, shares[0].sampling)
+        return variance, 2.0 * variance**2 / freedom.min()
+    own = [quadratic(contrasts @ share.weights, share.sampling) for share in shares]
+    parts = ratios * np.array(own)
+    return parts.sum(axis=0), (2.0 * parts**2 / freedom[:, None]).sum(axis=0)

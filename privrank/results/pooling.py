@@ -25,11 +25,11 @@ G, C and D for all, those that are reported here; the standard error that a resu
 has its own estimates in it, and its shrinkage.
 
 **Intervals** of worths with common values are of score tests (:mod:`privrank.results.pooledtests`);
-others are Wald's with Student's t, and so are those of more than 50 items. Its degrees of freedom are Satterthwaite's for sampling
-variances that are estimated, and such as give t the excess kurtosis k of the noise: 4 + 6 / k. As t
-is not brought back to variance 1, and its tail is heavier than the exponential one of the noise,
-intervals are wider than the noise asks for. They are wider by a tenth where there is hardly any
-sampling error.
+others are Wald's with Student's t, and so are those of more than 50 items. Its degrees of freedom
+are Satterthwaite's for sampling variances that are estimated, and such as give t the excess
+kurtosis k of the noise: 4 + 6 / k. As t is not brought back to variance 1, and its tail is heavier
+than the exponential one of the noise, intervals are wider than the noise asks for. They are wider
+by a tenth where there is hardly any sampling error.
 
 **Ties.** Where they have a parameter, each source has its own lambda_k. At the pooled worths it is
 the one at which ties are expected as often as source k released them. Let H be the slopes of its
@@ -71,11 +71,12 @@ from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import times
 from privrank.bradley_terry.score import ScoreEquations
+from privrank.bradley_terry.scoretests import ScoreTests
 from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.results.pooledtests import PooledTests, Share
+from privrank.results.pooledtests import Share, pooled_tests
 from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.frozen import immutable
 from privrank.util.solvers import inverse, solve_each, zero
@@ -311,11 +312,10 @@ class Pooled:
 
     def _tests(
         self, rows: FloatArray, shares: tuple[Share, ...], errors: ScoreErrors
-    ) -> PooledTests:
+    ) -> ScoreTests:
         """Return score tests of combinations of worths."""
         covariance = self.parts[0][0] + self.parts[1][0]
-        point, fit = self.point[0], shares[0].inference
-        return PooledTests(fit, errors, rows, point, covariance, shares, self.same)
+        return pooled_tests(rows, self.point[0], covariance, shares, errors, same=self.same)
 
     @property
     def freedom(self) -> int:

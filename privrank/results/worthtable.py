@@ -194,9 +194,8 @@ def _matching_notes(result: BTLResult) -> list[str]:
     return [
         *([fitted] if math.isfinite(matching.error) else []),
         f"Checked: whether items met those of their own half of the released ranking as often as "
-        f"others (excess {matching.excess:+.3f} of all comparisons, "
-        f"{tables.format_pvalue(matching.pvalue)}). Not checked: any other choice of opponents, "
-        f"such as categories that cut across the ranking.",
+        f"others ({tables.format_pvalue(matching.pvalue)}). Not checked: any other choice of "
+        f"opponents, such as categories that cut across the ranking.",
     ]
 
 
@@ -206,10 +205,10 @@ def _unlike_notes(matching: Matching) -> list[str]:
         if not matching.pvalue < MATCHING_LEVEL:
             return []
         return [
-            f"Warning: items met those of their own half of the ranking "
-            f"{'more' if matching.excess > 0 else 'less'} often than pair_counts='proportional' "
-            f"says ({tables.format_pvalue(matching.pvalue)}), and there are too few comparisons to "
-            f"allow for it. Worths and intervals may be wrong: leave pair_counts= out."
+            f"Warning: items did not meet those of their own half of the ranking as often as "
+            f"pair_counts='proportional' says ({tables.format_pvalue(matching.pvalue)}), and there "
+            f"are too few comparisons to allow for it. Worths and intervals may be wrong: leave "
+            f"pair_counts= out."
         ]
     if abs(matching.beta) - matching.most <= -float(ndtri(MATCHING_LEVEL)) * matching.error:
         return []
@@ -375,6 +374,12 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     if matching is not None:
         messages += _unlike_notes(matching)
     messages += guarantee.delta_notes(release) + _rough_notes(equations)
+    messages += _ridge_notes(release, equations, fitted)
+    return tuple(messages)
+
+
+def _ridge_notes(release: Release, equations: ScoreEquations, fitted: Estimate) -> list[str]:
+    """Return the warning that goes with a ridge beside which there is little information."""
     ridge = fitted.worths_ridge(release.design)
     # of worths the ridge is one number, and so is the information at equal worths and counts
     if not isinstance(ridge, np.ndarray):
@@ -391,13 +396,13 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
-    if most > 1.0:
-        messages.append(
-            f"Warning: the ridge is {most:.3g} times the information in at least one direction, so "
-            f"shrinkage dominates there and intervals are known to cover less than stated: use a "
-            f"larger epsilon, fewer covariates or more comparisons."
-        )
-    return tuple(messages)
+    if most <= 1.0:
+        return []
+    return [
+        f"Warning: the ridge is {most:.3g} times the information in at least one direction, so "
+        f"shrinkage dominates there and intervals are known to cover less than stated: use a "
+        f"larger epsilon, fewer covariates or more comparisons."
+    ]
 
 
 def part_notes(

@@ -37,7 +37,7 @@ def test_tests_without_noise_are_those_of_the_reference(seed, rows):
     result, data = survey(seed, rows)
     inference, b = result._inference(), result.estimate.coefficients
     contrast = np.eye(data.items)[0] - np.eye(data.items)[1]
-    tests = scoretests.ScoreTests(inference, inference.score_errors(), contrast[None])
+    tests = scoretests.score_tests(inference, inference.score_errors(), contrast[None])
     for value in (0.0, 0.7, -1.5):
         at = np.array([value])
         found = tests._pvalues(at, np.zeros(1, dtype=int), tests._shapes(at))[0]
@@ -147,7 +147,7 @@ def _limits(wins, n):
 
 
 def _agrees(inference, data, b, contrast):
-    tests = scoretests.ScoreTests(inference, inference.score_errors(), contrast[None])
+    tests = scoretests.score_tests(inference, inference.score_errors(), contrast[None])
     found, wanted = [], []
     for value in (-1.0, -0.5, 0.5, 1.5):
         at = np.array([value])
