@@ -366,7 +366,7 @@ class PooledResult:
         Examples
         --------
         >>> result.tvalues.round(2).to_dict()
-        {'crimRate': 3.23, 'position': -1.45, 'socBurd': 1.19, 'culture': -2.9}
+        {'crimRate': 3.29, 'position': -1.46, 'socBurd': 1.2, 'culture': -2.95}
         """
         sign = np.sign(np.asarray(self.params) - self._combined(False)[3])
         return self._series(sign * z_of(self._pvalues(False)), "z")
@@ -378,7 +378,7 @@ class PooledResult:
         Examples
         --------
         >>> result.pvalues.round(3).to_dict()
-        {'crimRate': 0.002, 'position': 0.152, 'socBurd': 0.238, 'culture': 0.005}
+        {'crimRate': 0.001, 'position': 0.145, 'socBurd': 0.23, 'culture': 0.003}
         """
         return self._series(self._pvalues(False), "p-value")
 
@@ -395,10 +395,10 @@ class PooledResult:
         >>> result.conf_int().round(2)
                   lower  upper
         item
-        crimRate   0.25   1.05
-        position  -0.66   0.11
-        socBurd   -0.15   0.61
-        culture   -1.01  -0.19
+        crimRate   0.26   1.06
+        position  -0.66   0.10
+        socBurd   -0.14   0.61
+        culture   -1.02  -0.20
         """
         return pd.DataFrame(self._stated(False, alpha), self.params.index)[["lower", "upper"]]
 
@@ -453,9 +453,9 @@ class PooledResult:
         --------
         >>> result.pairwise()[["item1", "item2", "difference", "pvalue"]].head(3).round(3)
               item1     item2  difference  pvalue
-        0  crimRate  position       0.927   0.006
-        1  crimRate   socBurd       0.423   0.180
-        2  crimRate   culture       1.249   0.001
+        0  crimRate  position       0.927   0.004
+        1  crimRate   socBurd       0.423   0.171
+        2  crimRate   culture       1.249   0.000
         """
         stated, (first, second) = self._stated(True, alpha), np.triu_indices(len(self.items), 1)
         names = np.array(self.items, dtype=object)
@@ -540,8 +540,8 @@ class PooledResult:
         ...     print(line)
                      coef  std err  sampling, at most  privacy  p-value   [0.025   0.975]     rank
         ------------------------------------------------------------------------------------------
-        crimRate   0.6498    0.201              0.174    0.102    0.002    0.247    1.052      1-2
-        socBurd    0.2264    0.190              0.166    0.093    0.238   -0.153    0.606      1-4
+        crimRate   0.6498    0.201              0.174    0.102   <0.001    0.265    1.061      1-2
+        socBurd    0.2264    0.190              0.166    0.093    0.230   -0.145    0.606      1-4
         """
         return pooled_table(self, details)
 
