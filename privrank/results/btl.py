@@ -114,8 +114,7 @@ class BTLResult(Coefficients):
         >>> result.components
         (('crimRate', 'position', 'socBurd', 'culture'),)
         """
-        items = self.items
-        return tuple(tuple(items[k] for k in part) for part in self._equations().components)
+        return tuple(tuple(self.items[k] for k in part) for part in self._equations().components)
 
     def _map(self, at: At, *, every: bool = False) -> FloatArray:
         design = self.release.design
@@ -211,8 +210,7 @@ class BTLResult(Coefficients):
         socBurd       1      3
         culture       3      4
         """
-        low, high = self._at(at).rank_sets(self._level(alpha))
-        frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
+        frame = self._limits(*self._at(at).rank_sets(self._level(alpha)))
         return frame if (known := self.ranks(at).notna()).all() else frame.where(known)
 
     def pairwise(
@@ -245,8 +243,7 @@ class BTLResult(Coefficients):
         >>> table.loc[("crimRate", "culture"), ["difference", "pvalue"]].round(4).to_dict()
         {'difference': 1.1894, 'pvalue': 0.0007}
         """
-        table = pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
-        return pd.DataFrame(table)
+        return pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
 
     def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
         """Predict who is preferred.
