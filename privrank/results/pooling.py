@@ -25,11 +25,11 @@ G, C and D for all, those that are reported here; the standard error that a resu
 has its own estimates in it, and its shrinkage.
 
 **Intervals** of worths with common values are of score tests (:mod:`privrank.results.pooledtests`);
-others are Wald's with Student's t, and so are those of more than 50 items. Its degrees of freedom are Satterthwaite's for sampling
-variances that are estimated, and such as give t the excess kurtosis k of the noise: 4 + 6 / k. As t
-is not brought back to variance 1, and its tail is heavier than the exponential one of the noise,
-intervals are wider than the noise asks for. They are wider by a tenth where there is hardly any
-sampling error.
+others are Wald's with Student's t, and so are those of more than 50 items. Its degrees of freedom
+are Satterthwaite's for sampling variances that are estimated, and such as give t the excess
+kurtosis k of the noise: 4 + 6 / k. As t is not brought back to variance 1, and its tail is heavier
+than the exponential one of the noise, intervals are wider than the noise asks for. They are wider
+by a tenth where there is hardly any sampling error.
 
 **Ties.** Where they have a parameter, each source has its own lambda_k. At the pooled worths it is
 the one at which ties are expected as often as source k released them. Let H be the slopes of its

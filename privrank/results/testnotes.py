@@ -226,8 +226,7 @@ def power_notes(
 
 def is_beside_null(sample: Sample) -> bool:
     """Return whether the second sample are the answers behind a null hypothesis."""
-    names = tuple(name for name, _ in sample.groups)
-    return names == BESIDE_NULL and not sample.group_column
+    return tuple(name for name, _ in sample.groups) == BESIDE_NULL and not sample.group_column
 
 
 def impossible(release: Release) -> int:
