@@ -434,8 +434,7 @@ class BTLResult(Coefficients):
             )
         worths = self._values(at)
         if form == "rankings":
-            ranks = PlackettLuce(worths).rvs(size, source)
-            frame = pd.DataFrame(ranks, columns=list(self.items))
+            frame = pd.DataFrame(PlackettLuce(worths).rvs(size, source), columns=list(self.items))
         else:
             tie = float(self.estimate.coefficients[-1])
             frame = _comparisons(release, worths, tie, size, source)
@@ -501,9 +500,14 @@ class BTLResult(Coefficients):
         heading = f"{self.link.model} worths, {caption(self.release)}"
         if facts is None:
             return plots.worth(self.to_frame(), self.alpha, heading, name, ax=ax)
-        factors = [factor for factor, _ in facts.factors]
-        what = f"worth ({name} scale, centred)"
-        return plots.group_worths(self.worths(), factors, self.alpha, heading, what, ax=ax)
+        return plots.group_worths(
+            self.worths(),
+            [factor for factor, _ in facts.factors],
+            self.alpha,
+            heading,
+            f"worth ({name} scale, centred)",
+            ax=ax,
+        )
 
     def plot_pairwise(self, ax: plots.Axes | None = None, *, at: At = None) -> plots.Figure:
         """Draw :meth:`probabilities` as a heat map, best item first.

@@ -78,8 +78,11 @@ def _noise(result: Any) -> tuple[str, str, str]:
         )
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
-        words = result.release.plan.method if private else "no noise"
-        return words, result.release.mechanism, "none, an order"
+        return (
+            result.release.plan.method if private else "no noise",
+            result.release.mechanism,
+            "none, an order",
+        )
     counts, unit = ("pair counts", "fraction") if name == PAIRS else ("Borda totals", "mean rank")
     scale = f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}"
     if not private:

@@ -129,9 +129,15 @@ class ContrastTests:
         crimRate - culture  1.1894   0.3148  0.0007
         """
         lower, upper = self.conf_int(alpha).T
-        named = {"coef": self.effect, "std_err": self.sd, "z": self.tvalue}
-        frame = pd.DataFrame(named, index=pd.Index(self.names, name="contrast"))
-        return frame.assign(pvalue=np.atleast_1d(self.pvalue), lower=lower, upper=upper)
+        numbers = {
+            "coef": self.effect,
+            "std_err": self.sd,
+            "z": self.tvalue,
+            "pvalue": np.atleast_1d(self.pvalue),
+            "lower": lower,
+            "upper": upper,
+        }
+        return pd.DataFrame(numbers, index=pd.Index(self.names, name="contrast"))
 
     def summary(self, alpha: float = 0.05) -> Table:
         """Return the tests as a table; `alpha` is one minus the level of its intervals.

@@ -162,7 +162,7 @@ def quasi_table(worths: Worths) -> pd.DataFrame:
     items = worths.inference.release.design.items
     if len(items) < 3:
         raise ValueError("quasi standard errors need at least three items.")
-    table, index = np.full((len(items), 4), np.nan), pd.Index(items, name="item")
+    table = np.full((len(items), 4), np.nan)
     for part in worths.inference.equations.components:
         inside = worths.covariance[np.ix_(part, part)]
         if len(part) > 1:
@@ -173,4 +173,6 @@ def quasi_table(worths: Worths) -> pd.DataFrame:
             q, off = quasi_variances(inside)
             table[part, 2] = np.sqrt(np.where(q > 0, q, np.nan))
             table[part, 3] = np.abs(off).max(axis=1)
-    return pd.DataFrame(table, index, ["worth", "std_err", "quasi_se", "largest_error"])
+    return pd.DataFrame(
+        table, pd.Index(items, name="item"), ["worth", "std_err", "quasi_se", "largest_error"]
+    )

@@ -308,8 +308,7 @@ class PooledResult:
         >>> result.bse_sampling.round(3).to_dict()
         {'crimRate': 0.174, 'position': 0.167, 'socBurd': 0.166, 'culture': 0.177}
         """
-        rest = np.maximum(self.bse**2 - self.bse_privacy**2, 0.0)
-        return self._series(np.sqrt(rest), "sampling")
+        return self._series(np.sqrt(np.maximum(self.bse**2 - self.bse_privacy**2, 0.0)), "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:

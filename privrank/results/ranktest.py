@@ -405,8 +405,10 @@ class RankTestResult(Result):
 
     def _settings(self) -> dict[str, Any]:
         # a simulated null is not drawn again when the archive is read
-        simulation = {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws}
-        return {**self.settings, "found": simulation}
+        return {
+            **self.settings,
+            "found": {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws},
+        }
 
     def _estimates(self) -> dict[str, Any]:
         return {"statistic": self.statistic, "reject": self.reject, "effect": self.effect}

@@ -206,8 +206,7 @@ class Table:
         (('Categories:', '2'), ('Mechanism:', 'no noise'))
         """
         half = (len(self.header) + 1) // 2
-        right = [*self.header[half:], ("", "")]
-        return list(zip(self.header[:half], right, strict=False))
+        return list(zip(self.header[:half], [*self.header[half:], ("", "")], strict=False))
 
     def as_text(self) -> str:
         """Return plain text.

@@ -174,8 +174,9 @@ def verdict(result: Any, line: str = SMALLEST) -> str:
             f"the level is exact"
         )
     evidence = "" if result.reject or not line else f" {NO_EVIDENCE.format(line)}"
-    accounts = redrawn(result.release, also)
-    return f"{said}: {format_pvalue(result.pvalue)}{error}.{accounts}{evidence}"
+    return (
+        f"{said}: {format_pvalue(result.pvalue)}{error}.{redrawn(result.release, also)}{evidence}"
+    )
 
 
 def range_words(low: float, high: float, least: float = 0.0005) -> str:
