@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -116,16 +117,16 @@ class PrivateRankAggregation:
     ) -> None:
         if isinstance(rankings, EncodedSample):
             self._encoded = rankings
-            return
-        self._encoded = encode_rankings(
-            rankings,
-            items=items,
-            respondent=respondent,
-            max_rows=max_rows,
-            ties=ties,
-            missing=missing,
-            purpose="consensus",
-        )
+        else:
+            self._encoded = encode_rankings(
+                rankings,
+                items=items,
+                respondent=respondent,
+                max_rows=max_rows,
+                ties=ties,
+                missing=missing,
+                purpose="consensus",
+            )
 
     @classmethod
     @checks.without_weights
@@ -263,16 +264,11 @@ class PrivateRankAggregation:
             partial=self._encoded.partial,
             declared=_declared(self._encoded),
         )
-        published = method in PUBLISHED and math.isfinite(epsilon)
-        find = agkm22.order_in if published else None
+        find = agkm22.order_in if method in PUBLISHED and math.isfinite(epsilon) else None
         release = release_aggregation(self._encoded, plan, budget=budget, rng=rng, find=find)
 
-        def read() -> AggregationResult:
-            checks.warn(*cautions(release))
-            return self.from_release(release, alpha=alpha, target=target)
-
-        reader = "PrivateRankAggregation.from_release(error.release)"
-        return fit_error_guard(read, release, reader)
+        read = partial(_warned, release, alpha=alpha, target=target)
+        return fit_error_guard(read, release, "PrivateRankAggregation.from_release(error.release)")
 
     @staticmethod
     def from_release(
@@ -358,9 +354,13 @@ class PrivateRankAggregation:
         >>> pr.PrivateRankAggregation.from_reports(tally).order
         ('tea', 'coffee', 'milk')
         """
-        release = release_consensus(tally)
-        checks.warn(*cautions(release))
-        return PrivateRankAggregation.from_release(release, alpha=alpha, target=target)
+        return _warned(release_consensus(tally), alpha=alpha, target=target)
+
+
+def _warned(release: Release, *, alpha: float, target: Target) -> AggregationResult:
+    """Read a new release, and warn of what limits it."""
+    checks.warn(*cautions(release))
+    return PrivateRankAggregation.from_release(release, alpha=alpha, target=target)
 
 
 def _declared(encoded: EncodedSample) -> dict[str, Setting]:

@@ -76,9 +76,8 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
         release = Release.verified(record.get("release"), link)
     passed = {"privrank", "check", "results"}
     try:
-        result: Result | PooledResult
         if pooled:
-            result = pooling.pool(pooled, **settings)
+            result: Result | PooledResult = pooling.pool(pooled, **settings)
         else:
             result = _REBUILD[record["result"]](release, **settings)  # type: ignore[operator]
             if WORTHS in release.values:

@@ -174,18 +174,18 @@ class PrivateBTL:
         self._link = find(link)
         if isinstance(comparisons, Encoded):
             self._encoded = comparisons
-            return
-        self._encoded = encode_comparisons(
-            comparisons,
-            ComparisonColumns(item1, item2, outcome, respondent, counts),
-            items=items,
-            max_rows=max_rows,
-            excess=excess,
-            distinct_pairs=distinct_pairs,
-            ties=ties,
-            design=design,
-            pair_counts=pair_counts,
-        )
+        else:
+            self._encoded = encode_comparisons(
+                comparisons,
+                ComparisonColumns(item1, item2, outcome, respondent, counts),
+                items=items,
+                max_rows=max_rows,
+                excess=excess,
+                distinct_pairs=distinct_pairs,
+                ties=ties,
+                design=design,
+                pair_counts=pair_counts,
+            )
 
     @classmethod
     @checks.without_weights
@@ -349,9 +349,19 @@ class PrivateBTL:
         design = self._encoded.design
         check_solver(solver, self._link, design)
         # from public numbers: what to release, its noise and its shares
-        ridge, link = checks.check_penalty(penalty), self._link
-        request = Request(design, epsilon, delta, method, ridge, dependence, shares, noise, link)
-        choice = plan_fit(request)
+        choice = plan_fit(
+            Request(
+                design,
+                epsilon,
+                delta,
+                method,
+                checks.check_penalty(penalty),
+                dependence,
+                shares,
+                noise,
+                self._link,
+            )
+        )
         reader = "PrivateBTL.from_release(error.release)"
         release = release_comparisons(
             self._encoded,
@@ -362,8 +372,7 @@ class PrivateBTL:
             budget=budget,
             rng=rng,
         )
-        options: dict[str, Any] = {"penalty": penalty, "solver": solver, "alpha": alpha}
-        read = partial(infer, release, **options, warn=True)
+        read = partial(infer, release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
         return fit_error_guard(read, release, reader)
 
     @staticmethod

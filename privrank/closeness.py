@@ -139,19 +139,19 @@ class ClosenessTest:
     ) -> None:
         if isinstance(sample1, EncodedGroups):
             self._encoded = sample1
-            return
-        self._encoded = encode_samples(
-            (sample1, sample2),
-            ("sample 1", "sample 2"),
-            items=items,
-            categories=categories,
-            respondent=respondent,
-            max_rows=max_rows,
-            secret=checks.check_choice("labels", labels, Labels) == "private",
-            paired=paired,
-            ties=ties,
-            missing=missing,
-        )
+        else:
+            self._encoded = encode_samples(
+                (sample1, sample2),
+                ("sample 1", "sample 2"),
+                items=items,
+                categories=categories,
+                respondent=respondent,
+                max_rows=max_rows,
+                secret=checks.check_choice("labels", labels, Labels) == "private",
+                paired=paired,
+                ties=ties,
+                missing=missing,
+            )
 
     @classmethod
     @checks.without_weights
@@ -199,8 +199,7 @@ class ClosenessTest:
         <ClosenessTest of rankings: 6 items, groups commerce 111, other 192>
         """
         secret = checks.check_choice("labels", labels, Labels) == "private"
-        groups = groups_of_formula(formula, data, arguments, secret=secret, paired=paired)
-        return cls(groups, None)
+        return cls(groups_of_formula(formula, data, arguments, secret=secret, paired=paired), None)
 
     @classmethod
     def from_counts(

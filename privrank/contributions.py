@@ -101,8 +101,9 @@ def contribution_tradeoff(
         whole, alone = _difference_errors(design, number, epsilon)
         added = math.sqrt(max(whole**2 - alone**2, 0.0))
         rows.append((float(respondents[answers > bound].sum()), number, whole, alone, added))
-    index = pd.Index(cuts, name="max_rows")
-    return pd.DataFrame(rows, index, ["beyond", "rows", "std_err", "sampling", "privacy"])
+    return pd.DataFrame(
+        rows, pd.Index(cuts, name="max_rows"), ["beyond", "rows", "std_err", "sampling", "privacy"]
+    )
 
 
 def _difference_errors(design: Design, rows: float, epsilon: float) -> tuple[float, float]:

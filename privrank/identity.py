@@ -34,9 +34,9 @@ from privrank.results.testnotes import against_null
 from privrank.uniformity import statistic_or_bit
 from privrank.util import checks
 
-OfStatistics = Literal["auto", "tv", "omnibus", "borda", "kernel", "distance"]
-OfPapers = Literal["paninski", "sigmoid", "binary"]
-IdentityMethod = Literal[OfStatistics, OfPapers]
+IdentityMethod = Literal[
+    "auto", "tv", "omnibus", "borda", "kernel", "distance", "paninski", "sigmoid", "binary"
+]
 
 _H1 = {
     "two-sided": "they do not.",

@@ -32,10 +32,10 @@ from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import hypotheses_of_uniformity
 from privrank.util import checks
 
-OfRankings = Literal["auto", "borda", "laplace", "two-sample", "mallows", "omnibus"]
 OfBits = Literal["truncated", "bucket"]
-OfChoices = Literal["auto", "omnibus", "tv"]
-UniformityMethod = Literal[OfRankings, OfBits, OfChoices]
+UniformityMethod = Literal[
+    "auto", "borda", "laplace", "two-sample", "mallows", "omnibus", OfBits, "tv"
+]
 
 Asked = Statistic | RandomBit
 Build = Callable[[int, int, float], Statistic]
@@ -144,16 +144,16 @@ class UniformityTest:
     ) -> None:
         if isinstance(rankings, EncodedSample):
             self._encoded = rankings
-            return
-        self._encoded = encode_data(
-            rankings,
-            items=items,
-            categories=categories,
-            respondent=respondent,
-            max_rows=max_rows,
-            ties=ties,
-            missing=missing,
-        )
+        else:
+            self._encoded = encode_data(
+                rankings,
+                items=items,
+                categories=categories,
+                respondent=respondent,
+                max_rows=max_rows,
+                ties=ties,
+                missing=missing,
+            )
 
     @classmethod
     @checks.without_weights

@@ -244,8 +244,14 @@ class Result(ABC):
 
     def _fit_frame(self: Any, estimate: str, **statistic: Any) -> pd.DataFrame:
         """Return estimates of this name with errors, their parts, p-values and intervals."""
-        parts = {"std_err": self.bse, "sampling": self.bse_sampling, "privacy": self.bse_privacy}
-        named = {estimate: self.params, **parts, **statistic, "pvalue": self.pvalues}
+        named = {
+            estimate: self.params,
+            "std_err": self.bse,
+            "sampling": self.bse_sampling,
+            "privacy": self.bse_privacy,
+            **statistic,
+            "pvalue": self.pvalues,
+        }
         return pd.DataFrame(named).join(self.conf_int())
 
     def _limits(self: Any, low: Any, high: Any) -> pd.DataFrame:

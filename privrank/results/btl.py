@@ -114,8 +114,7 @@ class BTLResult(Coefficients):
         >>> result.components
         (('crimRate', 'position', 'socBurd', 'culture'),)
         """
-        items = self.items
-        return tuple(tuple(items[k] for k in part) for part in self._equations().components)
+        return tuple(tuple(self.items[k] for k in part) for part in self._equations().components)
 
     def _map(self, at: At, *, every: bool = False) -> FloatArray:
         design = self.release.design
@@ -211,8 +210,7 @@ class BTLResult(Coefficients):
         socBurd       1      3
         culture       3      4
         """
-        low, high = self._at(at).rank_sets(self._level(alpha))
-        frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
+        frame = self._limits(*self._at(at).rank_sets(self._level(alpha)))
         return frame if (known := self.ranks(at).notna()).all() else frame.where(known)
 
     def pairwise(
@@ -245,8 +243,7 @@ class BTLResult(Coefficients):
         >>> table.loc[("crimRate", "culture"), ["difference", "pvalue"]].round(4).to_dict()
         {'difference': 1.1894, 'pvalue': 0.0007}
         """
-        table = pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
-        return pd.DataFrame(table)
+        return pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
 
     def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
         """Predict who is preferred.
@@ -437,8 +434,7 @@ class BTLResult(Coefficients):
             )
         worths = self._values(at)
         if form == "rankings":
-            ranks = PlackettLuce(worths).rvs(size, source)
-            frame = pd.DataFrame(ranks, columns=list(self.items))
+            frame = pd.DataFrame(PlackettLuce(worths).rvs(size, source), columns=list(self.items))
         else:
             tie = float(self.estimate.coefficients[-1])
             frame = _comparisons(release, worths, tie, size, source)
@@ -504,9 +500,14 @@ class BTLResult(Coefficients):
         heading = f"{self.link.model} worths, {caption(self.release)}"
         if facts is None:
             return plots.worth(self.to_frame(), self.alpha, heading, name, ax=ax)
-        factors = [factor for factor, _ in facts.factors]
-        what = f"worth ({name} scale, centred)"
-        return plots.group_worths(self.worths(), factors, self.alpha, heading, what, ax=ax)
+        return plots.group_worths(
+            self.worths(),
+            [factor for factor, _ in facts.factors],
+            self.alpha,
+            heading,
+            f"worth ({name} scale, centred)",
+            ax=ax,
+        )
 
     def plot_pairwise(self, ax: plots.Axes | None = None, *, at: At = None) -> plots.Figure:
         """Draw :meth:`probabilities` as a heat map, best item first.

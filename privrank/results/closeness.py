@@ -279,9 +279,8 @@ class ClosenessResult(Result):
         return detectable_between(reject, sample, self.alpha, power, replicates)
 
     def _interval(self) -> tuple[float, float] | None:
-        if self._effect is None or self.asked.distance is None:
-            return None
-        return self.conf_int()
+        known = self._effect is not None and self.asked.distance is not None
+        return self.conf_int() if known else None
 
     def details(self, alpha: float | None = None) -> pd.DataFrame:
         """Return what differs: every item, or category, with intervals that all hold at once.
@@ -341,8 +340,9 @@ class ClosenessResult(Result):
         if self.release.sample.kind == "choices":
             label = "difference of shares (right: chosen more often)"
         level = f"{100 * (1 - self.alpha):g} % intervals,\nall at once, privacy noise included"
-        caption = guarantee.caption(self.release)
-        return plots.differences(self.details(), f"{label}; {level}", caption, ax=ax)
+        return plots.differences(
+            self.details(), f"{label}; {level}", guarantee.caption(self.release), ax=ax
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: p-value, decision, effect, and how many differences are clear.
@@ -357,9 +357,14 @@ class ClosenessResult(Result):
         low, high = self._interval() or (None, None)
         details = self._details()
         clear = None if details is None else int(details["clear"].sum())
-        more = {"corrected": self.corrected_effect, "lower": low, "upper": high, "clear": clear}
-        names = ("pvalue", "reject", "effect")
-        return self._row(f"ClosenessTest, {self.asked.name}", names, **more)
+        return self._row(
+            f"ClosenessTest, {self.asked.name}",
+            ("pvalue", "reject", "effect"),
+            corrected=self.corrected_effect,
+            lower=low,
+            upper=high,
+            clear=clear,
+        )
 
     def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: groups, noise, p-value, decision, effect.
@@ -489,8 +494,12 @@ class ClosenessResult(Result):
         low, high = self.conf_int()
         numbers = {"effect": self.effect, "lower": low, "upper": high}
         label = f"{self.asked.name}; {100 * (1 - self.alpha):g} % interval, privacy noise included"
-        caption = f"Closeness, {guarantee.caption(self.release)}"
-        return plots.effect(pd.DataFrame(numbers, [""]), label, caption, ax=ax)
+        return plots.effect(
+            pd.DataFrame(numbers, [""]),
+            label,
+            f"Closeness, {guarantee.caption(self.release)}",
+            ax=ax,
+        )
 
     def _estimates(self) -> dict[str, Any]:
         shown: dict[str, Any] = {

@@ -179,8 +179,7 @@ class Coefficients(Result):
         >>> result.bse.round(3).to_dict()
         {'crimRate': 0.184, 'position': 0.177, 'socBurd': 0.176, 'culture': 0.191}
         """
-        errors = standard_errors(self._display(), self._covariance().total)
-        return self._named(errors, "std err")
+        return self._named(standard_errors(self._display(), self._covariance().total), "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
@@ -340,12 +339,10 @@ class Coefficients(Result):
         >>> result.cov_params().loc["crimRate"].round(4).to_dict()
         {'crimRate': 0.034, 'position': -0.0112, 'socBurd': -0.0085, 'culture': -0.0143}
         """
-        known = self._named(np.ones(len(self._names)), "").to_numpy()
-        return self._whole_covariance() * np.outer(known, known)
-
-    def _whole_covariance(self) -> pd.DataFrame:
-        shown, names = self._display(), list(self._names)
-        return pd.DataFrame(carried(shown, self._covariance().total), names, names)
+        names = list(self._names)
+        known = self._named(np.ones(len(names)), "").to_numpy()
+        covariance = carried(self._display(), self._covariance().total)
+        return pd.DataFrame(covariance * np.outer(known, known), names, names)
 
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.
@@ -429,8 +426,11 @@ class Coefficients(Result):
         (2, True)
         """
         test = contrasts.lack_of_fit(self._inference())
-        values = (test.statistic, test.df, test.pvalue)
-        return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
+        return pd.Series(
+            (test.statistic, test.df, test.pvalue),
+            index=["statistic", "df", "pvalue"],
+            name="lack of fit",
+        )
 
     def test(self, hypothesis: Any, values: Any = None) -> HypothesisTest:
         """Test that linear equations of the coefficients hold, all at once.
@@ -465,10 +465,9 @@ class Coefficients(Result):
         2
         """
         given = hypothesis if values is None else (hypothesis, values)
-        names = [str(name) for name in self.params.index]
-        weights, constants = constraint(given, names)
+        weights, constants = constraint(given, self._names)
         rows = fitted_rows(self._equations(), display(self.release.design), weights)
-        described = equation_names((weights, constants), names)
+        described = equation_names((weights, constants), self._names)
         return HypothesisTest.of(self._inference(), described, rows, constants.ravel())
 
     def t_test(self, hypothesis: Any) -> ContrastTests:
@@ -486,9 +485,8 @@ class Coefficients(Result):
         P-values and intervals are by scores; standard errors describe the
         estimates.
         """
-        names = [str(name) for name in self.params.index]
-        shown = display(self.release.design)
-        return t_test(self._inference(), shown, names, constraint(hypothesis, names))
+        shown, equations = display(self.release.design), constraint(hypothesis, self._names)
+        return t_test(self._inference(), shown, self._names, equations)
 
     def wald_test(self, hypothesis: Any) -> HypothesisTest:
         """Test linear hypotheses jointly: :meth:`test` by the name it has in statsmodels.

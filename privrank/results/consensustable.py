@@ -51,10 +51,10 @@ def consensus_table(result: Any, details: bool) -> tables.Table:
         "ranks": "ranks",
         "over_next": "over next",
     }
-    sets = {"ranks": tables.rank_cells(frame)} if "rank_lower" in frame else {}
-    shown = frame.assign(**sets)
-    whole = {"rank": "{}", "ranks": "{}"}
-    formats = {name: whole.get(name, "{:.3f}") for name in heads if name in shown}
+    shown = frame.assign(ranks=tables.rank_cells(frame)) if "rank_lower" in frame else frame
+    formats = {
+        name: "{}" if name in ("rank", "ranks") else "{:.3f}" for name in heads if name in shown
+    }
     return tables.Table(
         title=guarantee.title("Rank Aggregation", release),
         header=guarantee.header(
@@ -71,12 +71,18 @@ def _noise(result: Any) -> tuple[str, str, str]:
     """Return what was released in words and by its names, and the scale of its noise."""
     parts, private = result.release.parts, result.release.source != "none"
     if result.release.local:
-        gain = f"gain {result.release.plan.number('gain'):.4g}"
-        return "randomised response", result.release.mechanism, gain
+        return (
+            "randomised response",
+            result.release.mechanism,
+            f"gain {result.release.plan.number('gain'):.4g}",
+        )
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
-        words = result.release.plan.method if private else "no noise"
-        return words, result.release.mechanism, "none, an order"
+        return (
+            result.release.plan.method if private else "no noise",
+            result.release.mechanism,
+            "none, an order",
+        )
     counts, unit = ("pair counts", "fraction") if name == PAIRS else ("Borda totals", "mean rank")
     scale = f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}"
     if not private:

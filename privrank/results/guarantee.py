@@ -105,9 +105,14 @@ def comparison_header(
     """Return the header lines every summary of comparisons shares, given its design effect."""
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
     counts = "assumed equal" if origin == "equal" else origin
-    design = ("Design:", f"{release.design.kind}, pair counts {counts}")
-    noise, errors = (*_mechanism(release), _scales(release)), _errors(release, effect, details)
-    return header(release, design, noise=noise, details=details, row="comparison", errors=errors)
+    return header(
+        release,
+        ("Design:", f"{release.design.kind}, pair counts {counts}"),
+        noise=(*_mechanism(release), _scales(release)),
+        details=details,
+        row="comparison",
+        errors=_errors(release, effect, details),
+    )
 
 
 def noise_source(release: Release) -> str:

@@ -129,9 +129,15 @@ class ContrastTests:
         crimRate - culture  1.1894   0.3148  0.0007
         """
         lower, upper = self.conf_int(alpha).T
-        named = {"coef": self.effect, "std_err": self.sd, "z": self.tvalue}
-        frame = pd.DataFrame(named, index=pd.Index(self.names, name="contrast"))
-        return frame.assign(pvalue=np.atleast_1d(self.pvalue), lower=lower, upper=upper)
+        numbers = {
+            "coef": self.effect,
+            "std_err": self.sd,
+            "z": self.tvalue,
+            "pvalue": np.atleast_1d(self.pvalue),
+            "lower": lower,
+            "upper": upper,
+        }
+        return pd.DataFrame(numbers, index=pd.Index(self.names, name="contrast"))
 
     def summary(self, alpha: float = 0.05) -> Table:
         """Return the tests as a table; `alpha` is one minus the level of its intervals.
@@ -144,9 +150,14 @@ class ContrastTests:
         ------------------------------------------------------------------------
         crimRate - culture   1.1894    0.315    3.386   <0.001    0.678    1.740
         """
-        numbers = dict.fromkeys(("std_err", "z"), "{:.3f}")
-        limits = dict.fromkeys(("lower", "upper"), "{:.3f}")
-        forms: Forms = {"coef": "{:.4f}", **numbers, "pvalue": pvalue_cell, **limits}
+        forms: Forms = {
+            "coef": "{:.4f}",
+            "std_err": "{:.3f}",
+            "z": "{:.3f}",
+            "pvalue": pvalue_cell,
+            "lower": "{:.3f}",
+            "upper": "{:.3f}",
+        }
         return Table(
             title="Tests of Contrasts",
             header=(),
@@ -155,12 +166,12 @@ class ContrastTests:
             notes=score_notes(self._inference),
         )
 
-    def __repr__(self) -> str:
+    def __repr__(self: Any) -> str:
         """Show the table."""
-        return self.summary().as_text()
+        return str(self.summary().as_text())
 
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+    def _repr_html_(self: Any) -> str:
+        return str(self.summary().as_html())
 
 
 def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -> str:
@@ -348,12 +359,8 @@ class HypothesisTest:
             notes=score_notes(self._inference),
         )
 
-    def __repr__(self) -> str:
-        """Show the table."""
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+    __repr__ = ContrastTests.__repr__
+    _repr_html_ = ContrastTests._repr_html_
 
 
 def z_of(pvalue: FloatArray) -> FloatArray:

@@ -81,8 +81,11 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
             "call compare_lr_test of the larger model with the smaller one."
         )
     statistic, df = max(2.0 * (values[0] - values[1]), 0.0), free - left
-    numbers = (statistic, df, float(chdtrc(df, statistic)))
-    return pd.Series(numbers, index=["statistic", "df", "pvalue"], name="likelihood ratio")
+    return pd.Series(
+        (statistic, df, float(chdtrc(df, statistic))),
+        index=["statistic", "df", "pvalue"],
+        name="likelihood ratio",
+    )
 
 
 def _answers(fit: Fit) -> tuple[Any, ...]:

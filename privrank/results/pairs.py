@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import Worths, quasi_variances, standard_errors
 from privrank.bradley_terry.inference import Inference
@@ -29,7 +28,7 @@ def probability_name(releases: Sequence[Release]) -> str:
     return "preferred_plus_half_ties" if tied else "probability"
 
 
-def pair_table(worths: Worths, alpha: float, *, simultaneous: bool) -> dict[str, NDArray[Any]]:
+def pair_table(worths: Worths, alpha: float, *, simultaneous: bool) -> pd.DataFrame:
     """Return all pairs' differences of worths, win probabilities, their limits and p-values.
 
     If `simultaneous`, limits hold for all of them at once and p-values are adjusted (Bonferroni).
@@ -42,17 +41,19 @@ def pair_table(worths: Worths, alpha: float, *, simultaneous: bool) -> dict[str,
     count = max(int(together.sum()), 1) if check_flag("simultaneous", simultaneous) else 1
     # limits of probabilities are those of differences, as the link's function rises
     lower, upper = worths.intervals(alpha / count)
-    return {
-        "item1": names[first],
-        "item2": names[second],
-        "difference": difference,
-        "std_err": np.where(together, worths.contrast_errors[first, second], np.nan),
-        **answer_columns(difference, worths.inference),
-        probability_name([release]): link.probability(difference),
-        "lower": link.probability(lower),
-        "upper": link.probability(upper),
-        "pvalue": np.minimum(count * worths.pvalues, 1.0),
-    }
+    return pd.DataFrame(
+        {
+            "item1": names[first],
+            "item2": names[second],
+            "difference": difference,
+            "std_err": np.where(together, worths.contrast_errors[first, second], np.nan),
+            **answer_columns(difference, worths.inference),
+            probability_name([release]): link.probability(difference),
+            "lower": link.probability(lower),
+            "upper": link.probability(upper),
+            "pvalue": np.minimum(count * worths.pvalues, 1.0),
+        }
+    )
 
 
 def answer_columns(difference: FloatArray, inference: Inference) -> dict[str, FloatArray]:
@@ -87,11 +88,17 @@ def tie_series(inference: Inference, alpha: float) -> pd.Series[float]:
     errors, b = inference.errors, inference.fitted.coefficients
     row = np.eye(1, len(b), len(b) - 1)
     parts = {"std_err": errors.total, "sampling": errors.sampling, "privacy": errors.privacy}
-    values = {"estimate": float(b[-1])}
-    values |= {name: float(standard_errors(row, part)[0]) for name, part in parts.items()}
+    values = {name: float(standard_errors(row, part)[0]) for name, part in parts.items()}
     lower, upper = intervals(inference, row, alpha)
-    values |= {"lower": float(lower[0]), "upper": float(upper[0])}
-    return pd.Series(values, name="tie parameter")
+    return pd.Series(
+        {
+            "estimate": float(b[-1]),
+            **values,
+            "lower": float(lower[0]),
+            "upper": float(upper[0]),
+        },
+        name="tie parameter",
+    )
 
 
 def shares_of(worths: FloatArray, parts: Sequence[IntArray]) -> FloatArray:
@@ -155,7 +162,7 @@ def quasi_table(worths: Worths) -> pd.DataFrame:
     items = worths.inference.release.design.items
     if len(items) < 3:
         raise ValueError("quasi standard errors need at least three items.")
-    table, index = np.full((len(items), 4), np.nan), pd.Index(items, name="item")
+    table = np.full((len(items), 4), np.nan)
     for part in worths.inference.equations.components:
         inside = worths.covariance[np.ix_(part, part)]
         if len(part) > 1:
@@ -166,4 +173,6 @@ def quasi_table(worths: Worths) -> pd.DataFrame:
             q, off = quasi_variances(inside)
             table[part, 2] = np.sqrt(np.where(q > 0, q, np.nan))
             table[part, 3] = np.abs(off).max(axis=1)
-    return pd.DataFrame(table, index, ["worth", "std_err", "quasi_se", "largest_error"])
+    return pd.DataFrame(
+        table, pd.Index(items, name="item"), ["worth", "std_err", "quasi_se", "largest_error"]
+    )

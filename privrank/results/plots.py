@@ -33,18 +33,17 @@ _NAMED = 120
 _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 
 
-def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
+def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     if ax is not None:
         if not hasattr(ax, "figure") or not hasattr(ax, "plot"):
             raise TypeError(
                 f"ax must be Axes of matplotlib, got {type(ax).__name__}: leave it out, or make "
                 f"some with matplotlib.pyplot.subplots()."
             )
-        # the figure of a figure is itself, that of a subfigure the whole
-        return ax.figure.figure, ax
+        return ax
     from matplotlib import pyplot
 
-    return pyplot.subplots(figsize=size, layout="constrained")
+    return pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
 def png(figure: Figure) -> bytes:
@@ -59,19 +58,19 @@ def png(figure: Figure) -> bytes:
 
 def _item_axes(
     ax: Axes | None, labels: Sequence[str], height: float = 0.0
-) -> tuple[Figure, Axes, IntArray, int]:
-    """Return a figure with a row for each label, the first on top, their places, and a dot's size.
+) -> tuple[Axes, IntArray, int]:
+    """Return axes with a row for each label, the first on top, their places, and a dot's size.
 
     A row is as high as 20 of them allow, or of that `height` in inches; of more rows than 120 up to
     60 are named, in even steps.
     """
     m = len(labels)
     height, dots = (height or 0.42, 32) if m <= 20 else (height or 0.24, 16)
-    figure, ax = _axes(ax, (6.4, height * m / _step(m) + 1.5))
+    ax = _axes(ax, (6.4, height * m / _step(m) + 1.5))
     rows = np.arange(m)[::-1]
     ax.set_yticks(rows[:: _step(m)], labels[:: _step(m)], parse_math=False)
     ax.set_ylim(-0.6, m - 0.4)
-    return figure, ax, rows, dots
+    return ax, rows, dots
 
 
 def _step(rows: int) -> int:
@@ -85,14 +84,17 @@ def _broken(ax: Any, text: str) -> str:
 
 
 def _finish(
-    ax: Any, caption: str, label: str = "", sides: tuple[str, ...] = ("top", "right")
-) -> None:
+    ax: Axes, caption: str, label: str = "", sides: tuple[str, ...] = ("top", "right")
+) -> Figure:
+    """Label the axes, and return their figure."""
     for side in sides:
         ax.spines[side].set_visible(False)
     if label:
         ax.set_xlabel(_broken(ax, label))
     if not ax.get_title():
         ax.set_title(_broken(ax, caption), fontsize="medium", parse_math=False)
+    # the figure of a figure is itself, that of a subfigure the whole
+    return ax.figure.figure
 
 
 def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) -> None:
@@ -113,9 +115,9 @@ def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) 
 
 def _intervals(
     ax: Axes | None, frame: pd.DataFrame, estimate: str, colours: list[str], reference: float
-) -> tuple[Figure, Axes, IntArray]:
+) -> tuple[Axes, IntArray]:
     """Draw one row per label, the first on top, and rank sets, if there are, at the right edge."""
-    figure, ax, rows, dots = _item_axes(ax, [str(item) for item in frame.index])
+    ax, rows, dots = _item_axes(ax, [str(item) for item in frame.index])
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     _bars(ax, rows, frame, estimate, color=_FULL, lw=2.5, zorder=1)
     ax.scatter(frame[estimate], rows, color=colours, s=dots, zorder=3)
@@ -129,14 +131,14 @@ def _intervals(
             ax.annotate(ranks, (1.02, row), va="center", color="0.35", **margin)
         above: dict[str, Any] = {"xytext": (0, 8), "textcoords": "offset points"}
         ax.annotate("rank", (1.02, rows[0]), va="bottom", color="0.35", **above, **margin)
-    return figure, ax, rows
+    return ax, rows
 
 
 def worth(
     frame: pd.DataFrame, alpha: float, caption: str, link: str, *, ax: Axes | None = None
 ) -> Figure:
     """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included."""
-    figure, ax, rows = _intervals(ax, frame, "worth", [_INK] * len(frame), 0.0)
+    ax, rows = _intervals(ax, frame, "worth", [_INK] * len(frame), 0.0)
     half = -ndtri(alpha / 2) * frame["sampling"]
     ends = frame["worth"] - half, frame["worth"] + half
     ax.hlines(rows, *ends, color=_INK, lw=5, alpha=0.55, zorder=2)
@@ -144,8 +146,7 @@ def worth(
         f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals: thick, sampling error "
         f"alone; thin, privacy noise included"
     )
-    _finish(ax, caption, label)
-    return figure
+    return _finish(ax, caption, label)
 
 
 def group_worths(
@@ -164,7 +165,7 @@ def group_worths(
     items = list(dict.fromkeys(frame["item"]))
     groups = [", ".join(str(row[name]) for name in factors) for row in frame.to_dict("records")]
     labels = list(dict.fromkeys(groups))
-    figure, ax, rows, _ = _item_axes(ax, items, max(0.22 * len(labels), 0.42))
+    ax, rows, _ = _item_axes(ax, items, max(0.22 * len(labels), 0.42))
     from matplotlib import colormaps
 
     colours = colormaps["cividis"](np.linspace(0.0, 0.9, len(labels)))
@@ -178,17 +179,17 @@ def group_worths(
         ax.legend(
             title=", ".join(factors), frameon=False, bbox_to_anchor=(1.0, 1.0), loc="upper left"
         )
-    _finish(ax, caption, f"{what}; {100 * (1 - alpha):g} % intervals, privacy noise included")
-    return figure
+    return _finish(
+        ax, caption, f"{what}; {100 * (1 - alpha):g} % intervals, privacy noise included"
+    )
 
 
 def win_rates(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
     """Draw win rates with intervals; the selected items in another colour."""
     colours = [_CHOSEN if chosen else _INK for chosen in frame["selected"]]
-    figure, ax, _ = _intervals(ax, frame, "win_rate", colours, 0.5)
+    ax, _ = _intervals(ax, frame, "win_rate", colours, 0.5)
     label = f"win rate; {100 * (1 - alpha):g} % intervals, privacy noise included"
-    _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}", label)
-    return figure
+    return _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}", label)
 
 
 def pairwise(
@@ -202,7 +203,7 @@ def pairwise(
     """Draw win probabilities, row item over column item, as a heat map centred on one half."""
     m = len(probabilities)
     side = (0.62 if m <= 15 else 0.24) * m + 1.8
-    figure, ax = _axes(ax, (side + 0.8, side))
+    ax = _axes(ax, (side + 0.8, side))
     values = probabilities.to_numpy().copy()
     np.fill_diagonal(values, np.nan)
     image = ax.imshow(values, cmap="RdBu_r", vmin=0.0, vmax=1.0)
@@ -217,9 +218,8 @@ def pairwise(
             if row != column:
                 ink = "white" if abs(value - 0.5) > 0.3 else "0.15"
                 ax.text(column, row, f"{value:.2f}", color=ink, **place)
-    figure.colorbar(image, ax=ax, label=label, shrink=0.8)
-    _finish(ax, f"{heading}, {caption}", sides=())
-    return figure
+    ax.figure.figure.colorbar(image, ax=ax, label=label, shrink=0.8)
+    return _finish(ax, f"{heading}, {caption}", sides=())
 
 
 def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
@@ -234,19 +234,17 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
         )
     shown = frame[["rank"]].assign(lower=low, upper=high).set_axis(places)
     # the line of reference is left of the first place, and not seen
-    figure, ax, _ = _intervals(ax, shown, "rank", [_INK] * len(frame), 0.0)
+    ax, _ = _intervals(ax, shown, "rank", [_INK] * len(frame), 0.0)
     ax.set_xlim(0.4, len(frame) + 0.6)
     ax.locator_params(axis="x", integer=True)
-    _finish(ax, f"Consensus, {caption}", label)
-    return figure
+    return _finish(ax, f"Consensus, {caption}", label)
 
 
 def effect(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | None = None) -> Figure:
     """Draw a noisy distance, the one row of `frame`, on a line that starts at zero."""
-    figure, ax, _ = _intervals(ax, frame, "effect", [_INK], 0.0)
+    ax, _ = _intervals(ax, frame, "effect", [_INK], 0.0)
     ax.set_xlim(0.0, 1.08 * max(float(frame[["effect", "upper"]].to_numpy().max()), 1e-9))
-    _finish(ax, caption, label)
-    return figure
+    return _finish(ax, caption, label)
 
 
 def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | None = None) -> Figure:
@@ -262,9 +260,8 @@ def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | Non
         by_item = np.argsort(pd.factorize(frame["item"])[0], kind="stable")
         frame, labels = frame.iloc[by_item], labels.iloc[by_item]
     colours = [_CHOSEN if clear else _INK for clear in frame["clear"]]
-    figure, ax, _ = _intervals(ax, frame.set_axis(labels), "difference", colours, 0.0)
-    _finish(ax, f"{heading}, {caption}", label)
-    return figure
+    ax, _ = _intervals(ax, frame.set_axis(labels), "difference", colours, 0.0)
+    return _finish(ax, f"{heading}, {caption}", label)
 
 
 def null_distribution(
@@ -281,7 +278,7 @@ def null_distribution(
 
     `mass` holds the probabilities of the bins between `edges`.
     """
-    figure, ax = _axes(ax, (6.4, 3.4))
+    ax = _axes(ax, (6.4, 3.4))
     density = mass / np.diff(edges)
     ax.stairs(density, edges, fill=True, color=_FULL)
     if threshold is not None:
@@ -290,8 +287,7 @@ def null_distribution(
     ax.set_ylabel("density under H0")
     ax.set_ylim(bottom=0.0)
     ax.legend(frameon=False, fontsize="small")
-    _finish(ax, caption, label)
-    return figure
+    return _finish(ax, caption, label)
 
 
 _AXES = {"nobs": "respondents", "epsilon": "epsilon", "effect": "effect"}
@@ -313,7 +309,7 @@ def planned(
     each value of the other that varies, two standard errors of the simulation as a band. `words`
     name the axis of an effect, and `plain` is what there is without privacy, a line of its own.
     """
-    figure, ax = _axes(ax, (6.4, 3.4))
+    ax = _axes(ax, (6.4, 3.4))
     # whatever varies beside the two axes has a line for each of its values, from dark to light;
     # bands are two Monte Carlo standard errors wide on either side
     other = [name for name in _AXES if name not in (across, outcome) and frame[name].nunique() > 1]
@@ -340,5 +336,4 @@ def planned(
     ax.set_ylim(bottom=0.0)
     if other or plain is not None:
         ax.legend(frameon=False)
-    _finish(ax, caption, words if across == "effect" and words else _AXES[across])
-    return figure
+    return _finish(ax, caption, words if across == "effect" and words else _AXES[across])

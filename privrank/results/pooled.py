@@ -125,7 +125,6 @@ class PooledResult:
     names: tuple[str, ...] = ()
 
     model: ClassVar[str] = "PooledResult"
-    noisy_errors: ClassVar[bool] = True
     tidy = Result.tidy
     _series, _level, _repr_html_ = Result._series, Result._level, Result._repr_html_
     _fit_frame, _cautioned, _unlimited = Result._fit_frame, Result._cautioned, Result._unlimited
@@ -309,8 +308,7 @@ class PooledResult:
         >>> result.bse_sampling.round(3).to_dict()
         {'crimRate': 0.174, 'position': 0.167, 'socBurd': 0.166, 'culture': 0.177}
         """
-        rest = np.maximum(self.bse**2 - self.bse_privacy**2, 0.0)
-        return self._series(np.sqrt(rest), "sampling")
+        return self._series(np.sqrt(np.maximum(self.bse**2 - self.bse_privacy**2, 0.0)), "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
@@ -459,9 +457,12 @@ class PooledResult:
         """
         stated, (first, second) = self._stated(True, alpha), np.triu_indices(len(self.items), 1)
         names = np.array(self.items, dtype=object)
-        table = {"item1": names[first], "item2": names[second]}
-        table["difference" if self._worths else "fraction"] = stated["value"]
-        table["std_err"] = stated["std_err"]
+        table = {
+            "item1": names[first],
+            "item2": names[second],
+            "difference" if self._worths else "fraction": stated["value"],
+            "std_err": stated["std_err"],
+        }
         if isinstance(self.results[0], BTLResult):
             # limits of a difference become those of a probability, which rises with it
             shown = probability_name([result.release for result in self.results])
@@ -620,5 +621,8 @@ class PooledResult:
         """Return what is public of all releases together, in the words of one."""
         facts = [guarantee.release_facts(result.release) for result in self.results]
         joined = {name: ", ".join(dict.fromkeys(fact[name] for fact in facts)) for name in facts[0]}
-        own = {"epsilon": f"{self.epsilon:g}", "delta": f"{self.delta:g}", "N": str(self.nobs)}
-        return joined | own
+        return joined | {
+            "epsilon": f"{self.epsilon:g}",
+            "delta": f"{self.delta:g}",
+            "N": str(self.nobs),
+        }

@@ -18,12 +18,19 @@ def pooled_table(result: Any, details: bool) -> tables.Table:
     first, name, estimate = result.results[0], "Rank Aggregation", "Borda"
     if isinstance(first, BTLResult):
         name, estimate = f"{first.link.model} Results", "coef"
-    sampling = guarantee.sampling_head([member.release for member in result.results])
-    heads = (estimate, "std err", sampling, "privacy", "p-value")
     return tables.Table(
         title=f"Pooled Private {name}",
         header=_header(result),
-        columns=("", *heads, *tables.interval_heads(result.alpha), "rank"),
+        columns=(
+            "",
+            estimate,
+            "std err",
+            guarantee.sampling_head([member.release for member in result.results]),
+            "privacy",
+            "p-value",
+            *tables.interval_heads(result.alpha),
+            "rank",
+        ),
         rows=tables.fit_rows(result.to_frame()),
         notes=(*_notes(result), *_release_notes(result, details), *result._cautions()),
         cautions=result._cautions(),

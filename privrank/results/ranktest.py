@@ -314,8 +314,12 @@ class RankTestResult(Result):
         UniformityTest, tv      0.135   0.005    True   0.126
         """
         low, high = self._interval() or (None, None)
-        names = ("statistic", "threshold", "pvalue", "pvalue_error", "reject", "effect")
-        return self._row(f"{self.test}, {self.method}", names, lower=low, upper=high)
+        return self._row(
+            f"{self.test}, {self.method}",
+            ("statistic", "threshold", "pvalue", "pvalue_error", "reject", "effect"),
+            lower=low,
+            upper=high,
+        )
 
     def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: design, noise, statistic, p-value, decision.
@@ -401,8 +405,10 @@ class RankTestResult(Result):
 
     def _settings(self) -> dict[str, Any]:
         # a simulated null is not drawn again when the archive is read
-        simulation = {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws}
-        return {**self.settings, "found": simulation}
+        return {
+            **self.settings,
+            "found": {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws},
+        }
 
     def _estimates(self) -> dict[str, Any]:
         return {"statistic": self.statistic, "reject": self.reject, "effect": self.effect}

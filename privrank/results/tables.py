@@ -87,9 +87,8 @@ def fit_rows(
     Given among how many items each has its rank, if not all.
     """
     estimate = str(frame.columns[0])
-    numbers = [name for name in ("std_err", "sampling", "privacy", "z") if name in frame]
     formats: dict[str, str | Callable[[Any], str]] = {estimate: estimate_cell}
-    formats |= dict.fromkeys(numbers, "{:.3f}")
+    formats |= {name: "{:.3f}" for name in ("std_err", "sampling", "privacy", "z") if name in frame}
     formats |= {"pvalue": pvalue_cell, "lower": "{:.3f}", "upper": "{:.3f}"}
     shown = frame.where(frame[estimate].notna(), axis=0)
     if "rank" in frame:
@@ -207,8 +206,7 @@ class Table:
         (('Categories:', '2'), ('Mechanism:', 'no noise'))
         """
         half = (len(self.header) + 1) // 2
-        right = [*self.header[half:], ("", "")]
-        return list(zip(self.header[:half], right, strict=False))
+        return list(zip(self.header[:half], [*self.header[half:], ("", "")], strict=False))
 
     def as_text(self) -> str:
         """Return plain text.

@@ -174,8 +174,9 @@ def verdict(result: Any, line: str = SMALLEST) -> str:
             f"the level is exact"
         )
     evidence = "" if result.reject or not line else f" {NO_EVIDENCE.format(line)}"
-    accounts = redrawn(result.release, also)
-    return f"{said}: {format_pvalue(result.pvalue)}{error}.{accounts}{evidence}"
+    return (
+        f"{said}: {format_pvalue(result.pvalue)}{error}.{redrawn(result.release, also)}{evidence}"
+    )
 
 
 def range_words(low: float, high: float, least: float = 0.0005) -> str:
@@ -226,8 +227,7 @@ def power_notes(
 
 def is_beside_null(sample: Sample) -> bool:
     """Return whether the second sample are the answers behind a null hypothesis."""
-    names = tuple(name for name, _ in sample.groups)
-    return names == BESIDE_NULL and not sample.group_column
+    return tuple(name for name, _ in sample.groups) == BESIDE_NULL and not sample.group_column
 
 
 def impossible(release: Release) -> int:

@@ -453,11 +453,18 @@ class TopKResult(Result):
             "net_wins": "{:.0f}",
             "ranks": "{}",
         }
-        limits = tables.interval_heads(self.alpha)
         return tables.Table(
             title=guarantee.title(f"Top-{self.k} Results", self.release),
             header=guarantee.comparison_header(self.release, self.design_effect, details),
-            columns=("", f"top {self.k}", "win rate", "std err", *limits, "net wins", "rank"),
+            columns=(
+                "",
+                f"top {self.k}",
+                "win rate",
+                "std err",
+                *tables.interval_heads(self.alpha),
+                "net wins",
+                "rank",
+            ),
             rows=tables.printed(shown, formats),
             notes=(*self._notes(details), *self._cautions()),
             cautions=self._cautions(),

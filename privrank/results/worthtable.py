@@ -89,12 +89,6 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         kind, second = "Regression Results", ("Formula:", f"~ {covariates.formula}")
         notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(release)]
         notes += counts + _group_notes(release)
-    header = [
-        ("Model:", f"{link.model}{', Davidson' * design.davidson} ({link.name})"),
-        second,
-        *guarantee.comparison_header(release, result.design_effect, details),
-        *_penalty(result, details),
-    ]
     reading = guarantee.reading(release) + _coverage_note(release, result.alpha)
     notes = [reading, *notes, *guarantee.loss_notes(release, result.estimator)]
     linear = ["linear"] if _by_items(release) else []
@@ -111,7 +105,12 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     sizes = {item: len(part) for part in parts for item in part}
     return tables.Table(
         title=guarantee.title(f"{link.model} {kind}", release),
-        header=tuple(header),
+        header=(
+            ("Model:", f"{link.model}{', Davidson' * design.davidson} ({link.name})"),
+            second,
+            *guarantee.comparison_header(release, result.design_effect, details),
+            *_penalty(result, details),
+        ),
         columns=(
             "",
             "coef",
@@ -351,10 +350,8 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     matching = equations.matching
     why = WITHIN_NOISE if matching is None else ROUGH_COUNTS
     messages = part_notes(release.design, equations.components, why)
-    facts = equations.covariates
-    by_items = facts is not None and bool(facts.item_columns)
     whole = len(equations.components) == 1
-    if whole and by_items and pair_counts(release).get("member") is not None:
+    if whole and _by_items(release) and pair_counts(release).get("member") is not None:
         messages.append(BY_COVARIATES)
     messages += _weak_notes(release.design, equations)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
