@@ -39,8 +39,7 @@ from privrank.bradley_terry.linear import (
     item_basis,
 )
 from privrank.bradley_terry.losses import ScoreFunction
-from privrank.bradley_terry.opponents import Matching
-from privrank.bradley_terry.paircounts import pair_counts
+from privrank.bradley_terry.paircounts import Matching, pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import simulated

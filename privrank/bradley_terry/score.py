@@ -14,7 +14,7 @@ show. That is always done, and never is another model fitted instead, which woul
 else whenever the noise says so.
 
 Where wins W and losses L are released, net = W - L, and pair counts follow from the comparisons
-a = W + L of each item (:mod:`privrank.bradley_terry.opponents`). To first order an error in
+a = W + L of each item (:mod:`privrank.bradley_terry.paircounts`). To first order an error in
 these moves expected nets f_i = sum_j n_ij g_ij, g = 2 F - 1, by J = (diag f + n o g)
 (diag a + n)^-1, with o the product by entries. So noise e_W, e_L of both brings the error
 (I - J) e_W - (I + J) e_L. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'. Where
@@ -43,8 +43,7 @@ from privrank.bradley_terry.linear import (
     linear_predictor,
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
-from privrank.bradley_terry.opponents import Matching
-from privrank.bradley_terry.paircounts import counts_by_cell, released_counts
+from privrank.bradley_terry.paircounts import Matching, counts_by_cell, released_counts
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace

@@ -15,8 +15,7 @@ from privrank.bradley_terry.dependence import contrast_directions, expected_answ
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.linear import check_identified
-from privrank.bradley_terry.opponents import halves
-from privrank.bradley_terry.paircounts import check_connected
+from privrank.bradley_terry.paircounts import check_connected, halves
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded

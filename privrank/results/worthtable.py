@@ -16,13 +16,12 @@ from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inference import attainable
 from privrank.bradley_terry.linear import WithTies
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.opponents import MOST_ERROR, Matching
-from privrank.bradley_terry.paircounts import pair_counts
+from privrank.bradley_terry.paircounts import MOST_ERROR, Matching, pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.bradley_terry.scoretests import hardly_identified
 from privrank.distributions.links import LOGIT
 from privrank.plans.choice import LEAST_ITEMS_MATCHED
-from privrank.release.names import PAIR_COUNTS
+from privrank.release.names import MOMENTS, PAIR_COUNTS
 from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Design
 from privrank.results import guarantee, tables
@@ -59,6 +58,15 @@ ROUGH_COUNTS = (
     f"in nearly all of them",
     f"are not {1 / MOST_ERROR:g} times the standard error of their noise, so that "
     f"pair_counts='proportional' does not hold for them",
+)
+
+# Respondents from which tests of known answers keep their level.
+FEWEST_CLUSTERS = 8
+
+FEW_CLUSTERS = (
+    f"Warning: with fewer than {FEWEST_CLUSTERS} respondents tests reject too often, in up to 0.08 "
+    f"of surveys at level 0.05. Too few respondents show how the answers of one depend on each "
+    f"other."
 )
 
 # Level at which the check of proportional pair counts warns.
@@ -184,7 +192,7 @@ def _matching_notes(result: BTLResult) -> list[str]:
     matching = result._equations().matching
     if matching is None:
         return []
-    if math.isnan(matching.pvalue):
+    if math.isnan(matching.off):
         return ["Not checked: whether opponents were matched at random."]
     fitted = (
         f"Allowed for: comparisons of two items g places apart in the released ranking fall by a "
@@ -354,6 +362,8 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     if whole and _by_items(release) and pair_counts(release).get("member") is not None:
         messages.append(BY_COVARIATES)
     messages += _weak_notes(release.design, equations)
+    if MOMENTS[0] in release.parts and release.design.nobs < FEWEST_CLUSTERS:
+        messages.append(FEW_CLUSTERS)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *guarantee.delta_notes(release))
     if fitted.infinite:

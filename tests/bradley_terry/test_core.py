@@ -1,5 +1,7 @@
 """One test for every surface of a fit, against a plain second implementation and its rules."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -230,3 +232,21 @@ def test_noise_of_a_design_effect_widens_plain_contrasts(monkeypatch):
     plain = pr.PrivateBTL.from_release(result.release)._inference()
     narrow = scoretests.intervals(plain, contrast, 0.05)
     assert high - low > 1.005 * (narrow[1] - narrow[0])
+
+
+@pytest.mark.parametrize("people", [5, 8])
+def test_few_respondents_are_warned_of(people):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "respondent": np.repeat(np.arange(people), 3),
+            "item1": ["a", "a", "b"] * people,
+            "item2": ["b", "c", "c"] * people,
+            "outcome": rng.choice([1, -1], 3 * people),
+        }
+    )
+    given = {"items": list("abc"), "respondent": "respondent", "max_rows": 3, "design": "public"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pr.PrivrankWarning)
+        fit = pr.PrivateBTL(frame, **given).fit(np.inf)
+    assert any("fewer than 8 respondents" in said for said in fit.warnings) == (people < 8)

@@ -13,7 +13,7 @@ import privrank as pr
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.inference import noise_by_place
 from privrank.bradley_terry.linear import ItemContrasts
-from privrank.bradley_terry.opponents import Matching, halves, item_weights, matched_counts
+from privrank.bradley_terry.paircounts import Matching, halves, item_weights, matched_counts
 from privrank.bradley_terry.score import score_equations
 from privrank.release.survey import PairCounts
 
