@@ -178,20 +178,31 @@ class Inference:
             return facts.score
         return kept(facts.linear.scores(count * facts.function.mean(edges)))
 
-    def residual(
-        self, weights: FloatArray, along: FloatArray, t: FloatArray, score: FloatArray | None = None
-    ) -> FloatArray:
+    def residual(self, weights: FloatArray, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return combinations of scores less expected ones, shape (rows,), at predictors t.
 
-        Given the weights of the scores, and those by edge; of other scores than :attr:`score`.
+        Given the weights of the scores, and those by edge, shape (rows, edges) as the predictors.
         """
         facts = self.equations
         if facts.answers is not None:
-            won, lost = facts.answers
-            left = 0.5 * (won - lost) - facts.count * facts.function.link.excess(t)
-            return np.asarray((along * facts.fitted.weight(t) * left).sum(axis=-1))
+            return np.asarray((along * self._answers_left(t)).sum(axis=-1))
         expected = (along * facts.function.mean(t)) @ facts.released_count
-        return np.asarray(weights @ (self.score if score is None else score) - expected)
+        return np.asarray(weights @ self.score - expected)
+
+    def scores_left(self, t: FloatArray) -> FloatArray:
+        """Return the scores, as they are, less expected ones, shape (p,), at predictors t."""
+        facts = self.equations
+        if facts.answers is not None:
+            return facts.linear.scores(self._answers_left(t))
+        return facts.score - facts.linear.scores(facts.released_count * facts.function.mean(t))
+
+    def _answers_left(self, t: FloatArray) -> FloatArray:
+        """Return what known answers of each edge are off what is expected of them, weighted."""
+        facts = self.equations
+        assert facts.answers is not None
+        won, lost = facts.answers
+        left = 0.5 * (won - lost) - facts.count * facts.function.link.excess(t)
+        return np.asarray(facts.fitted.weight(t) * left)
 
     def weights(self, t: FloatArray, contrasts: FloatArray) -> FloatArray:
         """Return H^-1 c for contrasts, shape (rows, p), with H the information at predictors t.

@@ -147,7 +147,6 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     b = rows.T @ values if every else _null_point(inference, rows, values)
     t = facts.linear.predict(b)
     weights = rows if every else inference.weights(t, rows)
-    along = facts.linear.predict(weights)
     if inference.clusters is not None:
         scores = facts.linear.information(inference.spread(t))
     else:
@@ -157,7 +156,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     if inference.many and facts.covariates is None:  # of these no noise of pairs is drawn
         beside = beside + facts.pair_noise(b)
     # scores as they are, also where no answers can give them: the hypothesis is about one point
-    scored = inference.residual(weights, along, t, facts.score)
+    scored = weights @ inference.scores_left(t)
     draws = FEW_DRAWS if facts.items > MOST_DRAWN_ITEMS else inference.draws
     null = _Null(
         float(_squares(white(scored[None]))[0]),
@@ -167,7 +166,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     )
     alone = white(white(carried(weights, scores)).T)
     if inference.clusters is not None:
-        pvalue = _by_answers(inference, null, (weights, along, t), alone, white)
+        pvalue = _by_answers(inference, null, (weights, t), alone, white)
     elif LARGEST in release.found:
         pvalue = null.of_largest(alone, inference)
     else:
@@ -178,17 +177,17 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
 def _by_answers(
     inference: Inference,
     null: _Null,
-    at: tuple[FloatArray, FloatArray, FloatArray],
+    at: tuple[FloatArray, FloatArray],
     alone: FloatArray,
     white: Callable[[FloatArray], FloatArray],
 ) -> float:
     """Return the larger p-value by the design effects of answers at the null point, and at the fit.
 
-    Given weights of the scores, those by edge, and predictors, and the covariance of independent
-    answers.
+    Given weights of the scores, and predictors, and the covariance of independent answers.
     """
     facts, n = inference.equations, inference.release.design.nobs
-    weights, along, t = at
+    weights, t = at
+    along = facts.linear.predict(weights)
     fit = facts.linear.predict(inference.fitted.coefficients)
     values = []
     assert inference.clusters is not None
