@@ -218,7 +218,7 @@ class Coefficients(Result):
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.06, 'position': -1.61, 'socBurd': 1.48, 'culture': -2.88}
         """
-        sizes = z_of(np.asarray(self.pvalues, dtype=np.float64))
+        sizes = z_of(self._pvalues())
         # no zero is printed as -0
         return pd.Series(np.sign(self._estimated()) * sizes + 0.0, self.params.index, name="z")
 
@@ -235,8 +235,11 @@ class Coefficients(Result):
         >>> result.pvalues.round(3).to_dict()
         {'crimRate': 0.002, 'position': 0.108, 'socBurd': 0.138, 'culture': 0.004}
         """
-        values = scoretests.pvalues(self._inference(), self._display())
-        return pd.Series(values, self.params.index, name="P>|z|")
+        return pd.Series(self._pvalues().copy(), self.params.index, name="P>|z|")
+
+    @once
+    def _pvalues(self) -> FloatArray:
+        return own(scoretests.pvalues(self._inference(), self._display()), np.float64)
 
     @property
     def tie_parameter(self) -> pd.Series[float]:

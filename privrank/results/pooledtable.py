@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -121,6 +122,9 @@ def _notes(result: Any) -> list[str]:
         notes.append("Who answered in several surveys is protected by the sum of their epsilons.")
     if len({member.release.survey.unit for member in result.results}) > 1:
         notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
+    if isinstance(first, BTLResult):
+        counted = [guarantee.count_notes(release, "worths towards zero") for release in releases]
+        notes += dict.fromkeys(itertools.chain(*counted))
     return [*notes, *tables.tie_notes(result.ranks()), guarantee.holds_if(rests)]
 
 

@@ -99,3 +99,9 @@ def test_unanimous_surveys_have_no_upper_limit():
     assert pair["pvalue"] == pytest.approx(2.0 * norm.sf(np.sqrt(10.0)), rel=0.02)
     assert pair["upper"] == 1.0 and pair["lower"] > 0.6
     assert "inf" in str(result.summary())
+
+
+def test_a_pooled_table_says_what_is_asserted_of_pair_counts():
+    text = " ".join(str(pr.pool(fits("proportional"), survey="same").summary()).split())
+    assert text.count("opponents were matched at random") == 1
+    assert "matched" not in str(pr.pool(fits("rows"), survey="same").summary())
