@@ -158,7 +158,7 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
     return counts | {"group_answers": answers}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Matching:
     """The fit of who met whom.
 

@@ -33,7 +33,12 @@ def pooled_table(result: Any, details: bool) -> tables.Table:
             "rank",
         ),
         rows=tables.fit_rows(result.to_frame()),
-        notes=(*_notes(result), *_release_notes(result, details), *result._cautions()),
+        notes=(
+            *_notes(result),
+            *_count_notes(result),
+            *_release_notes(result, details),
+            *result._cautions(),
+        ),
         cautions=result._cautions(),
     )
 
@@ -122,10 +127,16 @@ def _notes(result: Any) -> list[str]:
         notes.append("Who answered in several surveys is protected by the sum of their epsilons.")
     if len({member.release.survey.unit for member in result.results}) > 1:
         notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
-    if isinstance(first, BTLResult):
-        counted = [guarantee.count_notes(release, "worths towards zero") for release in releases]
-        notes += dict.fromkeys(itertools.chain(*counted))
     return [*notes, *tables.tie_notes(result.ranks()), guarantee.holds_if(rests)]
+
+
+def _count_notes(result: Any) -> dict[str, None]:
+    """Return what is asserted of the pair counts of worths, once for all releases."""
+    if not isinstance(result.results[0], BTLResult):
+        return {}
+    releases = [member.release for member in result.results]
+    counted = [guarantee.count_notes(release, "worths towards zero") for release in releases]
+    return dict.fromkeys(itertools.chain(*counted))
 
 
 def _release_notes(result: Any, details: bool) -> list[str]:

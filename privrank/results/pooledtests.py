@@ -25,7 +25,7 @@ from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import quadratic
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Share:
     """What one result has in pooled worths.
 

@@ -112,7 +112,7 @@ class Source:
         Public draws of the noise in any block, for its kurtosis; None where it is taken as normal.
     weight : float
         Weight of slope and sampling covariance in the averages of one survey.
-    fit : Inference or None
+    _fit : Inference or None
         The fit that the equations are of, where they are scores of worths.
     """
 
@@ -120,7 +120,7 @@ class Source:
     freedom: FloatArray
     draws: FloatArray | None = None
     weight: float = 1.0
-    fit: Inference | None = None
+    _fit: Inference | None = None
 
     def kurtosis(self, rows: FloatArray) -> FloatArray:
         """Return the excess kurtosis of the noise in combinations of the residual, at least 0."""
@@ -294,7 +294,7 @@ class Pooled:
     @cached_property
     def _shares(self) -> tuple[tuple[Share, ...], ScoreErrors] | None:
         """What each fit has in worths of common values, and the noise of all; else None."""
-        fits = [source.fit for source in self.sources if source.fit is not None]
+        fits = [source._fit for source in self.sources if source._fit is not None]
         if self.alone or not fits or fits[0].many or not np.isfinite(self.point).all():
             return None
         basis = np.asarray(helmert(fits[0].equations.items))

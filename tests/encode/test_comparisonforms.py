@@ -789,7 +789,7 @@ BAD = {
             missing="bottom",
         ),
         ValueError,
-        ["missing='unknown'", "number the ranked ones from 1"],
+        ["missing='unknown'", "Number the ranked items from 1"],
     ),
     "ranks tied": (lambda: by(RANKS, "rankings"), ValueError, ["has a tie", "ties=True"]),
     "ratings for ranks": (
