@@ -304,8 +304,9 @@ class PrivateBTL:
             Shares of epsilon for ``"output"`` and ``"order_effect"`` (by default .01 and .15), for
             ``"dependence"`` (.05 to .3), for ``"ties"`` (.15, or nothing where net wins pay for
             them), and for ``"pair_counts"`` and ``"group_answers"`` (those that predict the least
-            error from public numbers). Of proportional pair counts how often items met those of
-            their own half of the ranking, ``"opponents"``, takes .05; 0 leaves it out.
+            error from public numbers). With proportional pair counts the number that shows
+            how often items met those of their own half of the ranking, ``"opponents"``, takes .05;
+            0 leaves it out.
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
         budget : Budget, optional

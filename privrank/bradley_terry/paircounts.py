@@ -11,8 +11,8 @@ questionnaire are missing at random. It is above 0 where like meets like.
 
 **Estimate of beta.** With s the halves of the ranking, 1 for the better and -1 for the other, the
 sum Q of s_i s_j over comparisons is released in a second stage. beta is where its expectation, with
-the counts of the items as released, is Q. What is expected of the nets depends on the pair counts;
-so the error of beta is in the scores of the worths. Let z be what a comparison of a pair adds to an
+the counts of the items as released, is Q. Expected nets depend on the pair counts; so the error of
+beta is in the scores of the worths. Let z be what a comparison of a pair adds to an
 expected score, n' the slopes of the pair counts by beta, and h = sum of n' s_i s_j that of Q. An
 error in beta by dQ / h moves that score by (sum of z n') dQ / h. So it has the errors of
 comparisons that add z - (sum of z n' / h) s_i s_j each, and the noise of Q times (sum of z n') / h.
@@ -162,7 +162,7 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
 class Matching:
     """The fit of who met whom.
 
-    What is expected of a score depends on it by the mean of F - 1/2 of each pair, which is given.
+    Expected scores depend on it by the mean of F - 1/2 of each pair, which is given.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ class _CountsAt:
 
     @property
     def expected(self) -> float:
-        """What is expected of Q."""
+        """The expectation of Q."""
         return float(self.count @ self.alike)
 
     @property

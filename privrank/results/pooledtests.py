@@ -98,8 +98,9 @@ def pooled_tests(
 def _part(share: Share, own: FloatArray, moved: FloatArray) -> tuple[FloatArray, ...]:
     """Return what one result has in statistics, in the variance of noise and in that of sampling.
 
-    Given weights of its contrasts of scores, and how far the worths are moved. Of sampling it is
-    by how much answers vary more than at the pooled worths; the last are the weights of its scores.
+    Given weights of its contrasts of scores, and how far the worths are moved. For sampling it
+    is by how much answers vary more than at the pooled worths; the last are the weights of its
+    scores.
     """
     facts, scores = share.inference.equations, own @ share.scores
     along, pooled = facts.linear.predict(scores), facts.linear.predict(share.b)
