@@ -22,8 +22,8 @@ from privrank.results.hypotheses import (
     HypothesisTest,
     equation_names,
     fitted_rows,
+    signed_z,
     t_test,
-    z_of,
 )
 from privrank.results.likelihood import likelihood_ratio, log_likelihood
 from privrank.results.pairs import tie_series
@@ -218,9 +218,8 @@ class Coefficients(Result):
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.06, 'position': -1.61, 'socBurd': 1.48, 'culture': -2.88}
         """
-        sizes = z_of(self._pvalues())
-        # no zero is printed as -0
-        return pd.Series(np.sign(self._estimated()) * sizes + 0.0, self.params.index, name="z")
+        sizes = signed_z(self._estimated(), self._pvalues())
+        return pd.Series(sizes, self.params.index, name="z")
 
     @property
     def pvalues(self) -> pd.Series[float]:

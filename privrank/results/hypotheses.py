@@ -91,9 +91,7 @@ class ContrastTests:
         >>> tests.tvalue.round(2)
         array([3.39])
         """
-        # of what is not identified the p-value is 1, and this 0
-        sign = np.sign(np.nan_to_num(self.effect - self.constants))
-        return np.asarray(sign * z_of(np.atleast_1d(self.pvalue)) + 0.0)
+        return signed_z(self.effect - self.constants, np.atleast_1d(self.pvalue))
 
     @property
     def statistic(self) -> FloatArray:
@@ -312,7 +310,7 @@ class HypothesisTest:
         if len(self.weights) > 1:
             return float(z_of(np.array(self.pvalue)))
         effect = float(self.weights[0] @ self._inference.fitted.coefficients)
-        return float(np.sign(effect - self.constants[0]) * z_of(np.array(self.pvalue)))
+        return float(signed_z(np.array(effect - self.constants[0]), np.array(self.pvalue)))
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Return the confidence intervals of the left sides of the equations, shape (rows, 2).
@@ -366,6 +364,11 @@ class HypothesisTest:
 def z_of(pvalue: FloatArray) -> FloatArray:
     """Return the normal quantiles of two-sided p-values."""
     return np.asarray(-ndtri(np.maximum(0.5 * pvalue, 1e-300)) + 0.0)
+
+
+def signed_z(effect: FloatArray, pvalue: FloatArray) -> FloatArray:
+    """Return the same with the signs of effects; 0, and never -0, where nothing is identified."""
+    return np.asarray(np.sign(np.nan_to_num(effect)) * z_of(pvalue) + 0.0)
 
 
 def equation_names(hypothesis: Linear, names: Sequence[str]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
-from privrank.results.hypotheses import z_of
+from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
 from privrank.results.pooledtable import pooled_table, twice_notes
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
@@ -366,8 +366,8 @@ class PooledResult:
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.29, 'position': -1.46, 'socBurd': 1.2, 'culture': -2.95}
         """
-        sign = np.sign(np.asarray(self.params) - self._combined(False)[3])
-        return self._series(sign * z_of(self._pvalues(False)), "z")
+        effect = np.asarray(self.params) - self._combined(False)[3]
+        return self._series(signed_z(effect, self._pvalues(False)), "z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
