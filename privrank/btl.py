@@ -434,7 +434,8 @@ class PrivateBTL:
         Parameters
         ----------
         release : Release
-            From any fit to the same comparisons, such as ``PrivateTopK(...).fit(...).release``.
+            From any fit of worths to the same comparisons, or a selection whose pair counts are
+            public or declared, such as ``PrivateTopK(...).fit(...).release``.
         penalty, solver, alpha
             As in :meth:`fit`.
         link : {"logit", "probit"} or Link, optional
@@ -513,6 +514,11 @@ def infer(
     fixed by its release, and whether to emit the result's warnings.
     """
     # scores and their information, then worths that solve them; covariances come when asked for
+    if release.design.unknown:
+        raise ValueError(
+            "release must hold pair counts, and a selection has released none: fit PrivateBTL, or "
+            "declare pair_counts= for the selection."
+        )
     requested = checks.check_penalty(penalty)
     check_solver(solver, release.link, release.design)
     equations = score_equations(release)

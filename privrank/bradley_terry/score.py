@@ -27,6 +27,7 @@ compare, they still move the scores of both.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -346,6 +347,13 @@ class ScoreEquations:
         """Comparisons each item takes part in, as released; without covariates."""
         contrasts = self.linear.worths if isinstance(self.linear, WithTies) else self.linear
         return np.asarray(abs(contrasts.matrix()).T @ self._released)
+
+    @property
+    def degree_error(self) -> float:
+        """Standard deviation of the noise of :attr:`degrees`; 0 where these are public."""
+        if self.matching is not None:  # of wins and losses, whose sum has the noise of net wins
+            return 2.0 * math.sqrt(self.item_variance)
+        return math.sqrt((self.items - 1) * self.count_variance)
 
     @property
     def group_shares(self) -> FloatArray:

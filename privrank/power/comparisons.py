@@ -13,7 +13,14 @@ from privrank import btl, topk
 from privrank.bradley_terry.linear import of_worths
 from privrank.bradley_terry.scoretests import pvalues
 from privrank.plans.choice import Choice, check_ties
-from privrank.plans.comparisons import Method, Request, plan_fit, plan_selection
+from privrank.plans.comparisons import (
+    Method,
+    Request,
+    Target,
+    plan_fit,
+    plan_selection,
+    without_counts,
+)
 from privrank.power.base import Point
 from privrank.power.surveys import ComparisonPower
 from privrank.release.release import Release
@@ -149,7 +156,7 @@ class TopKPower(ComparisonPower):
         Size of the set.
     max_rows, unit, design, ties, mode, replicates, n_jobs
         As for :class:`privrank.power.BTLPower`.
-    dependence
+    target, dependence
         As for :meth:`privrank.PrivateTopK.fit`.
     worths : sequence of float, optional
         Worths of all items, the best first; a gap that is asked about takes the place of theirs
@@ -179,6 +186,7 @@ class TopKPower(ComparisonPower):
     """
 
     k: int
+    target: Target = "auto"
     ties: bool = False
     worths: Sequence[float] | None = None
     aim: Aim = "separated"
@@ -206,8 +214,12 @@ class TopKPower(ComparisonPower):
         worths[: self.k] += gap - worths[self.k - 1]
         return np.asarray(worths - worths.mean())
 
+    def _facts(self, nobs: int, epsilon: float) -> Design:
+        return without_counts(super()._facts(nobs, epsilon))
+
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        return plan_selection(Request(design, epsilon, delta, dependence=self.dependence))
+        request = Request(design, epsilon, delta, dependence=self.dependence)
+        return plan_selection(request, self.target)
 
     def _read(self, value: Any) -> float:
         gap = super()._read(value)
@@ -217,7 +229,7 @@ class TopKPower(ComparisonPower):
 
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit selects the best k, and separates them if asked to."""
-        result = topk.infer(release, k=self.k)
+        result = topk.infer(release, k=self.k, target=self.target)
         right = set(result.selected) == set(result.items[: self.k])
         return right and (self.aim == "right" or result.pvalue <= alpha)
 

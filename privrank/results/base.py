@@ -232,7 +232,10 @@ class Result(ABC):
         >>> list(result.tidy().columns)
         ['term', 'estimate', 'std_error', 'statistic', 'p_value', 'conf_low', 'conf_high']
         """
-        frame: pd.DataFrame = self.to_frame().rename(columns=_WORDS)
+        frame: pd.DataFrame = self.to_frame()
+        # net wins are the estimate where nothing else is
+        words = _WORDS | ({"net_wins": "estimate"} if frame.columns[0] == "net_wins" else {})
+        frame = frame.rename(columns=words)
         frame = frame.reindex(columns=list(dict.fromkeys(_WORDS.values()))).astype(np.float64)
         frame.insert(0, "term", frame.index.astype(str))
         frame = self._cautioned(frame.reset_index(drop=True))
