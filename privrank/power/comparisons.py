@@ -21,6 +21,7 @@ from privrank.plans.comparisons import (
     plan_selection,
     without_counts,
 )
+from privrank.plans.identified import probably_unidentified
 from privrank.power.base import Point
 from privrank.power.surveys import ComparisonPower
 from privrank.release.release import Release
@@ -133,6 +134,12 @@ class BTLPower(ComparisonPower):
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
         return plan_fit(Request(design, epsilon, delta, self.method, dependence=self.dependence))
+
+    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+        plan = self._planned(at)
+        if plan is not None and probably_unidentified(self._facts(at.nobs, at.epsilon), plan) > 0.5:
+            return 0.0, 0.0  # such a fit is refused
+        return super()._measure(at, replicates)
 
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit detects the difference of the first two items."""
