@@ -262,9 +262,7 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
     -----
     **Statistic.** Where the comparisons of an item are known, its net wins give its win rate. Else
     either all of epsilon goes to net wins, or wins and losses are released in one draw. Their
-    differences are net wins with sqrt(2) times the noise, and their sums are the comparisons. Net
-    wins and comparisons apart, in two shares of epsilon, would be closer only where the standard
-    deviation of win rates among items is below .07, which no public number shows.
+    differences are net wins with sqrt(2) times the noise, and their sums are the comparisons.
     """
     if not (request.private and request.design.unknown):
         return _of_counts(request, "net wins")[0]
