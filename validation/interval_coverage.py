@@ -61,7 +61,7 @@ def one(
         except ValueError:  # a public graph that falls apart is drawn again
             continue
         break
-    result = fitted.fit(epsilon=epsilon, rng=rng, **fit)
+    result = fitted.fit(epsilon=epsilon, allow_unidentified=True, rng=rng, **fit)
     covered = study.covers(result, theta)
     distance = np.linalg.norm(result.params.to_numpy() - theta) / np.sqrt(items)
     warned = any("information" in message for message in result.warnings)

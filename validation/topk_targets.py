@@ -136,7 +136,7 @@ def one(rng: np.random.Generator, cell: Cell) -> np.ndarray:
                 right[default.target],
                 float(default.target == "win rate"),
                 float(np.isin(ccw.best_first(rng, noisy)[:k], np.arange(k)).mean()),
-                _released(frame, people, m, k, epsilon, rng) if m <= 60 else np.nan,
+                _released(frame, people, m, k, epsilon, rng) if m <= 20 else np.nan,
                 float(stated.mean()),
                 float(wrong),
                 float((words != "open").mean()),
@@ -160,7 +160,7 @@ def _released(
 ) -> float:
     """Return the share of right items of net wins with released pair counts."""
     worths = pr.PrivateBTL(frame, items=range(m), **people)
-    fit = worths.fit(epsilon, method="counts", rng=rng)
+    fit = worths.fit(epsilon, method="counts", allow_unidentified=True, rng=rng)
     selection = pr.PrivateTopK.from_release(fit.release, k)
     known = selection.params.dropna().index
     best = [item for item in selection.to_frame().index if item in known][:k]
@@ -213,10 +213,12 @@ def _error(differences: np.ndarray) -> float:
 def main() -> None:
     import time
 
-    asked, started, rows = study.asked(__doc__, 200), time.time(), []
+    asked, started, rows = study.asked(__doc__, 100), time.time(), []
     for number, cell in enumerate(CELLS):
         if any(part in str(cell) for part in asked.only):
-            found = study.replicate(one, cell.replicates(asked.replicates), cell, cell=9000 + number)
+            found = study.replicate(
+                one, cell.replicates(asked.replicates), cell, cell=9000 + number
+            )
             rows += rows_of(cell, found)
             print(*rows[-len(EPSILONS) :], sep="\n", flush=True)
     if len(rows) == len(CELLS) * len(EPSILONS):

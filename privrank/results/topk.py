@@ -352,8 +352,12 @@ class TopKResult(Result):
         counts = self._count_errors(self.estimate)
         sd = np.sqrt(np.maximum(variance + counts[:, None] + counts, 1e-18))
         weights = self._noise_weights(np.clip(self.estimate, 0.0, 1.0))
-        pvalues = self._tail(gap, sd, weights[:, None], weights)
-        return own(np.where(known, pvalues, 1.0), np.float64)
+        # each two items once, the noise that weighs more first
+        pair = np.triu_indices(len(gap), 1)
+        ends = np.sort(weights[np.array(pair)], axis=0)
+        pvalues = np.ones_like(gap)
+        pvalues[pair] = self._tail(gap[pair], sd[pair], ends[1], ends[0])
+        return own(np.where(known, np.minimum(pvalues, pvalues.T), 1.0), np.float64)
 
     def _separation(self, k: int) -> float:
         """Return the largest p-value of an item among the first k and one that is not."""
