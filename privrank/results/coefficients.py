@@ -218,8 +218,7 @@ class Coefficients(Result):
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.06, 'position': -1.61, 'socBurd': 1.48, 'culture': -2.88}
         """
-        sizes = signed_z(self._estimated(), self._pvalues())
-        return pd.Series(sizes, self.params.index, name="z")
+        return pd.Series(signed_z(self._estimated(), self._pvalues()), self.params.index, name="z")
 
     @property
     def pvalues(self) -> pd.Series[float]:

@@ -121,17 +121,18 @@ def summary_col(
     estimates = _estimate_rows(columns, terms, digits)
     families = {result.family for result in results}
     cautions = _cautions(results, headings)
-    notes = []
-    if any(len(column.bse) for column in columns):
-        notes.append("Standard errors in parentheses, sampling and privacy noise together.")
-    if any("seeded" in column.public["noise source"] for column in columns):
-        notes.append(SEEDED)
+    errors = "Standard errors in parentheses, sampling and privacy noise together."
+    seeded = any("seeded" in column.public["noise source"] for column in columns)
     return Table(
         title=title or (families.pop() if len(families) == 1 else "Results side by side"),
         header=(),
         columns=("", *headings),
         rows=(*estimates, *_fact_rows(columns, terms, digits)),
-        notes=(*notes, *cautions),
+        notes=(
+            *([errors] if any(len(column.bse) for column in columns) else []),
+            *([SEEDED] if seeded else []),
+            *cautions,
+        ),
         rule=len(estimates),
         cautions=cautions,
     )

@@ -194,9 +194,11 @@ def _choice_notes(release: Release) -> list[str]:
     name = distribution_name(part.distribution)
     own = others.pop(name, math.sqrt(part.noise_variance))
     best = sorted(others, key=lambda distribution: others[distribution])
-    beside = ", the only distribution that applies"
-    if best:
-        beside = f"; it would be {others[best[0]]:.4g} with {best[0]}, the best of the others"
+    beside = (
+        f"; it would be {others[best[0]]:.4g} with {best[0]}, the best of the others"
+        if best
+        else ", the only distribution that applies"
+    )
     return [
         f"Noise: {name}. Differences between items vary as if each item's net wins had independent "
         f"noise of standard deviation {own:.4g}{beside}."
@@ -448,8 +450,7 @@ def assumptions(release: Release, *more: str) -> list[str]:
     if release.local:
         single = isinstance(release.survey, Design)
         return ["devices", "reporting", *["assigned"] * single, *more]
-    unit = "rows" if release.survey.unit == "row" else "respondents"
-    return [unit, "answering", *more]
+    return ["rows" if release.survey.unit == "row" else "respondents", "answering", *more]
 
 
 def holds_if(keys: Iterable[str]) -> str:

@@ -279,8 +279,7 @@ def null_distribution(
     `mass` holds the probabilities of the bins between `edges`.
     """
     ax = _axes(ax, (6.4, 3.4))
-    density = mass / np.diff(edges)
-    ax.stairs(density, edges, fill=True, color=_FULL)
+    ax.stairs(mass / np.diff(edges), edges, fill=True, color=_FULL)
     if threshold is not None:
         ax.axvline(threshold, color="0.35", lw=1.2, ls="--", label=f"threshold {threshold:.4g}")
     ax.axvline(statistic, color=_CHOSEN, lw=2.2, label=f"released {statistic:.4g}")
