@@ -300,9 +300,8 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
         filled = np.where(unasked, shrink(filled, pairs.largest_variance)[0], filled)
     np.fill_diagonal(filled, 0.0)
     times = (m - 1) / (counts > 0).sum(axis=1)
-    covariance = votes.covariance(pairs) * np.outer(times, times)
-    covariance += UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
-    return filled.sum(axis=1), covariance, filled
+    unknown = UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
+    return filled.sum(axis=1), votes.covariance(pairs) * np.outer(times, times) + unknown, filled
 
 
 def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
