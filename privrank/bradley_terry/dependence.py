@@ -352,12 +352,14 @@ def contrast_directions(
         rates = equations.linear.centred(np.pad(rates, more))
         scores = np.vstack((product(centred, response), rates))
     else:
-        rows = [display(design)]
         groups = worth_map(design, groups_at(facts, None, every=True))
-        rows += [groups, *(pairs @ groups[k : k + m] for k in range(0, len(groups), m))]
-        differences = pairs @ item_basis(facts, m)
-        columns = np.kron(np.eye(len(facts.columns)), differences)
-        rows.append(np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))))
+        columns = np.kron(np.eye(len(facts.columns)), pairs @ item_basis(facts, m))
+        rows = [
+            display(design),
+            groups,
+            *(pairs @ groups[k : k + m] for k in range(0, len(groups), m)),
+            np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))),
+        ]
         # exactly zero where nothing is identified: directions are brought to one length
         scores = equations.within(np.vstack(rows)) @ response
     if equations.tied:
@@ -449,6 +451,6 @@ def _most_units(equations: ScoreEquations, design: Design, errors: float) -> Flo
         return size
     if not len(equations.group_answers):
         return np.array([float(design.nobs)])
-    sure = equations.group_answers - errors * np.sqrt(equations.group_variance)
-    sure = np.maximum(sure, 0.0) / design.sensitivity.effective_rows
+    least = equations.group_answers - errors * np.sqrt(equations.group_variance)
+    sure = np.maximum(least, 0.0) / design.sensitivity.effective_rows
     return np.asarray(np.clip(design.nobs - sure.sum() + sure, 1.0, design.nobs))

@@ -153,8 +153,7 @@ class Inference:
         inverse of the information.
         """
         if self.release.source == "none":
-            t = self.equations.linear.predict(self.fitted.coefficients)
-            return self.weights(t, contrasts)
+            return self.weights(self.equations.linear.predict(self.fitted.coefficients), contrasts)
         return product(contrasts, self._covariance)
 
     @cached_property
@@ -330,8 +329,9 @@ def noise_by_place(
         mean = equations.function.mean(linear.predict(np.append(worths[order], b[m:])))
         # the edges of a pair with ties share the error of its count
         normal = np.tile(normal, len(mean) // len(edges))
-        by_edge = normal * (math.sqrt(equations.count_variance) * mean)
-        by_edge += equations.edge_step * halves
+        by_edge = (
+            normal * (math.sqrt(equations.count_variance) * mean) + equations.edge_step * halves
+        )
         noise = noise + (linear.matrix().T @ by_edge.T).T
     return np.asarray(noise.take(np.append(place, np.arange(m, len(b))), axis=1))
 
@@ -450,8 +450,7 @@ def _with_scatter(
     moved = np.asarray(equations.linear.matrix().T @ weighted)
     variances = np.repeat(free.scatter, equations.items - 1)
     moved = moved[:, : len(variances)]
-    scores = (moved * variances) @ moved.T
-    return replace(errors, scattered=scores)
+    return replace(errors, scattered=(moved * variances) @ moved.T)
 
 
 def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:
@@ -462,8 +461,7 @@ def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) ->
     on a complete design with equal counts the condition is also sufficient (Landau).
     """
     order = np.argsort(-score)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    place = np.argsort(order)
     better = np.minimum(place[pairs.first], place[pairs.second])
     worse = np.maximum(place[pairs.first], place[pairs.second])
     # a pair is cut by the groups that hold its better item only

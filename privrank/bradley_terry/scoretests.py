@@ -239,8 +239,11 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
         along, spread = facts.linear.predict(weights), inference.spread(edges)
         independent = np.maximum((along**2 * spread).sum(axis=1), _TINY)
         # errors in pair counts do more, or less, to them than at the fit
-        noisy = quadratic(weights, noise) + facts.count_noise(along, edges)
-        noisy -= facts.count_noise(along, facts.linear.predict(b))
+        noisy = (
+            quadratic(weights, noise)
+            + facts.count_noise(along, edges)
+            - facts.count_noise(along, facts.linear.predict(b))
+        )
         return Point(
             inference.residual(weights, along, edges),
             weights,
@@ -299,8 +302,7 @@ class ScoreTests:
 
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes of the noise of the statistics at values t by their root mean square."""
-        weights = self.statistics.at(t, np.arange(len(t))).weights
-        sizes, share = self.errors.sizes(weights)
+        sizes, share = self.errors.sizes(self.statistics.at(t, np.arange(len(t))).weights)
         spread = np.sqrt(np.maximum(sizes**2 @ share, 1e-300))
         return sizes / spread[:, None], share
 

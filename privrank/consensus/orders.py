@@ -55,8 +55,7 @@ def kemeny_score(order: IntArray, pairs: NDArray[Any]) -> float:
 
     For fractions of rankings this is their mean Kendall distance to the order.
     """
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order))
+    place = np.argsort(order).astype(np.int32)
     return float(np.einsum("ji,ji", _real(pairs), place[:, None] > place))
 
 

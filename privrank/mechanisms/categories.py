@@ -81,8 +81,7 @@ class _Expected:
     def cellwise_value(self, counts: IntArray, order: Order) -> int:
         low, high = _ranges(self)
         here = (counts << self.bits)[np.asarray(self.p) > 0]
-        beyond = max(int((here - high).max()), int((low - here).max()))
-        return GRID * beyond >> self.bits
+        return GRID * max(int((here - high).max()), int((low - here).max())) >> self.bits
 
     def impossible_value(self, counts: IntArray, order: Order) -> int:
         return GRID * impossible(counts, self.p)
@@ -119,8 +118,10 @@ def _ranges(cells: _Expected) -> tuple[IntArray, IntArray]:
     positive = np.asarray(cells.p) > 0
     p, level = np.asarray(cells.p)[positive] / math.fsum(cells.p), 0.25 / len(cells.p)
     probability, place = np.unique(p, return_inverse=True)
-    low, high = binom.ppf(level, cells.n, probability), binom.isf(level, cells.n, probability)
-    low, high = (side[place].astype(np.int64) << cells.bits for side in (low, high))
+    low, high = (
+        end(level, cells.n, probability)[place].astype(np.int64) << cells.bits
+        for end in (binom.ppf, binom.isf)
+    )
     expected = _expected(cells)[positive]
     return np.minimum(low, expected), np.maximum(high, expected)
 

@@ -140,8 +140,7 @@ class ZeroSumLaplace:
             if first.dtype != object and np.abs(first).max() >= LARGEST // m:
                 first = first.astype(object)  # Python integers, whose sum has room
             last = -first.sum(axis=1)
-            coin = geometric(self.scale, size, rng)
-            hits = np.flatnonzero(coin >= np.abs(last))
+            hits = np.flatnonzero(geometric(self.scale, size, rng) >= np.abs(last))
             if len(hits):
                 return clipped_sum(values, np.append(first[hits[0]], last[hits[0]]))
 
