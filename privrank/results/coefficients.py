@@ -376,9 +376,11 @@ class Coefficients(Result):
         shown = self._display()
         # Bonferroni: each of p intervals at level alpha / p
         level = self._level(alpha) / (len(shown) ** check_flag("simultaneous", simultaneous))
-        limits = self._own_limits()
-        if level != self.alpha:
-            limits = scoretests.intervals(self._inference(), shown, level)
+        limits = (
+            self._own_limits()
+            if level == self.alpha
+            else scoretests.intervals(self._inference(), shown, level)
+        )
         return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
 
     def wald_test_terms(self) -> pd.DataFrame:

@@ -107,9 +107,11 @@ def summary_col(
     columns = [
         _Column(*result._numbers(), result._public(), result._unlimited()) for result in results
     ]
-    headings = [f"eps={result.epsilon:g}" for result in results]
-    if names is not None:
-        headings = check_names("names", names)
+    headings = (
+        [f"eps={result.epsilon:g}" for result in results]
+        if names is None
+        else check_names("names", names)
+    )
     if len(headings) != len(results):
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
     terms = list(dict.fromkeys(chain.from_iterable(column.terms for column in columns)))
@@ -140,9 +142,8 @@ def summary_col(
 
 def _cautions(results: Sequence[Result | PooledResult], headings: Sequence[str]) -> tuple[str, ...]:
     """Return what limits the results, each sentence once, by column if not of all of them."""
-    named = headings
-    if len({*headings}) < len(headings):
-        named = [f"column {place}" for place in range(1, len(headings) + 1)]
+    distinct = len({*headings}) == len(headings)
+    named = headings if distinct else [f"column {k}" for k in range(1, len(headings) + 1)]
     warned = (result._cautions() for result in results)
     return tuple(joined(list(zip(named, warned, strict=True))))
 

@@ -121,11 +121,12 @@ def _notes(result: Any, frame: pd.DataFrame, details: bool) -> list[str]:
             f"Kemeny score: a ranking differs from the consensus on {result.kemeny_score:.3f} of "
             f"{m * (m - 1) // 2} pairs on average ({level} interval {low:.3f} to {high:.3f})."
         )
-    if release.plan.method == "exponential mechanism" and release.source != "none":
-        notes.append("The privacy of this mechanism assumes idealised arithmetic.")
-    if gap := release.found.get("gap"):
-        notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
+    ideal = release.plan.method == "exponential mechanism" and release.source != "none"
+    gap = release.found.get("gap", 0.0)
+    better = f"A better order of the released numbers may exist, by at most {gap:.3g}."
     notes += [
+        *(["The privacy of this mechanism assumes idealised arithmetic."] if ideal else []),
+        *([better] if gap else []),
         guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)),
         guarantee.promise(release, "the rankings"),
         *guarantee.level_notes(release, "ranking"),

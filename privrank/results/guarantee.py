@@ -255,9 +255,8 @@ def allowance(release: Release) -> str:
 
 def reading(release: Release) -> str:
     """Return how the codes of outcomes were read, where a 0 is one of them."""
-    if not release.design.ties:
-        return ""
-    return "Outcome 1, 0, -1: first preferred, tie, second preferred. "
+    coded = "Outcome 1, 0, -1: first preferred, tie, second preferred. "
+    return coded if release.design.ties else ""
 
 
 def count_notes(release: Release, estimate: str) -> list[str]:

@@ -101,7 +101,6 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     linear = ["linear"] if _by_items(release) else []
     noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
     shared = (frame["rank"].loc[list(part)] for part in parts if "rank" in frame)
-    sampling = guarantee.sampling_head([release])
     ranks = ("rank",) if "rank" in frame else ()
     sizes = {item: len(part) for part in parts for item in part}
     return tables.Table(
@@ -116,7 +115,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
             "",
             "coef",
             "std err",
-            sampling,
+            guarantee.sampling_head([release]),
             "privacy",
             "z",
             "P>|z|",
