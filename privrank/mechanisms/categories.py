@@ -178,9 +178,8 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     value: Value = partial(_whole, measure)
     two = k == 2 and n <= _LARGEST
     null = partial(_null_of_two, measure, n, p) if two else cells.null(name, value)
-    blind: tuple[Blindness, ...] = ("single category",) if k > 2 else ()
-    if k > 2 and 0.0 in p:
-        blind = (*blind, "impossible observations")
+    ruled_out: tuple[Blindness, ...] = ("impossible observations",) if 0.0 in p else ()
+    blind: tuple[Blindness, ...] = ("single category", *ruled_out) if k > 2 else ()
     return Statistic(
         "total variation distance", step, sensitivity, value, null, blind, None, distance=True
     )
@@ -561,8 +560,7 @@ def omnibus(
     a positive number for some j, the noisy maximum exceeds the threshold with a probability that
     tends to 1.
     """
-    scale = 0.0 if math.isinf(xi) else sensitivity / xi
-    whole = _Omnibus(sample, parts, scale, draws)
+    whole = _Omnibus(sample, parts, 0.0 if math.isinf(xi) else sensitivity / xi, draws)
     return Statistic(
         name,
         step=1.0 / GRID,
