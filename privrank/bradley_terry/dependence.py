@@ -181,9 +181,8 @@ def floored_moments(
     apart = bordered((1.0 + ratio) * nets + (1.0 + 1.0 / ratio) * both, own)
     # the scores from s - u T and T - h's
     sides = np.append(beside_worths, 1.0), np.append(beside_ties, 1.0)
-    back = bordered(np.eye(equations.items), 0.0)
-    back += np.outer(*sides) / max(1.0 - float(beside_worths @ beside_ties), 1e-9)
-    return carried(back, apart)
+    rest = max(1.0 - float(beside_worths @ beside_ties), 1e-9)
+    return carried(bordered(np.eye(equations.items), 0.0) + np.outer(*sides) / rest, apart)
 
 
 def floored(measured: FloatArray, least: FloatArray) -> FloatArray:

@@ -257,10 +257,9 @@ class Inference:
     def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:
         """Simulate the noise of the scores at coefficients b, shape (draws, p)."""
         facts, generator = self.equations, public_generator("noise of scores", len(b), draws)
-        noise = np.zeros((draws, len(b)))
-        if self.release.source != "none":
-            noise = _draw_noise(facts, b, draws, generator, self.fitted.coefficients)
-        return noise
+        if self.release.source == "none":
+            return np.zeros((draws, len(b)))
+        return _draw_noise(facts, b, draws, generator, self.fitted.coefficients)
 
 
 def _draw_noise(
@@ -307,9 +306,8 @@ def noise_by_place(
     items is left out, as it is taken as normal. The noise of a number of ties is the last column.
     """
     m, worths = equations.items, b[: equations.items]
-    place = np.empty(m, dtype=np.int64)
     order = np.argsort((b if fit is None else fit)[:m], kind="stable")
-    place[order] = np.arange(m)
+    place = np.argsort(order)
     pairs = equations.pairs
     if equations.matching is not None:
         return _noise_of_sides(equations, equations.matching, worths, draws, place)

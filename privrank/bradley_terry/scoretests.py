@@ -279,9 +279,10 @@ def _sampling(
             yield effect * independent, np.zeros_like(effect)
         return
     variance, side = errors.variances(weights)
-    ratio = independent / np.maximum(along**2 @ facts.spread(fit, facts.fitted), 1e-300)
     # its square is taken, and stays finite
-    ratio = np.minimum(ratio, 1e150)
+    ratio = np.minimum(
+        independent / np.maximum(along**2 @ facts.spread(fit, facts.fitted), 1e-300), 1e150
+    )
     yield np.maximum(ratio * variance, _TINY), ratio**2 * side
 
 

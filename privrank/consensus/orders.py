@@ -173,9 +173,7 @@ class KemenyOrder:
     def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
         """Return the better of this and another order of the same pair matrix."""
         score = kemeny_score(order, pairs)
-        if score >= self.score:
-            return self
-        return KemenyOrder(order, score, min(self.bound, score))
+        return self if score >= self.score else KemenyOrder(order, score, min(self.bound, score))
 
 
 def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:

@@ -252,8 +252,12 @@ def mean(m: int, theta: float) -> float:
         # Euler-Maclaurin for sum_j j l'(j theta), again an even function of j
         end = m * theta
         level, area, slope, _ = (float(v.real[0]) for v in _sinh_terms(np.array([end + 0j])))
-        weighted = m * level / theta - area / theta**2 + m * slope / 2
-        weighted += (slope + end * float(_curvature(np.array([end]))[0])) / 12
+        weighted = (
+            m * level / theta
+            - area / theta**2
+            + m * slope / 2
+            + (slope + end * float(_curvature(np.array([end]))[0])) / 12
+        )
         return middle - weighted + m * single
     j = np.arange(1, m + 1)
     x = j * theta

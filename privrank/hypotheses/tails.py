@@ -96,8 +96,9 @@ def _diamond(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     point is uniform.
     """
     p = np.arange(1, m)
-    log = gammaln(m + 1) - gammaln(p + 1) - gammaln(m - p + 1)
-    log += gammaln(m - 1) - gammaln(p) - gammaln(m - p)
+    log = (gammaln(m + 1) - gammaln(p + 1) - gammaln(m - p + 1)) + (
+        gammaln(m - 1) - gammaln(p) - gammaln(m - p)
+    )
     # how many are positive, which of them, and a uniform point of a pair of simplices
     share = np.cumsum(np.exp(log - log.max()))
     positives = 1 + np.searchsorted(share, rng.random(draws) * share[-1])

@@ -329,14 +329,13 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     filled = table.fractions
     np.fill_diagonal(filled, 0.0)
     covariance /= (2.0 * SCALE * protocol.gain) ** 2
-    values = {names.PAIRS: (net, 1.0 / SCALE), names.PAIR_COUNTS: (counts, 1.0)}
     return _Found(
         filled.sum(axis=1),
         covariance,
         np.full((m, m), tally.n, dtype=np.int64),
         table,
         filled,
-        values,
+        {names.PAIRS: (net, 1.0 / SCALE), names.PAIR_COUNTS: (counts, 1.0)},
     )
 
 

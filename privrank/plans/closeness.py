@@ -464,9 +464,8 @@ def plan_comparison(
 
 def _scale(comparison: Comparison, epsilon: float) -> float:
     """Return the scale of the noise that is smoothed over; a bit is drawn without."""
-    if comparison.decision is not None:
-        return 0.0
-    return smoothing_scale(comparison.sensitivity, epsilon)
+    smoothed = comparison.decision is None
+    return smoothing_scale(comparison.sensitivity, epsilon) if smoothed else 0.0
 
 
 def check_scale(release: Release, comparison: Comparison) -> None:
