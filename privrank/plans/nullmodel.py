@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nullmodel import NullModel, uniform
+from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import FEWEST_UNITS, Sample
 from privrank.util import checks
 
@@ -113,7 +113,8 @@ def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullMo
             raise ValueError(
                 f"null must be 'uniform', a Mallows model or probabilities, got {null!r}."
             )
-        return NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ())
+        k = len(sample.items)
+        return NullModel((1.0 / k,) * k if sample.kind == "choices" else ())
     if isinstance(null, Mallows):
         model = _mallows(null, sample)
         if anywhere and model.center and len(sample.items) > MOST_TABULATED:
