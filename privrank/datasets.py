@@ -153,8 +153,7 @@ class Survey:
             return shared
         tie_break = source.permuted(np.broadcast_to(np.arange(len(self.items)), net.shape), axis=1)
         # ranks differ by a half at least, so that shares of it decide between equal ones alone
-        separated = shared + tie_break / (2 * len(self.items))
-        return separated.rank(axis=1).astype(np.int64)
+        return (shared + tie_break / (2 * len(self.items))).rank(axis=1).astype(np.int64)
 
     def _net_wins(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         """Wins minus losses, one row per respondent and one column per item."""

@@ -164,8 +164,7 @@ class IdentityTest:
                 missing=missing,
                 known=null_categories(null),
             )
-        anywhere = self._encoded.missing == "half"
-        self._null = read_null(null, self._encoded.sample, anywhere=anywhere)
+        self._null = read_null(null, self._encoded.sample, anywhere=self._encoded.missing == "half")
         # a null from other answers is an estimate: the test is then that of two samples, and what
         # fit() runs is a ClosenessTest of them
         self._two = None
@@ -246,8 +245,7 @@ class IdentityTest:
         >>> round(test.fit(epsilon=np.inf).pvalue, 3)
         0.014
         """
-        declared = null_categories(null) if categories is None else categories
-        encoded = encode_counts(counts, declared)
+        encoded = encode_counts(counts, null_categories(null) if categories is None else categories)
         return cls(encoded, null, null_nobs=null_nobs, null_noise=null_noise)
 
     def __repr__(self) -> str:

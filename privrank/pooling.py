@@ -146,8 +146,7 @@ def _check_kinds(results: Sequence[Any]) -> None:
     if len({isinstance(result, BTLResult) for result in results}) > 1:
         raise TypeError("results must be of one kind: pool worths and consensus rankings apart.")
     surveys = [result.release.survey for result in results]
-    davidson = [isinstance(survey, Design) and survey.davidson for survey in surveys]
-    if _differ(davidson):
+    if _differ([isinstance(survey, Design) and survey.davidson for survey in surveys]):
         raise ValueError(
             "results must read ties alike. Fit all of them with ties='davidson', or none."
         )

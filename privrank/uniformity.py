@@ -391,8 +391,7 @@ def ask(
         # a bit keeps its level, and how far its ramp or its buckets go: from these it is read again
         constants = {"level": alpha, "bias": samples.least_bias(n, m, xi, alpha, tolerance)}
     elif method == "bucket":
-        buckets = bfz21.Buckets.design(n, m, xi, alpha)
-        constants = {"level": alpha, "buckets": float(buckets.count)}
+        constants = {"level": alpha, "buckets": float(bfz21.Buckets.design(n, m, xi, alpha).count)}
     elif method == "two-sample":
         constants = {"tolerance": samples.guaranteed(n, m, alpha, tolerance)}
     return statistic_or_bit(method, sample, xi, constants), constants

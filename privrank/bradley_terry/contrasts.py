@@ -55,8 +55,9 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     # v_ij = q_i + q_j holds exactly for these if it holds for any q
     m = len(covariance)
     sums = variance.sum(axis=1)
-    start = (sums - sums.sum() / (2.0 * (m - 1))) / (m - 2)
-    start = np.maximum(start, 0.05 * variance[first, second].min())
+    start = np.maximum(
+        (sums - sums.sum() / (2.0 * (m - 1))) / (m - 2), 0.05 * variance[first, second].min()
+    )
     ends = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     q = attempt(
         lambda: np.asarray(least_squares(residuals, start, "3-point", x_scale=start, **ends).x),

@@ -181,9 +181,8 @@ def floored_moments(
     apart = bordered((1.0 + ratio) * nets + (1.0 + 1.0 / ratio) * both, own)
     # the scores from s - u T and T - h's
     sides = np.append(beside_worths, 1.0), np.append(beside_ties, 1.0)
-    back = bordered(np.eye(equations.items), 0.0)
-    back += np.outer(*sides) / max(1.0 - float(beside_worths @ beside_ties), 1e-9)
-    return carried(back, apart)
+    rest = max(1.0 - float(beside_worths @ beside_ties), 1e-9)
+    return carried(bordered(np.eye(equations.items), 0.0) + np.outer(*sides) / rest, apart)
 
 
 def floored(measured: FloatArray, least: FloatArray) -> FloatArray:
@@ -352,12 +351,14 @@ def contrast_directions(
         rates = equations.linear.centred(np.pad(rates, more))
         scores = np.vstack((product(centred, response), rates))
     else:
-        rows = [display(design)]
         groups = worth_map(design, groups_at(facts, None, every=True))
-        rows += [groups, *(pairs @ groups[k : k + m] for k in range(0, len(groups), m))]
-        differences = pairs @ item_basis(facts, m)
-        columns = np.kron(np.eye(len(facts.columns)), differences)
-        rows.append(np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))))
+        columns = np.kron(np.eye(len(facts.columns)), pairs @ item_basis(facts, m))
+        rows = [
+            display(design),
+            groups,
+            *(pairs @ groups[k : k + m] for k in range(0, len(groups), m)),
+            np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))),
+        ]
         # exactly zero where nothing is identified: directions are brought to one length
         scores = equations.within(np.vstack(rows)) @ response
     if equations.tied:
@@ -449,6 +450,6 @@ def _most_units(equations: ScoreEquations, design: Design, errors: float) -> Flo
         return size
     if not len(equations.group_answers):
         return np.array([float(design.nobs)])
-    sure = equations.group_answers - errors * np.sqrt(equations.group_variance)
-    sure = np.maximum(sure, 0.0) / design.sensitivity.effective_rows
+    least = equations.group_answers - errors * np.sqrt(equations.group_variance)
+    sure = np.maximum(least, 0.0) / design.sensitivity.effective_rows
     return np.asarray(np.clip(design.nobs - sure.sum() + sure, 1.0, design.nobs))

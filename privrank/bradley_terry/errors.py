@@ -62,8 +62,9 @@ class SecondMoments:
         squares = items**2
         # sum over pairs i < j of (a_i a_j)^2
         products = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
-        variance = quadratic(items, self.measured[:m, :m])
-        variance = np.maximum(variance, quadratic(items, self.least[:m, :m]))
+        variance = np.maximum(
+            quadratic(items, self.measured[:m, :m]), quadratic(items, self.least[:m, :m])
+        )
         side = self.noise * products
         if not self.tied:
             return variance, side

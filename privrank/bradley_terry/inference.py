@@ -153,8 +153,7 @@ class Inference:
         inverse of the information.
         """
         if self.release.source == "none":
-            t = self.equations.linear.predict(self.fitted.coefficients)
-            return self.weights(t, contrasts)
+            return self.weights(self.equations.linear.predict(self.fitted.coefficients), contrasts)
         return product(contrasts, self._covariance)
 
     @cached_property
@@ -258,10 +257,9 @@ class Inference:
     def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:
         """Simulate the noise of the scores at coefficients b, shape (draws, p)."""
         facts, generator = self.equations, public_generator("noise of scores", len(b), draws)
-        noise = np.zeros((draws, len(b)))
-        if self.release.source != "none":
-            noise = _draw_noise(facts, b, draws, generator, self.fitted.coefficients)
-        return noise
+        if self.release.source == "none":
+            return np.zeros((draws, len(b)))
+        return _draw_noise(facts, b, draws, generator, self.fitted.coefficients)
 
 
 def _draw_noise(
@@ -308,9 +306,8 @@ def noise_by_place(
     items is left out, as it is taken as normal. The noise of a number of ties is the last column.
     """
     m, worths = equations.items, b[: equations.items]
-    place = np.empty(m, dtype=np.int64)
     order = np.argsort((b if fit is None else fit)[:m], kind="stable")
-    place[order] = np.arange(m)
+    place = np.argsort(order)
     pairs = equations.pairs
     if equations.matching is not None:
         return _noise_of_sides(equations, equations.matching, worths, draws, place)
@@ -330,8 +327,9 @@ def noise_by_place(
         mean = equations.function.mean(linear.predict(np.append(worths[order], b[m:])))
         # the edges of a pair with ties share the error of its count
         normal = np.tile(normal, len(mean) // len(edges))
-        by_edge = normal * (math.sqrt(equations.count_variance) * mean)
-        by_edge += equations.edge_step * halves
+        by_edge = (
+            normal * (math.sqrt(equations.count_variance) * mean) + equations.edge_step * halves
+        )
         noise = noise + (linear.matrix().T @ by_edge.T).T
     return np.asarray(noise.take(np.append(place, np.arange(m, len(b))), axis=1))
 
@@ -450,8 +448,7 @@ def _with_scatter(
     moved = np.asarray(equations.linear.matrix().T @ weighted)
     variances = np.repeat(free.scatter, equations.items - 1)
     moved = moved[:, : len(variances)]
-    scores = (moved * variances) @ moved.T
-    return replace(errors, scattered=scores)
+    return replace(errors, scattered=(moved * variances) @ moved.T)
 
 
 def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:
@@ -462,8 +459,7 @@ def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) ->
     on a complete design with equal counts the condition is also sufficient (Landau).
     """
     order = np.argsort(-score)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    place = np.argsort(order)
     better = np.minimum(place[pairs.first], place[pairs.second])
     worse = np.maximum(place[pairs.first], place[pairs.second])
     # a pair is cut by the groups that hold its better item only

@@ -276,9 +276,11 @@ class _Null:
         """
         q, (error, most) = len(alone), inference.effect
         counts = np.unique(np.rint(np.geomspace(1.0, q, _MOST_COUNTS)).astype(int))
-        within = [(k, (q + 1.0) / (k + 1.0)) for k in counts]
-        if inference.equations.covariates is not None:
-            within = [(1, float(q)), (q, 1.0)]
+        within = (
+            [(k, (q + 1.0) / (k + 1.0)) for k in counts]
+            if inference.equations.covariates is None
+            else [(1, float(q)), (q, 1.0)]
+        )
         # directions by their share of the errors; where shares are equal, by public draws
         public = self.sampled[:q].T * np.sqrt(np.arange(1.0, q + 1.0))
         apart = carried(public, np.eye(q))

@@ -92,8 +92,7 @@ class ScoreFunction:
 
     def variance(self, t: FloatArray) -> FloatArray:
         """Return the variance of the score of an untied answer."""
-        own = self.likelihood or self.ties
-        return self.curvature(t) if own else self.link.exact.variance(t)
+        return self.curvature(t) if self.likelihood or self.ties else self.link.exact.variance(t)
 
     def weight(self, t: FloatArray) -> FloatArray:
         """Return what half a net win counts in the score: 1, or F' / (F (1 - F))."""

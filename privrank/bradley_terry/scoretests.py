@@ -239,8 +239,11 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
         along, spread = facts.linear.predict(weights), inference.spread(edges)
         independent = np.maximum((along**2 * spread).sum(axis=1), _TINY)
         # errors in pair counts do more, or less, to them than at the fit
-        noisy = quadratic(weights, noise) + facts.count_noise(along, edges)
-        noisy -= facts.count_noise(along, facts.linear.predict(b))
+        noisy = (
+            quadratic(weights, noise)
+            + facts.count_noise(along, edges)
+            - facts.count_noise(along, facts.linear.predict(b))
+        )
         return Point(
             inference.residual(weights, along, edges),
             weights,
@@ -276,9 +279,10 @@ def _sampling(
             yield effect * independent, np.zeros_like(effect)
         return
     variance, side = errors.variances(weights)
-    ratio = independent / np.maximum(along**2 @ facts.spread(fit, facts.fitted), 1e-300)
     # its square is taken, and stays finite
-    ratio = np.minimum(ratio, 1e150)
+    ratio = np.minimum(
+        independent / np.maximum(along**2 @ facts.spread(fit, facts.fitted), 1e-300), 1e150
+    )
     yield np.maximum(ratio * variance, _TINY), ratio**2 * side
 
 
@@ -299,8 +303,7 @@ class ScoreTests:
 
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes of the noise of the statistics at values t by their root mean square."""
-        weights = self.statistics.at(t, np.arange(len(t))).weights
-        sizes, share = self.errors.sizes(weights)
+        sizes, share = self.errors.sizes(self.statistics.at(t, np.arange(len(t))).weights)
         spread = np.sqrt(np.maximum(sizes**2 @ share, 1e-300))
         return sizes / spread[:, None], share
 

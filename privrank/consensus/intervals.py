@@ -99,8 +99,7 @@ def within(
     """Return the least and the largest p in [0, 1] with (w - p)^2 <= noise + spread p (1 - p)."""
     # the roots of (1 + s) p^2 - (2 w + s) p + w^2 - noise = 0, s the spread
     middle = (w + 0.5 * spread) / (1.0 + spread)
-    square = (w**2 - noise) / (1.0 + spread)
-    half = np.sqrt(np.maximum(middle**2 - square, 0.0))
+    half = np.sqrt(np.maximum(middle**2 - (w**2 - noise) / (1.0 + spread), 0.0))
     return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
 
 

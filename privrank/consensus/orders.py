@@ -55,8 +55,7 @@ def kemeny_score(order: IntArray, pairs: NDArray[Any]) -> float:
 
     For fractions of rankings this is their mean Kendall distance to the order.
     """
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order))
+    place = np.argsort(order).astype(np.int32)
     return float(np.einsum("ji,ji", _real(pairs), place[:, None] > place))
 
 
@@ -174,9 +173,7 @@ class KemenyOrder:
     def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
         """Return the better of this and another order of the same pair matrix."""
         score = kemeny_score(order, pairs)
-        if score >= self.score:
-            return self
-        return KemenyOrder(order, score, min(self.bound, score))
+        return self if score >= self.score else KemenyOrder(order, score, min(self.bound, score))
 
 
 def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:

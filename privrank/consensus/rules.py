@@ -148,8 +148,7 @@ def prior_of(pairs: FloatArray, variance: FloatArray | float) -> tuple[FloatArra
     square = float((leads**2).mean())
     left = max(0.0, 1.0 - float((1.0 / total).mean()) / square) if square > 0 else 0.0
     scores = 2.0 * logit(np.clip(0.5 + math.sqrt(left) * leads, 0.5 / m, 1.0 - 0.5 / m))
-    spread = math.sqrt(float((scores**2).mean()))
-    return scores, min(max(spread, LEAST_SPREAD), LARGEST_SPREAD)
+    return scores, min(max(math.sqrt(float((scores**2).mean())), LEAST_SPREAD), LARGEST_SPREAD)
 
 
 def shrink(

@@ -111,8 +111,7 @@ def _excess(m: int, u: ComplexArray) -> ComplexArray:
 def _level_sum(m: int, u: complex) -> complex:
     """Return sum_j l(j u) term by term; far out l(x) is x / 2 - log x and sums in closed form."""
     truncated = _truncated(m, u.real)
-    x = np.arange(1, truncated + 1).astype(np.complex128) * u
-    total = complex(_sinh_terms(x)[0].sum())
+    total = complex(_sinh_terms(np.arange(1, truncated + 1).astype(np.complex128) * u)[0].sum())
     if truncated == m:
         return total
     factorials = math.lgamma(m + 1) - math.lgamma(truncated + 1)
@@ -253,8 +252,12 @@ def mean(m: int, theta: float) -> float:
         # Euler-Maclaurin for sum_j j l'(j theta), again an even function of j
         end = m * theta
         level, area, slope, _ = (float(v.real[0]) for v in _sinh_terms(np.array([end + 0j])))
-        weighted = m * level / theta - area / theta**2 + m * slope / 2
-        weighted += (slope + end * float(_curvature(np.array([end]))[0])) / 12
+        weighted = (
+            m * level / theta
+            - area / theta**2
+            + m * slope / 2
+            + (slope + end * float(_curvature(np.array([end]))[0])) / 12
+        )
         return middle - weighted + m * single
     j = np.arange(1, m + 1)
     x = j * theta

@@ -442,8 +442,8 @@ def find(link: object) -> Link:
     """Return a link by its name, or a :class:`Link` as it is."""
     if isinstance(link, Link):
         return link
-    for known in BUILT_IN:
-        if isinstance(link, str) and link == known.name:
-            return known
-    names = ", ".join(repr(known.name) for known in BUILT_IN)
+    named = {known.name: known for known in BUILT_IN}
+    if isinstance(link, str) and link in named:
+        return named[link]
+    names = ", ".join(map(repr, named))
     raise ValueError(f"link must be one of {names} or a privrank.Link, got {quoted(link)}.")

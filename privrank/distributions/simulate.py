@@ -30,14 +30,13 @@ def generator(rng: object) -> np.random.Generator:
     >>> simulate.generator(rng) is rng, type(simulate.generator(None)).__name__
     (True, 'Generator')
     """
-    if rng is None:
-        return np.random.default_rng()
-    if isinstance(rng, np.random.Generator):
-        return rng
-    raise TypeError(
-        f"rng must be None (fresh entropy) or a numpy.random.Generator, got {type(rng).__name__}: "
-        f"write numpy.random.default_rng(...) yourself to repeat a simulation."
-    )
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"rng must be None (fresh entropy) or a numpy.random.Generator, got "
+            f"{type(rng).__name__}: write numpy.random.default_rng(...) yourself to repeat a "
+            f"simulation."
+        )
+    return np.random.default_rng() if rng is None else rng
 
 
 def ranks_of_scores(scores: FloatArray) -> IntArray:

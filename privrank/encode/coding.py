@@ -314,9 +314,7 @@ def outcome_signs(
         return np.ones(size, dtype=np.int8), np.ones(size, dtype=np.int8)
     # a missing answer, code -1, reads the NaN put last
     codes, values = keys[outcome].codes, np.append(keys[outcome].values.astype(np.float64), np.nan)
-    met = np.zeros(len(values), dtype=np.bool_)
-    met[codes] = True
-    answers = values[met]
+    answers = values[pd.unique(codes)]
     if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
         raise ValueError(
             f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "

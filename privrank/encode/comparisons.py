@@ -260,8 +260,10 @@ class Counted:
 def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     """Return what a frame counts in all, and its respondents, where these are the units."""
     columns, predictor = rules.columns, rules.predictor
-    used = [columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts]
-    used += () if predictor is None else predictor.columns
+    used = (
+        *(columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts),
+        *(() if predictor is None else predictor.columns),
+    )
     names = list(dict.fromkeys(name for name in used if name is not None))
     rows = columns.respondent is None
     if rows:

@@ -349,6 +349,10 @@ def declared_codes(
     return codes
 
 
+# What a survey may do whose fits can draw from too many rows.
+_DRAW = "excess='sample' keep a secret random choice of each respondent's rows."
+
+
 def units_of(
     respondent: coding.Key | None,
     column: str | None,
@@ -367,15 +371,10 @@ def units_of(
     check_owned(respondent, column)
     # rows by respondent: the message does not say whose are too many, nor how many
     if np.bincount(respondent.codes, size).max(initial=0) > max_rows:
-        if sampling:
-            raise ValueError(
-                f"max_rows={max_rows} must bound the rows of every respondent, and at least one "
-                f"has more: state the largest number of rows the questionnaire allows, or let "
-                f"excess='sample' keep a secret random choice of each respondent's rows."
-            )
+        remedy = f", or let {_DRAW}" if sampling else "."
         raise ValueError(
             f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
-            f"more: state the largest number of rows the questionnaire allows."
+            f"more: state the largest number of rows the questionnaire allows{remedy}"
         )
     return len(respondent.values)
 
@@ -417,15 +416,9 @@ def in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, Sig
 def check_distinct(person: IntArray, pair: IntArray, size: IntArray, *, sampling: bool) -> None:
     """Refuse a pair that a respondent compares twice; given rows by person, pair and number."""
     _, place = np.unique(person * (int(pair.max()) + 1) + pair, return_inverse=True)
-    if np.bincount(place, size).max() <= 1:
-        return
-    if sampling:
+    if np.bincount(place, size).max() > 1:
+        remedy = f"aggregate first, or let {_DRAW}" if sampling else "or aggregate first."
         raise ValueError(
-            "distinct_pairs=True promises that a respondent compares each pair at most once, and "
-            "at least one repeats a pair: use distinct_pairs=False, aggregate first, or let "
-            "excess='sample' keep a secret random choice of each respondent's rows."
+            f"distinct_pairs=True promises that a respondent compares each pair at most once, and "
+            f"at least one repeats a pair: use distinct_pairs=False, {remedy}"
         )
-    raise ValueError(
-        "distinct_pairs=True promises that a respondent compares each pair at most once, and at "
-        "least one repeats a pair: use distinct_pairs=False, or aggregate first."
-    )

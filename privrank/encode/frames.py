@@ -394,8 +394,7 @@ def grouped(view: Frame, columns: Sequence[str]) -> Frame:
     elif rows.implementation.is_pyspark():
         texts = [nw.col(n) for n, kind in rows.collect_schema().items() if kind == nw.String]
         rows = rows.with_columns(text.cast(nw.Binary).cast(nw.String) for text in texts)
-    alike: Frame = rows.group_by(*columns).agg(nw.len().alias(coding.ROWS))
-    return alike
+    return rows.group_by(*columns).agg(nw.len().alias(coding.ROWS))
 
 
 def has_lists(columns: Iterable[object]) -> bool:

@@ -87,9 +87,11 @@ def encode_samples(
         read_samples(view, rules, Groups(paired=paired), named=respondent is not None)
         for view, rules in opened
     ]
-    place = None
-    if respondent is not None:
-        place = match_respondents([one.names for one in reading], respondent, paired)
+    place = (
+        None
+        if respondent is None
+        else match_respondents([one.names for one in reading], respondent, paired)
+    )
     return _joined([one.sample(least=0) for one in reading], names, secret, place)
 
 

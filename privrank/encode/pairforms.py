@@ -35,9 +35,11 @@ def _compared(
     """Return a comparisons frame, given by row two items, the outcome, who answered, how often."""
     kind = pd.CategoricalDtype(list(labels))
     columns: dict[str, Any] = {} if person is None else {"respondent": person.array}
-    columns["item1"] = pd.Categorical.from_codes(first, dtype=kind)
-    columns["item2"] = pd.Categorical.from_codes(second, dtype=kind)
-    columns["outcome"] = outcome.astype(np.float64)
+    columns |= {
+        "item1": pd.Categorical.from_codes(first, dtype=kind),
+        "item2": pd.Categorical.from_codes(second, dtype=kind),
+        "outcome": outcome.astype(np.float64),
+    }
     if counts is not None:
         columns[frames.COUNT] = counts
     frame = pd.DataFrame(columns)
@@ -210,8 +212,9 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
     view = frames.open_frame(matrix, name)
     names = frames.column_names(view)
     table = frames.collect(view, names)
-    numeric = frames.numeric_columns(view, names)
-    numeric |= frames.numeric_columns(frames.open_frame(table, name), names)
+    numeric = frames.numeric_columns(view, names) | frames.numeric_columns(
+        frames.open_frame(table, name), names
+    )
     text = [column for column in names if column not in numeric]
     # rows are named by a column of text, by the index, or, without either, as the columns are
     if len(text) == 1 and len(names) == len(table) + 1:

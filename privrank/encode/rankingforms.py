@@ -312,8 +312,7 @@ def read_long(columns: Columns, item: str, rank: str) -> Ranked:
     values = coding.numbers(table[rank])
     identity = list(columns.owners.values())
     # rankings are numbered by first appearance
-    groups = table.groupby(identity, sort=False, observed=True)
-    number = np.asarray(groups.ngroup(), dtype=np.int64)
+    number = np.asarray(table.groupby(identity, sort=False, observed=True).ngroup(), dtype=np.int64)
     first = np.unique(number, return_index=True)[1]
     ranks = _pivoted(number, code, values, (len(first), len(labels)))
     if ranks is None:

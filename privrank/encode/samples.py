@@ -254,8 +254,7 @@ def _counted(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, None]:
     keys, size = coding.tally(part, by, None)
     many = len(rules.items)
     place = groups.places(keys, len(size)) * many + rules.codes(keys)[:, 0]
-    table = sum_by(place, size, len(groups.labels) * many)
-    return (table.reshape(-1, many), np.array([])), None
+    return (sum_by(place, size, len(groups.labels) * many).reshape(-1, many), np.array([])), None
 
 
 def _rows_by_group(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, tuple[Rows, ...]]:

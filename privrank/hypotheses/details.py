@@ -93,8 +93,8 @@ def half_widths(
     Given the sizes, the mean over several groups has the variance
     sum n_g^2 (v_g / n_g) / (sum n_g)^2.
     """
-    differences = contrasts(len(sizes))
-    level = alpha / (len(differences) * totals.shape[1])
+    weights = [contrast.weights(sizes) for contrast in contrasts(len(sizes))]
+    level = alpha / (len(weights) * totals.shape[1])
     z = -float(ndtri(0.5 * level))
     # the share is known up to twice the deviation of the noise: p (1 - p) is largest at the value
     # between these ends that is closest to 1/2
@@ -105,12 +105,9 @@ def half_widths(
     ]
     middle = np.clip(0.5, ends[0], ends[1])
     variances = sizes[:, None] * middle * (1.0 - middle)
-    widths = []
-    for contrast in differences:
-        # Var of a difference of means: sum_g w_g^2 n_g p_g (1 - p_g); groups are independent
-        weights = contrast.weights(sizes)
-        sds = np.sqrt(weights**2 @ variances)
-        widths.append(
-            noisy_quantiles(sds, step * np.abs(weights[weights != 0]), distribution, level)
-        )
+    # Var of a difference of means: sum_g w_g^2 n_g p_g (1 - p_g); groups are independent
+    widths = [
+        noisy_quantiles(np.sqrt(w**2 @ variances), step * np.abs(w[w != 0]), distribution, level)
+        for w in weights
+    ]
     return np.array(widths)

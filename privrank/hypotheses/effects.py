@@ -77,12 +77,12 @@ class DetectableEffect:
         """Say it in a sentence."""
         if self.total_variation is None:
             return f"No effect is detected with power {self.power:g} at level {self.alpha:g}."
-        model = ""
-        if self.phi is not None and self.first_over_last is not None:
-            model = (
-                f"a Mallows model with phi = {self.phi:.4g} (its first item is ranked before its "
-                f"last with probability {self.first_over_last:.3f}), "
-            )
+        model = (
+            f"a Mallows model with phi = {self.phi:.4g} (its first item is ranked before its last "
+            f"with probability {self.first_over_last:.3f}), "
+            if self.phi is not None and self.first_over_last is not None
+            else ""
+        )
         how = f"Monte Carlo standard error {self.error:.1g}" if self.error else "exact"
         return (
             f"Detected with power {self.power:g} at level {self.alpha:g}: {model}a total variation "

@@ -209,9 +209,7 @@ def zero_rule(interval: tuple[float, float], *, rejected: bool, step: float) -> 
     """
     low, high = interval
     high = high if high > 0 else step
-    if not rejected:
-        return 0.0, high
-    return min(max(low, math.ulp(0.0)), high), high
+    return min(max(low, math.ulp(0.0)), high) if rejected else 0.0, high
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
@@ -221,9 +219,7 @@ def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[
     """
     if not holds(low):
         return low, low
-    if holds(high):
-        return high, high
-    return bracket(holds, low, high, _HALVINGS)
+    return (high, high) if holds(high) else bracket(holds, low, high, _HALVINGS)
 
 
 def corrected_distance(observed: float, n: int, p: Probabilities) -> float:

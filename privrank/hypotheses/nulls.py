@@ -262,8 +262,7 @@ class Null:
         """
         tails = distribution.tail(observed - self.values)
         if self.draws is not None:  # whole counts, so that without noise nothing is rounded
-            counts = np.rint(self.draws * self.weights)
-            return (1.0 + float(counts @ tails)) / (1.0 + self.draws)
+            return (1.0 + float(np.rint(self.draws * self.weights) @ tails)) / (1.0 + self.draws)
         tail = min(float(self.weights @ tails), 1.0)
         beyond = float(self.weights @ distribution.tail(observed + 1 - self.values))
         return tail - (0.5 + lot) * max(tail - beyond, 0.0)

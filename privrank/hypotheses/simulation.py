@@ -83,9 +83,8 @@ def mean_of(
     """
     blocks = range(-(-replicates // BLOCK))
     values = np.concatenate(in_processes(partial(_block, one, replicates), blocks, label, n_jobs))
-    error = float(values.std(ddof=1) / math.sqrt(replicates))
-    if np.ptp(values) <= 1e-12 * np.abs(values).max():
-        error = step / (replicates + 1)
+    alike = np.ptp(values) <= 1e-12 * np.abs(values).max()
+    error = step / (replicates + 1) if alike else float(values.std(ddof=1) / math.sqrt(replicates))
     return float(values.mean()), error
 
 

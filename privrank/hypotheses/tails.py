@@ -84,8 +84,7 @@ def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     for rows in blocks(draws, m**2):
         size = rows.stop - rows.start
         word = rng.integers(0, m, (size, m - 2))
-        steps = rng.uniform(-1.0, 1.0, (size, m - 1))
-        points[rows] = tree_point(spanning_tree(word, m), steps, 1)
+        points[rows] = tree_point(spanning_tree(word, m), rng.uniform(-1.0, 1.0, (size, m - 1)), 1)
     return points
 
 
@@ -97,13 +96,13 @@ def _diamond(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     point is uniform.
     """
     p = np.arange(1, m)
-    log = gammaln(m + 1) - gammaln(p + 1) - gammaln(m - p + 1)
-    log += gammaln(m - 1) - gammaln(p) - gammaln(m - p)
+    log = (gammaln(m + 1) - gammaln(p + 1) - gammaln(m - p + 1)) + (
+        gammaln(m - 1) - gammaln(p) - gammaln(m - p)
+    )
     # how many are positive, which of them, and a uniform point of a pair of simplices
     share = np.cumsum(np.exp(log - log.max()))
     positives = 1 + np.searchsorted(share, rng.random(draws) * share[-1])
-    rank = np.argsort(rng.random((draws, m)), axis=1)
-    positive = rank < positives[:, None]
+    positive = np.argsort(rng.random((draws, m)), axis=1) < positives[:, None]
     size = rng.standard_exponential((draws, m))
     up, down = np.where(positive, size, 0.0), np.where(positive, 0.0, size)
     point = up / up.sum(axis=1, keepdims=True) - down / down.sum(axis=1, keepdims=True)

@@ -22,8 +22,7 @@ def _discordant(a: IntArray, b: IntArray, order: IntArray, tree: IntArray) -> in
     m = len(a)
     for i in range(m):
         order[a[i] - 1] = b[i]
-    for i in range(m + 1):
-        tree[i] = 0
+    tree[:] = 0
     total = 0
     for place in range(m - 1, -1, -1):
         rank = order[place]
@@ -74,8 +73,7 @@ def places_of(ranks: IntArray) -> IntArray:
     n, m = ranks.shape
     places = np.zeros(n, dtype=np.int64)
     for i in range(m - 1):
-        lower = (ranks[:, i + 1 :] < ranks[:, [i]]).sum(axis=1)
-        places += lower * math.factorial(m - 1 - i)
+        places += (ranks[:, i + 1 :] < ranks[:, [i]]).sum(axis=1) * math.factorial(m - 1 - i)
     return places
 
 
@@ -198,23 +196,28 @@ def packed_pairs(ranks: IntArray) -> NDArray[np.uint64]:
 
 
 @compiled
-def _differing(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> np.int64:
-    """Return in how many bits two rows differ.
+def _bits(x: np.uint64) -> np.int64:
+    """Return how many bits of a word are 1.
 
-    The bits of a word are counted in parallel: in twos, in fours, in eights, then summed by one
-    multiplication modulo 2^64. Compilers know these lines, and put the processor's own
-    instruction in their place where it has one.
+    They are counted in parallel: in twos, in fours, in eights, then summed by one multiplication
+    modulo 2^64. Compilers know these lines, and put the processor's own instruction in their place
+    where it has one.
     """
     twos, fours = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
     eights, ones = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
-    total = np.uint64(0)
+    x -= (x >> np.uint64(1)) & twos
+    x = (x & fours) + ((x >> np.uint64(2)) & fours)
+    x = (x + (x >> np.uint64(4))) & eights
+    return np.int64((x * ones) >> np.uint64(56))
+
+
+@compiled
+def _differing(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> np.int64:
+    """Return in how many bits two rows differ."""
+    total = np.int64(0)
     for word in range(len(first)):
-        x = first[word] ^ second[word]
-        x -= (x >> np.uint64(1)) & twos
-        x = (x & fours) + ((x >> np.uint64(2)) & fours)
-        x = (x + (x >> np.uint64(4))) & eights
-        total += (x * ones) >> np.uint64(56)
-    return np.int64(total)
+        total += _bits(first[word] ^ second[word])
+    return total
 
 
 @compiled
@@ -235,10 +238,8 @@ def discordance_counts(
 
     Given the packed pairs of n rankings, one column each, shape (words, n), and their n weights,
     returns the sums of the products of the weights of two different columns, each pair once. The
-    bits are counted as in `_differing`, along the columns, many at a time.
+    bits are counted along the columns, many at a time.
     """
-    twos, fours = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
-    eights, ones = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
     count, n = words.shape
     apart = np.empty(n, np.int64)
     totals = np.zeros(most + 1, np.int64)
@@ -248,11 +249,7 @@ def discordance_counts(
         for word in range(count):
             own, others = words[word, a], words[word, a + 1 :]
             for b in range(later):
-                x = own ^ others[b]
-                x -= (x >> np.uint64(1)) & twos
-                x = (x & fours) + ((x >> np.uint64(2)) & fours)
-                x = (x + (x >> np.uint64(4))) & eights
-                apart[b] += np.int64((x * ones) >> np.uint64(56))
+                apart[b] += _bits(own ^ others[b])
         for b in range(later):
             totals[apart[b]] += weights[a] * weights[a + 1 + b]
     return totals
@@ -275,9 +272,7 @@ def pair_counts(ranks: IntArray) -> IntArray:
     batch = np.empty((m, _BATCH), np.int32)  # a row per item, so that its ranks are neighbours
     for start in range(0, n, _BATCH):
         size = min(_BATCH, n - start)
-        for row in range(size):
-            for i in range(m):
-                batch[i, row] = ranks[start + row, i]
+        batch[:, :size] = ranks[start : start + size].T
         # pairs (i, j) with j < i: one comparison per ranking, summed in 32 bits
         for i in range(m):
             for j in range(i):

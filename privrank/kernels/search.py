@@ -38,8 +38,7 @@ def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
                 behind[rest] = i
                 rest += 1
         order[place] = pivot
-        for k in range(rest):
-            order[place + 1 + k] = behind[k]
+        order[place + 1 : end] = behind[:rest]
         starts[waiting], ends[waiting] = start, place
         starts[waiting + 1], ends[waiting + 1] = place + 1, end
         waiting += 2

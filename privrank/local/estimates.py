@@ -300,9 +300,8 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
         filled = np.where(unasked, shrink(filled, pairs.largest_variance)[0], filled)
     np.fill_diagonal(filled, 0.0)
     times = (m - 1) / (counts > 0).sum(axis=1)
-    covariance = votes.covariance(pairs) * np.outer(times, times)
-    covariance += UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
-    return filled.sum(axis=1), covariance, filled
+    unknown = UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
+    return filled.sum(axis=1), votes.covariance(pairs) * np.outer(times, times) + unknown, filled
 
 
 def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
@@ -330,14 +329,13 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     filled = table.fractions
     np.fill_diagonal(filled, 0.0)
     covariance /= (2.0 * SCALE * protocol.gain) ** 2
-    values = {names.PAIRS: (net, 1.0 / SCALE), names.PAIR_COUNTS: (counts, 1.0)}
     return _Found(
         filled.sum(axis=1),
         covariance,
         np.full((m, m), tally.n, dtype=np.int64),
         table,
         filled,
-        values,
+        {names.PAIRS: (net, 1.0 / SCALE), names.PAIR_COUNTS: (counts, 1.0)},
     )
 
 

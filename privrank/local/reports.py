@@ -86,8 +86,8 @@ def read_reports(
     answer, answer_fault = _whole_numbers(table["answer"], answers)
     # a number is its digits
     names = np.array([_name(entry) for entry in table["report_id"].astype(object)], dtype=object)
-    faults = np.maximum(asked_fault, answer_fault)  # of two cells the worse decides
-    faults = np.where(names == "", _NO_NUMBER, faults)
+    # of two cells the worse decides
+    faults = np.where(names == "", _NO_NUMBER, np.maximum(asked_fault, answer_fault))
     sound = own & (faults == _FINE)
     single = once(hashed(names)[sound], assignment[sound], answer[sound])
     rejected = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -242,18 +243,15 @@ class Tally:
         <Tally: comparisons, 3 reports accepted, rejected: none>
         """
         record = read_archive(text)
-        try:
+        with suppress(LookupError, TypeError, ValueError, OverflowError):
             protocol = protocol_from_json(record["protocol"])
             cells: list[Any] = [_whole_numbers(record[name]) for name in _CELLS]
             bits = np.frombuffer(base64.b64decode(record.get("ids", "")), "<i8").reshape(2, -1)
             identity, cell = bits if "ids" in record else (None, None)
             tally = cls(protocol, *cells, record["rejected"], identity, cell)  # type: ignore[call-arg]
-            sound = tally._is_sound()
-        except (LookupError, TypeError, ValueError, OverflowError):
-            sound = False
-        if not sound:
-            raise ValueError(NOT_JSON)
-        return tally
+            if tally._is_sound():
+                return tally
+        raise ValueError(NOT_JSON)
 
     def _is_sound(self) -> bool:
         """Whether there are reports of the protocol that give these numbers."""

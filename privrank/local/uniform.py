@@ -42,7 +42,7 @@ from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import FULL, Null, Order, fingerprint, public_generator
-from privrank.hypotheses.statistic import Blindness, Statistic
+from privrank.hypotheses.statistic import Statistic
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.protocols_orders import PairBits, RandomPairs
@@ -286,16 +286,14 @@ class Collection:
     def statistic(self) -> Statistic:
         """The statistic of the test, of surveys that are simulated."""
         protocol = self.protocol
-        blind: Blindness = "equal mean ranks, reports"
-        if isinstance(protocol, PairBits) and protocol.pairing == "public":
-            blind = "even public pairs"
+        public = isinstance(protocol, PairBits) and protocol.pairing == "public"
         return Statistic(
             protocol.kind,
             STEP,
             0,
             value=_as_drawn,
             null=self.null,
-            blind_to=(blind,),
+            blind_to=("even public pairs" if public else "equal mean ranks, reports",),
             consistent=None,
             sampler=self.simulated,
         )

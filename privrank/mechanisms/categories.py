@@ -81,8 +81,7 @@ class _Expected:
     def cellwise_value(self, counts: IntArray, order: Order) -> int:
         low, high = _ranges(self)
         here = (counts << self.bits)[np.asarray(self.p) > 0]
-        beyond = max(int((here - high).max()), int((low - here).max()))
-        return GRID * beyond >> self.bits
+        return GRID * max(int((here - high).max()), int((low - here).max())) >> self.bits
 
     def impossible_value(self, counts: IntArray, order: Order) -> int:
         return GRID * impossible(counts, self.p)
@@ -119,8 +118,10 @@ def _ranges(cells: _Expected) -> tuple[IntArray, IntArray]:
     positive = np.asarray(cells.p) > 0
     p, level = np.asarray(cells.p)[positive] / math.fsum(cells.p), 0.25 / len(cells.p)
     probability, place = np.unique(p, return_inverse=True)
-    low, high = binom.ppf(level, cells.n, probability), binom.isf(level, cells.n, probability)
-    low, high = (side[place].astype(np.int64) << cells.bits for side in (low, high))
+    low, high = (
+        end(level, cells.n, probability)[place].astype(np.int64) << cells.bits
+        for end in (binom.ppf, binom.isf)
+    )
     expected = _expected(cells)[positive]
     return np.minimum(low, expected), np.maximum(high, expected)
 
@@ -177,9 +178,8 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     value: Value = partial(_whole, measure)
     two = k == 2 and n <= _LARGEST
     null = partial(_null_of_two, measure, n, p) if two else cells.null(name, value)
-    blind: tuple[Blindness, ...] = ("single category",) if k > 2 else ()
-    if k > 2 and 0.0 in p:
-        blind = (*blind, "impossible observations")
+    ruled_out: tuple[Blindness, ...] = ("impossible observations",) if 0.0 in p else ()
+    blind: tuple[Blindness, ...] = ("single category", *ruled_out) if k > 2 else ()
     return Statistic(
         "total variation distance", step, sensitivity, value, null, blind, None, distance=True
     )
@@ -560,8 +560,7 @@ def omnibus(
     a positive number for some j, the noisy maximum exceeds the threshold with a probability that
     tends to 1.
     """
-    scale = 0.0 if math.isinf(xi) else sensitivity / xi
-    whole = _Omnibus(sample, parts, scale, draws)
+    whole = _Omnibus(sample, parts, 0.0 if math.isinf(xi) else sensitivity / xi, draws)
     return Statistic(
         name,
         step=1.0 / GRID,

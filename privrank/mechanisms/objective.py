@@ -146,8 +146,7 @@ def certified_worths(
             break
         fit = fit_ridge(rest, linear, gamma, moved)
     fit = fit_ridge(rest, linear, gamma, moved, tolerance=noise.tolerance)
-    steps = centre + _grid(fit.point)
-    return [int(step) - move for step, move in zip(steps, moves, strict=True)]
+    return [int(step) - move for step, move in zip(centre + _grid(fit.point), moves, strict=True)]
 
 
 def _gathered(drawn: NDArray[Any], gap: Fraction, unit: Fraction) -> list[int]:

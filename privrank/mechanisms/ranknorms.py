@@ -347,8 +347,8 @@ class Limit:
         n, m = self.n, self.m
         if m <= MOST_ITEMS:
             centred = 2 * orders_of(m) - (m + 1)
-            sums, squares = drawn @ centred, drawn @ centred**2
-            return _residual_of(sums, squares, _distances_of_orders(drawn, m), n, third=True)
+            met = _distances_of_orders(drawn, m)
+            return _residual_of(drawn @ centred, drawn @ centred**2, met, n, third=True)
         square = n * float(drawn[1] / (m - 1) + drawn[2] / ((m - 1) * (m - 2) / 2))
         return _in_steps(square, n, _constants(m, third=False)[2])
 

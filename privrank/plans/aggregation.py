@@ -292,8 +292,7 @@ def plan_aggregation(
         moved = sensitivity.pairs_l2 if main == PAIRS else part.fineness * sensitivity.borda_l2
         rho = 0.5 * (moved * steps / part.noise.scale) ** 2 + 0.5 * epsilons.get(SCORE, 0.0) ** 2
     kemeny: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
-    rule = kemeny if main == PAIRS else "Borda"
-    return plan_of(rule, epsilon, delta, parts, settings, rho)
+    return plan_of(kemeny if main == PAIRS else "Borda", epsilon, delta, parts, settings, rho)
 
 
 def plan_of(

@@ -204,8 +204,7 @@ def _distance(method: str, sample: Sample) -> Comparison:
     diameter = 1.0 if statistic == "tv" else DIAMETER[statistic]
     # who changes group changes sizes, too: the sum over groups has a sensitivity by nobs alone
     if sample.private_labels:
-        whole = private_label_sensitivity(sample.nobs, diameter)
-        return _unproved(statistic, "sum", whole, sample)
+        return _unproved(statistic, "sum", private_label_sensitivity(sample.nobs, diameter), sample)
     sizes, two = np.array(sample.sizes), len(sample.sizes) == 2
     many = len(sample.items) > FEW_CATEGORIES
     sensitivity = mean_sensitivity(sizes, diameter)
@@ -240,13 +239,12 @@ def _chi_square(sample: Sample) -> Comparison:
     """Return the largest chi-square statistic of two groups."""
     sensitivity = chi_square_sensitivity(np.array(sample.sizes))
     two = len(sample.sizes) == 2
-    blind: tuple[Blindness, ...] = ("more noise",) if two else ("large groups",)
     return Comparison(
         "chi-square",
         "chi-square",
         "pairs",
         sensitivity,
-        blind_to=blind,
+        blind_to=("more noise",) if two else ("large groups",),
         consistent=None,
         effect=sensitivity if two else None,
     )
@@ -466,9 +464,8 @@ def plan_comparison(
 
 def _scale(comparison: Comparison, epsilon: float) -> float:
     """Return the scale of the noise that is smoothed over; a bit is drawn without."""
-    if comparison.decision is not None:
-        return 0.0
-    return smoothing_scale(comparison.sensitivity, epsilon)
+    smoothed = comparison.decision is None
+    return smoothing_scale(comparison.sensitivity, epsilon) if smoothed else 0.0
 
 
 def check_scale(release: Release, comparison: Comparison) -> None:

@@ -223,9 +223,7 @@ def two_rankings_tolerance(m: int, alpha: float) -> float | None:
     The condition of Busa-Fekete, Fotakis and Zampetakis (2021) is phi at most that number.
     """
     room = m + 7 - math.sqrt(12 * m * math.log(2 / alpha))
-    if room <= 8:
-        return None
-    return kendall.total_variation(m, -math.log1p(-8 / room), 0.0)
+    return None if room <= 8 else kendall.total_variation(m, -math.log1p(-8 / room), 0.0)
 
 
 def guaranteed(n: int, m: int, alpha: float, tolerance: float | None) -> float:

@@ -467,6 +467,4 @@ def item_names(items: object) -> tuple[str, ...]:
     """Return the names of at least two items, or of so many."""
     if isinstance(items, Integral) and not isinstance(items, bool):
         return tuple(map(str, range(checks.check_count("items", items, low=2, high=10**6))))
-    names = tuple(str(name) for name in checks.check_items(items))
-    checks.check_count("items", len(names), low=2)
-    return names
+    return tuple(str(name) for name in checks.check_items(items))

@@ -219,8 +219,9 @@ class UniformityPower(OneSamplePower):
             )
 
     def _against(self, nobs: int) -> Alternatives:
-        unit: Any = "respondent" if self._local else "row"
-        sample = Sample(self.kind, item_names(self.items), nobs, unit, 1)
+        sample = Sample(
+            self.kind, item_names(self.items), nobs, "respondent" if self._local else "row", 1
+        )
         return Alternatives(sample, read_null("uniform", sample))
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:

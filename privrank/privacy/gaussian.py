@@ -179,8 +179,7 @@ def integer_delta(
     a = fineness * sensitivity / scale
     threshold = max(epsilon / a - 0.5 * a, 0.0)
     peak = math.exp(-0.5 * threshold**2) / (scale * math.sqrt(2.0 * math.pi))
-    bound = gaussian_delta(scale, epsilon, fineness * sensitivity) + peak
-    return min(bound * (1.0 + 1e-9), 1.0)
+    return min((gaussian_delta(scale, epsilon, fineness * sensitivity) + peak) * (1.0 + 1e-9), 1.0)
 
 
 def integer_scale(

@@ -140,8 +140,7 @@ class ZeroSumLaplace:
             if first.dtype != object and np.abs(first).max() >= LARGEST // m:
                 first = first.astype(object)  # Python integers, whose sum has room
             last = -first.sum(axis=1)
-            coin = geometric(self.scale, size, rng)
-            hits = np.flatnonzero(coin >= np.abs(last))
+            hits = np.flatnonzero(geometric(self.scale, size, rng) >= np.abs(last))
             if len(hits):
                 return clipped_sum(values, np.append(first[hits[0]], last[hits[0]]))
 
@@ -359,9 +358,11 @@ def tie_noise(
     if math.isinf(net_epsilon):
         return CountNoise(DiscreteLaplace(0.0), 0)
     # f of the proof
-    steps = 2 * nets.sensitivity // sensitivity.net_l1
-    if nets.name == "permutohedron":
-        steps = nets.fineness // (sensitivity.items - 1)
+    steps = (
+        nets.fineness // (sensitivity.items - 1)
+        if nets.name == "permutohedron"
+        else 2 * nets.sensitivity // sensitivity.net_l1
+    )
     scales = [DiscreteLaplace.calibrate(-(-nets.sensitivity // steps), net_epsilon)]
     left = ties_left(sensitivity, nets.name)
     if left:
@@ -371,9 +372,11 @@ def tie_noise(
 
 def ties_left(sensitivity: UnitSensitivity, name: NoiseName) -> int:
     """Return how many ties of a unit the noise of net wins does not pay for (:func:`tie_noise`)."""
-    paid = sensitivity.net_l1 // 4
-    if name == "permutohedron" and sensitivity.distinct:
-        paid = min(sensitivity.rows, sensitivity.items - 1)
+    paid = (
+        min(sensitivity.rows, sensitivity.items - 1)
+        if name == "permutohedron" and sensitivity.distinct
+        else sensitivity.net_l1 // 4
+    )
     return sensitivity.effective_rows - paid
 
 

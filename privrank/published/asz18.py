@@ -19,7 +19,7 @@ import numpy as np
 
 from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import Order, null_of
-from privrank.hypotheses.statistic import Blindness, Decision, RandomBit, Statistic
+from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
 from privrank.mechanisms.categories import excess
 from privrank.privacy.draws import draw_bit
 from privrank.release.names import DECISION
@@ -122,11 +122,10 @@ def sigmoid_bit(n: int, k: int, epsilon: float, tolerance: float) -> RandomBit:
     mean = least_mean(n, k, 0.0)[1] / n
     gap = least_mean(n, k, tolerance)[1] / n - mean
     centre = (mean + gap / 2) * max(n, k)
-    blind: tuple[Blindness, ...] = ("single category",) if k > 2 else ()
     return RandomBit(
         "sigmoid of the distance",
         partial(_distance, n, epsilon, centre),
-        blind,
+        ("single category",) if k > 2 else (),
         level=None,
         dealt=False,
     )
@@ -194,8 +193,7 @@ def closeness_bit(n: int, k: int, sensitivity: float) -> Decision:
     epsilon, up to two in five at common sizes. It carries no p-value.
     """
     most = min(k, 2 * n)  # the mean of the statistic under equality is below it
-    offset = most + 2.0 * math.sqrt(2.0 * most)
-    return partial(_closeness, offset, sensitivity)
+    return partial(_closeness, most + 2.0 * math.sqrt(2.0 * most), sensitivity)
 
 
 def _closeness(

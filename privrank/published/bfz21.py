@@ -183,8 +183,7 @@ def _off_centre(ranks: IntArray, order: Order, cell: int) -> int:
     from privrank.kernels import rankings as kernels
 
     n, m = ranks.shape
-    total = kernels.kendall_to_center(ranks, np.arange(1, m + 1)).sum()
-    return _apart(total, order, n, m, cell)
+    return _apart(kernels.kendall_to_center(ranks, np.arange(1, m + 1)).sum(), order, n, m, cell)
 
 
 def _apart(total: IntArray, order: Order, n: int, m: int, cell: int) -> int:

@@ -435,8 +435,7 @@ def _check_values(
     if source in ("none", "respondents") and isinstance(survey, Design) and survey.pairs:
         sizes[names.WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
     if name == names.DEPENDENCE and isinstance(survey, Design):
-        pairs = plan.settings[name] == "pairs"
-        sizes[name] = m * (m - 1) // 2 + survey.davidson if pairs else 1
+        sizes[name] = m * (m - 1) // 2 + survey.davidson if plan.settings[name] == "pairs" else 1
     _require(
         values.size == sizes.get(name, values.size) > 0,
         "A release has as many values as its parts have.",

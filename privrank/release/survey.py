@@ -103,10 +103,9 @@ class Covariates:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        for name in ("weights", "item_matrix", "units"):
-            object.__setattr__(self, name, own(getattr(self, name), np.float64))
-        for name in ("cell", "first"):
-            object.__setattr__(self, name, own(getattr(self, name), np.int64))
+        kinds = dict.fromkeys(("weights", "item_matrix", "units"), np.float64)
+        for name, kind in {**kinds, "cell": np.int64, "first": np.int64}.items():
+            object.__setattr__(self, name, own(getattr(self, name), kind))
         shape = (len(self.cell), len(self.bounds))
         object.__setattr__(self, "position", own(np.reshape(self.position, shape), np.int64))
 
@@ -336,8 +335,7 @@ class Design:
         """
         if part == names.NET and self.covariates is not None:
             return self.covariates.step
-        halves = part in (names.WINS, names.SIDES)
-        return 0.5 if halves and (self.ties or exact) else 1.0
+        return 0.5 if part in (names.WINS, names.SIDES) and (self.ties or exact) else 1.0
 
     @property
     def varied(self) -> bool:

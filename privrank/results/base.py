@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from privrank.util.frozen import immutable
 
 # The words of ``tidy()`` for the columns of frames.
 _WORDS = {
-    **dict.fromkeys(("worth", "coef", "win_rate", "borda", "effect"), "estimate"),
+    **dict.fromkeys(("worth", "coef", "win_rate", "net_wins", "borda", "effect"), "estimate"),
     "std_err": "std_error",
     **dict.fromkeys(("statistic", "z"), "statistic"),
     "pvalue": "p_value",
@@ -50,8 +50,7 @@ def once(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
         # results are frozen, but for this store of what they compute from their release
         if name not in result._kept:
             result._kept[name] = compute(result)
-        value: Value = result._kept[name]
-        return value
+        return cast(Value, result._kept[name])
 
     return stored
 
@@ -232,14 +231,13 @@ class Result(ABC):
         >>> list(result.tidy().columns)
         ['term', 'estimate', 'std_error', 'statistic', 'p_value', 'conf_low', 'conf_high']
         """
-        frame: pd.DataFrame = self.to_frame()
-        # net wins are the estimate where nothing else is
-        words = _WORDS | ({"net_wins": "estimate"} if frame.columns[0] == "net_wins" else {})
-        frame = frame.rename(columns=words)
-        frame = frame.reindex(columns=list(dict.fromkeys(_WORDS.values()))).astype(np.float64)
+        words = list(dict.fromkeys(_WORDS.values()))
+        frame = self.to_frame().rename(columns=_WORDS)
+        # of a selection by win rates net wins are no second estimate
+        frame = frame.loc[:, ~frame.columns.duplicated()]
+        frame = frame.reindex(columns=words).astype(np.float64)
         frame.insert(0, "term", frame.index.astype(str))
-        frame = self._cautioned(frame.reset_index(drop=True))
-        return frame
+        return cast(pd.DataFrame, self._cautioned(frame.reset_index(drop=True)))
 
     def _level(self: Any, alpha: float | None) -> float:
         """Return a level that was given, or the result's own."""

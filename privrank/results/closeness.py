@@ -336,9 +336,11 @@ class ClosenessResult(Result):
         >>> result.plot_details().axes[0].get_title()
         'north v south, epsilon = 3 per row, seeded noise'
         """
-        label = "difference of mean ranks (left: ranked higher)"
-        if self.release.sample.kind == "choices":
-            label = "difference of shares (right: chosen more often)"
+        label = (
+            "difference of shares (right: chosen more often)"
+            if self.release.sample.kind == "choices"
+            else "difference of mean ranks (left: ranked higher)"
+        )
         level = f"{100 * (1 - self.alpha):g} % intervals,\nall at once, privacy noise included"
         return plots.differences(
             self.details(), f"{label}; {level}", guarantee.caption(self.release), ax=ax
@@ -580,9 +582,8 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
     if frame is None:
         return ()
     what = "mean ranks" if release.sample.kind == "rankings" else "shares"
-    cost = ""
-    if release.source != "none":
-        cost = f", for epsilon {release.parts[f'{DETAILS} 0'].epsilon:.4g} of the total"
+    epsilon = release.parts[f"{DETAILS} 0"].epsilon
+    cost = "" if release.source == "none" else f", for epsilon {epsilon:.4g} of the total"
     head = (
         f"What differs, from {what} by group{cost}; all {len(frame)} statements hold at once with "
         f"{100 * (1 - alpha):g} % confidence, whether or not H0 is rejected"
@@ -592,8 +593,7 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
         return (f"{head}: no difference is clear.",)
     said = clear_words(release.sample, clear, _MOST_WORDS)
     left = len(clear) - len(said)
-    are = "is" if left == 1 else "are"
-    more = f" {left} more {are} clear: see details()." if left > 0 else ""
+    more = f" {left} more {'is' if left == 1 else 'are'} clear: see details()." if left else ""
     return (f"{head}. {'. '.join(said)}.{more}",)
 
 
@@ -603,8 +603,7 @@ def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
     half = 0.5 * (clear["upper"] - clear["lower"])
     order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
     rows = clear.loc[order].head(most).itertuples()
-    column = sample.group_column or "group"
-    return [_statement(row, column, sample.kind) for row in rows]
+    return [_statement(row, sample.group_column or "group", sample.kind) for row in rows]
 
 
 def _statement(row: Any, column: str, kind: str) -> str:

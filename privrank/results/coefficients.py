@@ -218,8 +218,7 @@ class Coefficients(Result):
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.06, 'position': -1.61, 'socBurd': 1.48, 'culture': -2.88}
         """
-        sizes = signed_z(self._estimated(), self._pvalues())
-        return pd.Series(sizes, self.params.index, name="z")
+        return pd.Series(signed_z(self._estimated(), self._pvalues()), self.params.index, name="z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -377,9 +376,11 @@ class Coefficients(Result):
         shown = self._display()
         # Bonferroni: each of p intervals at level alpha / p
         level = self._level(alpha) / (len(shown) ** check_flag("simultaneous", simultaneous))
-        limits = self._own_limits()
-        if level != self.alpha:
-            limits = scoretests.intervals(self._inference(), shown, level)
+        limits = (
+            self._own_limits()
+            if level == self.alpha
+            else scoretests.intervals(self._inference(), shown, level)
+        )
         return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
 
     def wald_test_terms(self) -> pd.DataFrame:

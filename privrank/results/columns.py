@@ -107,9 +107,11 @@ def summary_col(
     columns = [
         _Column(*result._numbers(), result._public(), result._unlimited()) for result in results
     ]
-    headings = [f"eps={result.epsilon:g}" for result in results]
-    if names is not None:
-        headings = check_names("names", names)
+    headings = (
+        [f"eps={result.epsilon:g}" for result in results]
+        if names is None
+        else check_names("names", names)
+    )
     if len(headings) != len(results):
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
     terms = list(dict.fromkeys(chain.from_iterable(column.terms for column in columns)))
@@ -121,17 +123,18 @@ def summary_col(
     estimates = _estimate_rows(columns, terms, digits)
     families = {result.family for result in results}
     cautions = _cautions(results, headings)
-    notes = []
-    if any(len(column.bse) for column in columns):
-        notes.append("Standard errors in parentheses, sampling and privacy noise together.")
-    if any("seeded" in column.public["noise source"] for column in columns):
-        notes.append(SEEDED)
+    errors = "Standard errors in parentheses, sampling and privacy noise together."
+    seeded = any("seeded" in column.public["noise source"] for column in columns)
     return Table(
         title=title or (families.pop() if len(families) == 1 else "Results side by side"),
         header=(),
         columns=("", *headings),
         rows=(*estimates, *_fact_rows(columns, terms, digits)),
-        notes=(*notes, *cautions),
+        notes=(
+            *([errors] if any(len(column.bse) for column in columns) else []),
+            *([SEEDED] if seeded else []),
+            *cautions,
+        ),
         rule=len(estimates),
         cautions=cautions,
     )
@@ -139,9 +142,8 @@ def summary_col(
 
 def _cautions(results: Sequence[Result | PooledResult], headings: Sequence[str]) -> tuple[str, ...]:
     """Return what limits the results, each sentence once, by column if not of all of them."""
-    named = headings
-    if len({*headings}) < len(headings):
-        named = [f"column {place}" for place in range(1, len(headings) + 1)]
+    distinct = len({*headings}) == len(headings)
+    named = headings if distinct else [f"column {k}" for k in range(1, len(headings) + 1)]
     warned = (result._cautions() for result in results)
     return tuple(joined(list(zip(named, warned, strict=True))))
 

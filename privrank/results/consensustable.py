@@ -105,25 +105,28 @@ def _notes(result: Any, frame: pd.DataFrame, details: bool) -> list[str]:
             f"Ranks: by Borda score, all at once; they order {known} of {m * (m - 1) // 2} pairs "
             f"of items.",
         ]
-    notes += [text for name, text in _READINGS.items() if name in settings]
-    if "over_next" in frame:
-        notes.append("Over next: fraction of the rankings that place an item before the next one.")
-    notes += [*_tied(release, frame, details), *_contradiction(frame, release.plan.method)]
-    if release.local:
-        notes += _local_notes(release, frame)
-    if TOTALS in release.parts:
-        notes.append("Pairs: nothing is said of them; releases='pairs' would release them.")
+    next_one = "Over next: fraction of the rankings that place an item before the next one."
+    unsaid = "Pairs: nothing is said of them; releases='pairs' would release them."
+    notes += [
+        *(text for name, text in _READINGS.items() if name in settings),
+        *([next_one] if "over_next" in frame else []),
+        *_tied(release, frame, details),
+        *_contradiction(frame, release.plan.method),
+        *(_local_notes(release, frame) if release.local else []),
+        *([unsaid] if TOTALS in release.parts else []),
+    ]
     if SCORE in release.parts:
         low, high = result.score_conf_int()
         notes.append(
             f"Kemeny score: a ranking differs from the consensus on {result.kemeny_score:.3f} of "
             f"{m * (m - 1) // 2} pairs on average ({level} interval {low:.3f} to {high:.3f})."
         )
-    if release.plan.method == "exponential mechanism" and release.source != "none":
-        notes.append("The privacy of this mechanism assumes idealised arithmetic.")
-    if gap := release.found.get("gap"):
-        notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
+    ideal = release.plan.method == "exponential mechanism" and release.source != "none"
+    gap = release.found.get("gap", 0.0)
+    better = f"A better order of the released numbers may exist, by at most {gap:.3g}."
     notes += [
+        *(["The privacy of this mechanism assumes idealised arithmetic."] if ideal else []),
+        *([better] if gap else []),
         guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)),
         guarantee.promise(release, "the rankings"),
         *guarantee.level_notes(release, "ranking"),

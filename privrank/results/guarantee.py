@@ -194,9 +194,11 @@ def _choice_notes(release: Release) -> list[str]:
     name = distribution_name(part.distribution)
     own = others.pop(name, math.sqrt(part.noise_variance))
     best = sorted(others, key=lambda distribution: others[distribution])
-    beside = ", the only distribution that applies"
-    if best:
-        beside = f"; it would be {others[best[0]]:.4g} with {best[0]}, the best of the others"
+    beside = (
+        f"; it would be {others[best[0]]:.4g} with {best[0]}, the best of the others"
+        if best
+        else ", the only distribution that applies"
+    )
     return [
         f"Noise: {name}. Differences between items vary as if each item's net wins had independent "
         f"noise of standard deviation {own:.4g}{beside}."
@@ -253,9 +255,8 @@ def allowance(release: Release) -> str:
 
 def reading(release: Release) -> str:
     """Return how the codes of outcomes were read, where a 0 is one of them."""
-    if not release.design.ties:
-        return ""
-    return "Outcome 1, 0, -1: first preferred, tie, second preferred. "
+    coded = "Outcome 1, 0, -1: first preferred, tie, second preferred. "
+    return coded if release.design.ties else ""
 
 
 def count_notes(release: Release, estimate: str) -> list[str]:
@@ -448,8 +449,7 @@ def assumptions(release: Release, *more: str) -> list[str]:
     if release.local:
         single = isinstance(release.survey, Design)
         return ["devices", "reporting", *["assigned"] * single, *more]
-    unit = "rows" if release.survey.unit == "row" else "respondents"
-    return [unit, "answering", *more]
+    return ["rows" if release.survey.unit == "row" else "respondents", "answering", *more]
 
 
 def holds_if(keys: Iterable[str]) -> str:

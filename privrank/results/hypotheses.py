@@ -333,8 +333,7 @@ class HypothesisTest:
         False
         """
         values = np.broadcast_to(np.asarray(constants, dtype=np.float64), len(self.weights))
-        pvalue = joint_test(self._inference, self.weights, values).pvalue
-        return bool(pvalue >= check_alpha(alpha))
+        return bool(joint_test(self._inference, self.weights, values).pvalue >= check_alpha(alpha))
 
     def summary(self) -> Table:
         """Return the test as a table.
@@ -348,12 +347,11 @@ class HypothesisTest:
             {"statistic": [self.statistic], "df": [self.df], "pvalue": [self.pvalue]},
             index=[self.names[0] if len(self.names) == 1 else f"{len(self.names)} equations"],
         )
-        forms: Forms = {"statistic": "{:.2f}", "df": "{:.0f}", "pvalue": pvalue_cell}
         return Table(
             title="Test of a Hypothesis",
             header=(),
             columns=("", "statistic", "df", "p-value"),
-            rows=printed(frame, forms),
+            rows=printed(frame, {"statistic": "{:.2f}", "df": "{:.0f}", "pvalue": pvalue_cell}),
             notes=score_notes(self._inference),
         )
 

@@ -125,9 +125,8 @@ def _intervals(
         margin: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
         sides = zip(rows, frame["rank_lower"], frame["rank_upper"], strict=True)
         for row, low, high in itertools.islice(sides, 0, None, _step(len(frame))):
-            ranks = "not identified" if np.isnan(low) else f"{low:.0f}"
-            if low < high:
-                ranks += f"–{high:.0f}"
+            known = f"{low:.0f}–{high:.0f}" if low < high else f"{low:.0f}"
+            ranks = "not identified" if np.isnan(low) else known
             ax.annotate(ranks, (1.02, row), va="center", color="0.35", **margin)
         above: dict[str, Any] = {"xytext": (0, 8), "textcoords": "offset points"}
         ax.annotate("rank", (1.02, rows[0]), va="bottom", color="0.35", **above, **margin)
@@ -282,8 +281,7 @@ def null_distribution(
     `mass` holds the probabilities of the bins between `edges`.
     """
     ax = _axes(ax, (6.4, 3.4))
-    density = mass / np.diff(edges)
-    ax.stairs(density, edges, fill=True, color=_FULL)
+    ax.stairs(mass / np.diff(edges), edges, fill=True, color=_FULL)
     if threshold is not None:
         ax.axvline(threshold, color="0.35", lw=1.2, ls="--", label=f"threshold {threshold:.4g}")
     ax.axvline(statistic, color=_CHOSEN, lw=2.2, label=f"released {statistic:.4g}")

@@ -563,9 +563,9 @@ class PooledResult:
             frame = frame.loc[order, ["worth", "lower", "upper"]]
             parts.append(frame.rename_axis("item").reset_index().assign(release=name))
         spent = "in all" if self._same else "at most"
-        caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} {spent}"
-        if any(result.release.source == "seeded" for result in self.results):
-            caption += ", seeded noise"
+        seeded = any(result.release.source == "seeded" for result in self.results)
+        noise = ", seeded noise" if seeded else ""
+        caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} {spent}{noise}"
         first = self.results[0]
         what = (
             f"worth ({first.link.name} scale, centred)"

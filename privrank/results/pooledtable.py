@@ -51,17 +51,13 @@ def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
         groups.setdefault(json.dumps(record_of(result.release.survey)), []).append(name)
-    notes = []
-    for group in groups.values():
-        if len(group) > 1:
-            listed = f"{', '.join(group[:-1])} and {group[-1]}"
-            notes.append(
-                f"Warning: respondents may count twice: {listed if names else f'releases {listed}'}"
-                f" have the same public facts. If they are of one survey, use survey='same'; "
-                f"tallies of reports are better added, tally1 + tally2, which finds reports that "
-                f"are in both."
-            )
-    return notes
+    twice = [f"{', '.join(some)} and {last}" for *some, last in groups.values() if some]
+    return [
+        f"Warning: respondents may count twice: {listed if names else f'releases {listed}'} have "
+        f"the same public facts. If they are of one survey, use survey='same'; tallies of reports "
+        f"are better added, tally1 + tally2, which finds reports that are in both."
+        for listed in twice
+    ]
 
 
 def _header(result: Any) -> tuple[tuple[str, str], ...]:
@@ -111,10 +107,6 @@ def _notes(result: Any) -> list[str]:
         what = f"the mean of {what} over all surveys that these stand for"
         errors = f"which surveys they are (Student's t, {len(result.results) - 1} df), {errors}"
     level = f"{100 * (1 - result.alpha):g}%"
-    notes = [
-        f"{said}Each {level} interval by itself covers {what}, allowing for {errors}{joint}.",
-        f"H0 of a p-value: {null}.",
-    ]
     tested = "the releases differ by their noise alone"
     if not same:
         tested = "all surveys have the same values"
@@ -122,12 +114,18 @@ def _notes(result: Any) -> list[str]:
     if not isinstance(first, BTLResult):
         pairs = "item" if result.by_pair is None else "pair"
         tested += f", of the {pairs} that differs most surely, p adjusted"
-    notes.append(f"Q tests that {tested}.")
-    if not same:
-        notes.append("Who answered in several surveys is protected by the sum of their epsilons.")
-    if len({member.release.survey.unit for member in result.results}) > 1:
-        notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
-    return [*notes, *tables.tie_notes(result.ranks()), guarantee.holds_if(rests)]
+    several = "Who answered in several surveys is protected by the sum of their epsilons."
+    units = {member.release.survey.unit for member in result.results}
+    unlike = "Epsilon protects one row in releases of rows, else a respondent's rows."
+    return [
+        f"{said}Each {level} interval by itself covers {what}, allowing for {errors}{joint}.",
+        f"H0 of a p-value: {null}.",
+        f"Q tests that {tested}.",
+        *([] if same else [several]),
+        *([unlike] if len(units) > 1 else []),
+        *tables.tie_notes(result.ranks()),
+        guarantee.holds_if(rests),
+    ]
 
 
 def _count_notes(result: Any) -> dict[str, None]:
@@ -150,7 +148,6 @@ def _release_notes(result: Any, details: bool) -> list[str]:
             f"{weight:.2f}."
         )
         if details:
-            header = member.summary(details=True).header
-            text += " " + " ".join(f"{key} {value}." for key, value in header)
+            text += "".join(f" {key} {value}." for key, value in member.summary(True).header)
         notes.append(text)
     return notes + guarantee.seed_notes([member.release for member in result.results])

@@ -108,8 +108,11 @@ def _part(share: Share, own: FloatArray, moved: FloatArray) -> tuple[FloatArray,
     edges = facts.linear.predict(share.b + np.pad(moved, more))
     expected = (along * facts.function.mean(edges)) @ facts.released_count
     # errors in pair counts do more, or less, to them than at the pooled worths
-    noise = quadratic(own, share.noise) + facts.count_noise(along, edges)
-    noise -= facts.count_noise(along, pooled)
+    noise = (
+        quadratic(own, share.noise)
+        + facts.count_noise(along, edges)
+        - facts.count_noise(along, pooled)
+    )
     varied = (along**2 * facts.spread(edges)).sum(axis=1)
     ratio = varied / np.maximum(along**2 @ facts.spread(pooled), 1e-300)
     return scores @ facts.score - expected, noise, ratio, scores

@@ -257,8 +257,10 @@ class Pooled:
         along = np.einsum("rp,krpq->krq", rows, self._weights[:, blocks])
         # the kurtosis of a sum: those of its parts, by the squares of their shares of variance
         pairs = zip(self.sources, along, strict=True)
-        kurtosis = np.array([source.kurtosis(combinations) for source, combinations in pairs])
-        kurtosis *= (_forms(along, self._here.noise[:, blocks]) / total) ** 2
+        kurtosis = (
+            np.array([source.kurtosis(combinations) for source, combinations in pairs])
+            * (_forms(along, self._here.noise[:, blocks]) / total) ** 2
+        )
         shares, freedom = _forms(along, self._here.sampling[:, blocks]) / total, self._known
         if self.same:  # one sampling error, known as well as by the release that shows it least
             shares, freedom = (sampling / total)[None], freedom.min(axis=0, keepdims=True)

@@ -296,9 +296,11 @@ class RankTestResult(Result):
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
-        threshold = None
-        if self.threshold is not None and self._part is not None:
-            threshold = round(self.threshold / self._part.step)
+        threshold = (
+            None
+            if self.threshold is None or self._part is None
+            else round(self.threshold / self._part.step)
+        )
         return detectable_from(
             self.release, self.asked, threshold, self.null_model, self.alpha, power, replicates
         )
@@ -338,12 +340,9 @@ class RankTestResult(Result):
         check_flag("details", details)
         release, decision = self.release, "reject H0" if self.reject else "do not reject"
         null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
-        level = f"{self.alpha:g}"
+        unstated = isinstance(self.asked, RandomBit) and self.asked.level is None
         if isinstance(self.asked, RandomBit):
-            null = "level by calibration"
-            if self.asked.level is None:
-                null = "none"
-                level = "none stated"
+            null = "none" if unstated else "level by calibration"
         # a test that releases only its decision has neither statistic nor p-value to show
         cells = {"": statistic_words(release.mechanism)}
         if self.pvalue is not None:
@@ -358,7 +357,7 @@ class RankTestResult(Result):
                 release,
                 *([("Method:", self.method)] if details else []),
                 ("Null:", null),
-                ("Level:", level),
+                ("Level:", "none stated" if unstated else f"{self.alpha:g}"),
                 noise=noise_of(release),
                 details=details,
             ),

@@ -62,8 +62,9 @@ def comparison_rejects(
     Given what the comparison releases, its plan and the public facts. The data, counts by category
     or ranks with one row per unit, come with the generator of all that is random in it.
     """
-    test = {name: part for name, part in plan.parts.items() if name in (DECISION, PVALUE)}
-    alone = replace(plan, parts=test)
+    alone = replace(
+        plan, parts={name: plan.parts[name] for name in plan.parts.keys() & {DECISION, PVALUE}}
+    )
     scale = plan.number("scale")
     public = public_quantiles(comparison, sample, scale)
 

@@ -87,9 +87,13 @@ def fit_rows(
     Given among how many items each has its rank, if not all.
     """
     estimate = str(frame.columns[0])
-    formats: dict[str, str | Callable[[Any], str]] = {estimate: estimate_cell}
-    formats |= {name: "{:.3f}" for name in ("std_err", "sampling", "privacy", "z") if name in frame}
-    formats |= {"pvalue": pvalue_cell, "lower": "{:.3f}", "upper": "{:.3f}"}
+    plain = [name for name in ("std_err", "sampling", "privacy", "z") if name in frame]
+    formats: dict[str, str | Callable[[Any], str]] = {
+        estimate: estimate_cell,
+        **dict.fromkeys(plain, "{:.3f}"),
+        "pvalue": pvalue_cell,
+        **dict.fromkeys(("lower", "upper"), "{:.3f}"),
+    }
     shown = frame.where(frame[estimate].notna(), axis=0)
     if "rank" in frame:
         shown = shown.assign(ranks=rank_cells(frame, among))

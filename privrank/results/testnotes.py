@@ -153,17 +153,13 @@ def verdict(result: Any, line: str = SMALLEST) -> str:
 
     Given which line computes what would have been found, of tests that keep H0.
     """
-    said = f"H0 {'is' if result.reject else 'is not'} rejected at level {result.alpha:g}"
-    if result.pvalue is None and result.asked.level is None:
-        return (
-            f"H0 {'is' if result.reject else 'is not'} rejected by the released bit. This method "
-            f"releases the decision alone, so there is no p-value; another draw may decide "
-            f"otherwise."
-        )
+    said = f"H0 {'is' if result.reject else 'is not'} rejected"
     if result.pvalue is None:
+        stated = result.asked.level is not None
+        how = f"at level {result.alpha:g}, fixed beforehand" if stated else "by the released bit"
         return (
-            f"{said}, fixed beforehand. This method releases the decision alone, so there is no "
-            f"p-value; another draw may decide otherwise."
+            f"{said} {how}. This method releases the decision alone, so there is no p-value; "
+            f"another draw may decide otherwise."
         )
     also = error = ""
     if uncertain := getattr(result, "pvalue_error", None):
@@ -175,7 +171,8 @@ def verdict(result: Any, line: str = SMALLEST) -> str:
         )
     evidence = "" if result.reject or not line else f" {NO_EVIDENCE.format(line)}"
     return (
-        f"{said}: {format_pvalue(result.pvalue)}{error}.{redrawn(result.release, also)}{evidence}"
+        f"{said} at level {result.alpha:g}: {format_pvalue(result.pvalue)}{error}."
+        f"{redrawn(result.release, also)}{evidence}"
     )
 
 
@@ -188,9 +185,12 @@ def range_words(low: float, high: float, least: float = 0.0005) -> str:
 
 def _distance(result: RankTestResult, low: float, high: float) -> str:
     """Return the estimate of the distance from H0 with its interval."""
-    own, part = "", result.release.parts.get(EFFECT)
-    if part is not None and result.release.source != "none":
-        own = f" (epsilon {part.epsilon:.4g} of the total)"
+    part = result.release.parts.get(EFFECT)
+    own = (
+        ""
+        if part is None or result.release.source == "none"
+        else f" (epsilon {part.epsilon:.4g} of the total)"
+    )
     return (
         f"The total variation distance from H0 is estimated at {result.effect:.3f}{own}; with "
         f"{100 * (1 - result.alpha):g} % confidence it is {range_words(low, high)}."

@@ -98,17 +98,9 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(release)]
         notes += counts + _group_notes(release)
     reading = guarantee.reading(release) + _coverage_note(release, result.alpha)
-    notes = [reading, *notes, *guarantee.loss_notes(release, result.estimator)]
     linear = ["linear"] if _by_items(release) else []
-    notes.append(guarantee.holds_if(guarantee.assumptions(release, "model", *linear)))
     noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
-    notes += [
-        *guarantee.privacy_notes(release, details),
-        *guarantee.cost_notes(release, result.design_effect, noisy),
-    ]
     shared = (frame["rank"].loc[list(part)] for part in parts if "rank" in frame)
-    notes += [*_tie_notes(result), *chain.from_iterable(map(tables.tie_notes, shared))]
-    sampling = guarantee.sampling_head([release])
     ranks = ("rank",) if "rank" in frame else ()
     sizes = {item: len(part) for part in parts for item in part}
     return tables.Table(
@@ -123,7 +115,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
             "",
             "coef",
             "std err",
-            sampling,
+            guarantee.sampling_head([release]),
             "privacy",
             "z",
             "P>|z|",
@@ -134,7 +126,17 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
             *tables.fit_rows(frame, [sizes[name] for name in frame.index] if ranks else None),
             *_tie_rows(result, frame),
         ),
-        notes=(*notes, *result._cautions()),
+        notes=(
+            reading,
+            *notes,
+            *guarantee.loss_notes(release, result.estimator),
+            guarantee.holds_if(guarantee.assumptions(release, "model", *linear)),
+            *guarantee.privacy_notes(release, details),
+            *guarantee.cost_notes(release, result.design_effect, noisy),
+            *_tie_notes(result),
+            *chain.from_iterable(map(tables.tie_notes, shared)),
+            *result._cautions(),
+        ),
         cautions=result._cautions(),
     )
 
@@ -146,9 +148,11 @@ def limit_notes(result: BTLResult) -> list[str]:
     if result.release.design.davidson:
         ties = result.tie_parameter
         errors = np.append(errors, ties["std_err"])
-        for end, whom in (("lower", "nobody"), ("upper", "everybody")):
-            if math.isinf(ties[end]):
-                notes.append(f"With this much noise it cannot be ruled out that {whom} ties.")
+        notes += [
+            f"With this much noise it cannot be ruled out that {whom} ties."
+            for end, whom in (("lower", "nobody"), ("upper", "everybody"))
+            if math.isinf(ties[end])
+        ]
     if result._unlimited():
         notes.insert(0, _ENDLESS)
     limits = result.conf_int()[result.params.notna()]
@@ -159,9 +163,8 @@ def limit_notes(result: BTLResult) -> list[str]:
 def _penalty(result: BTLResult, details: bool) -> list[tuple[str, str]]:
     """Return how estimates were shrunk: the size of a ridge whose bias is removed is a detail."""
     size = result.penalty if isinstance(result.penalty, str) else f"{result.penalty:.4g}"
-    words = "unpenalised" if result.penalty == 0 else f"ridge, penalty {size}"
-    if result.corrected:
-        words = "ridge, bias-corrected"
+    ridge = "bias-corrected" if result.corrected else f"penalty {size}"
+    words = "unpenalised" if result.penalty == 0 and not result.corrected else f"ridge, {ridge}"
     return [("Estimates:", words), *([("Ridge penalty:", size)] if details else [])]
 
 
@@ -253,12 +256,12 @@ def _by_items(release: Release) -> bool:
 
 
 def _tests_of_terms(result: BTLResult) -> str:
-    terms = []
-    for name, row in result.wald_test_terms().to_dict("index").items():
-        said = tables.UNIDENTIFIED
-        if row["df"]:
-            said = f"{row['statistic']:.2f}, {tables.format_pvalue(row['pvalue'])}"
-        terms.append(f"{name}: {said}")
+    terms = [
+        f"{name}: {row['statistic']:.2f}, {tables.format_pvalue(row['pvalue'])}"
+        if row["df"]
+        else f"{name}: {tables.UNIDENTIFIED}"
+        for name, row in result.wald_test_terms().to_dict("index").items()
+    ]
     return f"Tests of terms (Monte Carlo): {'; '.join(terms)}."
 
 
@@ -328,16 +331,9 @@ def _group_notes(release: Release) -> list[str]:
     if facts is None or release.source == "none":
         return []
     if release.design.kind == "public":
-        notes = []
-        if facts.names:
-            notes.append(
-                "Who has which covariates is taken as public, as is who compared which pairs."
-            )
-        if facts.ordered:
-            notes.append(
-                "Which item was named first is taken as public, so no answer may have decided it."
-            )
-        return notes
+        whose = "Who has which covariates is taken as public, as is who compared which pairs."
+        first = "Which item was named first is taken as public, so no answer may have decided it."
+        return [*([whose] if facts.names else []), *([first] if facts.ordered else [])]
     # one cell is everybody: its share is public, and nothing was released about it
     if facts.cells == 1:
         return []

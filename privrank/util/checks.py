@@ -87,9 +87,11 @@ def as_list(values: object) -> list[Any] | None:
     None for all else: also for texts, for sets and mappings, and for iterators, which can be read
     once.
     """
-    if not isinstance(values, Iterable) or getattr(values, "ndim", 1) != 1:
-        return None
-    if isinstance(values, str | bytes | bytearray | Set | Mapping | Iterator):
+    if (
+        not isinstance(values, Iterable)
+        or getattr(values, "ndim", 1) != 1
+        or isinstance(values, str | bytes | bytearray | Set | Mapping | Iterator)
+    ):
         return None
     return list(values)
 

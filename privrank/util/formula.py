@@ -136,8 +136,7 @@ def factors_of(right: str) -> tuple[Factor, ...]:
     """Return the factors on the right side of a formula, each column once."""
     factors: dict[str, Factor] = {}
     for read in (factor for term in terms_of(right) for factor in term):
-        seen = factors.setdefault(read.column, read)
-        if read.categorical and not seen.categorical:
+        if not factors.setdefault(read.column, read).categorical:
             factors[read.column] = read
     return tuple(factors.values())
 

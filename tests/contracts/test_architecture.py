@@ -81,14 +81,12 @@ LARGER = {
     "encode.comparisonforms.as_comparisons": 35,
     "encode.preflib.read_preflib": 37,
     "kernels.fixedpoint.stationary_direction": 38,
-    "kernels.search.pivot_sort": 33,
+    "kernels.search.pivot_sort": 32,
     "plans.aggregation.plan_aggregation": 40,
     "plans.calibration.plan_comparisons": 37,
     "power.surveys._encoded": 33,
     "release.archived._check_part": 38,
-    "results.consensustable._notes": 33,
-    "results.pooledtable._notes": 38,
-    "results.worthtable.fit_table": 33,
+    "results.pooledtable._notes": 33,
 }
 
 

@@ -38,6 +38,8 @@ def test_the_settings_of_the_coverage_are_counted():
     wide = table[table["coverage"] > float(said[3])]
     assert [int(said[0]), int(said[2])] == [len(table), len(wide)]
     assert int(said[4]) == (wide["warned"] > 0.9).sum()
+    (more,) = re.findall(r"in (\d+) others the\s+released", EVIDENCE)
+    assert int(more) == ((wide["withheld"] > 0.5) & (wide["warned"] <= 0.9)).sum()
     assert table["coverage"].min() >= float(said[1])
 
 
