@@ -129,7 +129,7 @@ class PrivateTopK:
                 pair_counts=pair_counts,
             )
         self._encoded = replace(encoded, design=without_counts(encoded.design))
-        self._k = _check_k(k, len(self._encoded.design.items))
+        self._k = checks.check_count("k", k, high=len(encoded.design.items) - 1)
 
     @classmethod
     @checks.without_weights
@@ -312,10 +312,6 @@ class PrivateTopK:
         return infer(release, k=k, target=target, alpha=alpha, warn=True)
 
 
-def _check_k(k: object, items: int) -> int:
-    return checks.check_count("k", k, high=items - 1)
-
-
 def _check_counts(pair_counts: object) -> None:
     """Refuse to release pair counts, of which a selection makes no use."""
     if isinstance(pair_counts, str) and pair_counts in ("release", "proportional"):
@@ -373,8 +369,8 @@ def infer(
         )
     if release.design.davidson:  # net wins are the same, whatever ties count
         release = replace(release, survey=replace(release.design, ties=True))
-    k, alpha = _check_k(k, len(release.survey.items)), checks.check_alpha(alpha)
-    facts = score_equations(release)
+    facts, alpha = score_equations(release), checks.check_alpha(alpha)
+    k = checks.check_count("k", k, high=facts.items - 1)
     few = FEW * facts.degree_error
     degrees = np.maximum(facts.degrees, max(few, 1.0))
     # what items are ranked by, over this

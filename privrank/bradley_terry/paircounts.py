@@ -202,8 +202,7 @@ class Matching:
     @property
     def pvalue(self) -> float:
         """Two-sided p-value of beta = 0; NaN where Q was not released."""
-        tail = normal_laplace_tail(abs(self.off), self.deviation, (self.noise.scale,))
-        return float(tail)
+        return float(normal_laplace_tail(abs(self.off), self.deviation, (self.noise.scale,)))
 
     @property
     def most(self) -> float:
@@ -531,7 +530,6 @@ def _cuts(table: FloatArray) -> NDArray[np.bool_]:
         return np.asarray((np.arange(1, 2 ** (m - 1))[:, None] >> np.arange(m)) % 2 == 1)
     # a part that is hardly compared with the rest is nearly constant along a low eigenvector
     _, vectors = spectrum(np.diag(table.sum(axis=1)) - table)
-    order = np.argsort(vectors[:, : min(_VECTORS, m)], axis=0)
-    place = np.argsort(order, axis=0)
+    place = np.argsort(np.argsort(vectors[:, : min(_VECTORS, m)], axis=0), axis=0)
     sweeps = place.T[:, None, :] < np.arange(1, m)[None, :, None]
     return np.concatenate((np.eye(m, dtype=bool), sweeps.reshape(-1, m)))

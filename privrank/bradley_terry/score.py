@@ -351,9 +351,9 @@ class ScoreEquations:
     @property
     def degree_error(self) -> float:
         """Standard deviation of the noise of :attr:`degrees`; 0 where these are public."""
-        if self.matching is not None:  # of wins and losses, whose sum has the noise of net wins
-            return 2.0 * math.sqrt(self.item_variance)
-        return math.sqrt((self.items - 1) * self.count_variance)
+        # the sum of wins and losses has the noise of their difference, a net win
+        alone = 4.0 * self.item_variance if self.matching is not None else 0.0
+        return math.sqrt(alone + (self.items - 1) * self.count_variance)
 
     @property
     def group_shares(self) -> FloatArray:
@@ -418,8 +418,7 @@ class ScoreEquations:
 
     def information(self, b: FloatArray) -> FloatArray:
         """Return the slope of the mean scores by the coefficients, shape (p, p)."""
-        curvature = self.fitted.curvature(self.linear.predict(b))
-        return self.linear.information(self.count * curvature)
+        return self.linear.information(self.count * self.fitted.curvature(self.linear.predict(b)))
 
 
 def score_equations(release: Release) -> ScoreEquations:

@@ -49,7 +49,7 @@ from privrank.release.names import (
     TIES,
 )
 from privrank.release.release import Mechanism
-from privrank.release.survey import ASSERTED, Design, PairCounts
+from privrank.release.survey import ASSERTED, Design, nominal_pairs
 from privrank.util.checks import is_number
 
 Method = Literal["auto", "counts", "objective"]
@@ -248,11 +248,8 @@ def plan_fit(request: Request) -> Choice:
 
 def without_counts(design: Design) -> Design:
     """Return the design of a selection, which has no need of pair counts that are not public."""
-    if design.pairs is not None:
-        return design
-    m = len(design.items)
-    nominal = design.nominal_total / design.sensitivity.pairs
-    return replace(design, pairs=PairCounts.equal(m, nominal, "unknown"))
+    known = design.pairs is not None
+    return design if known else replace(design, pairs=nominal_pairs(design, "unknown"))
 
 
 def plan_selection(request: Request, target: Target = "auto") -> Choice:
@@ -363,8 +360,9 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
     sensitivity, plans = request.design.sensitivity, _of_counts(request, "net wins")
     for place, plan in enumerate(plans):
         if not ties_left(sensitivity, plan.noise):
-            shares = {name: share for name, share in plan.shares.items() if name != TIES}
-            plans[place] = replace(plan, shares=shares)
+            plans[place] = replace(
+                plan, shares={name: share for name, share in plan.shares.items() if name != TIES}
+            )
     return tuple(plans)
 
 

@@ -87,10 +87,8 @@ def _count_variance(design: Design, plan: Plan) -> float:
     # a pair's comparisons are two cells of a win matrix, an item's its wins and its losses
     for name, numbers in ((names.PAIR_COUNTS, 1), (names.WINS, 2), (names.SIDES, 2)):
         if (part := plan.parts.get(name)) is not None and part.noise is not None:
-            alone = part.noise.variance
-            if design.matched:
-                alone = equivalent_variance(part.noise, 2 * len(design.items))
-            return numbers * part.step**2 * alone
+            # wins and losses are one vector; other noise has independent entries
+            return numbers * part.step**2 * equivalent_variance(part.noise, 2 * len(design.items))
     return 0.0
 
 
@@ -108,9 +106,7 @@ def _alone(design: Design, expected: float, variance: float, rng: np.random.Gene
 
 def _asked(design: Design, expected: float, pairs: int, rng: np.random.Generator) -> FloatArray:
     """Return how often each pair was compared, if pairs were asked for at random."""
-    share = design.sensitivity.effective_rows / pairs
-    if share < 1.0 and design.distinct_pairs:
-        return rng.binomial(design.nobs, share, pairs).astype(np.float64)
     if design.distinct_pairs:
-        return np.full(pairs, expected)
+        share = min(design.sensitivity.effective_rows / pairs, 1.0)
+        return rng.binomial(design.nobs, share, pairs).astype(np.float64)
     return rng.poisson(expected, pairs).astype(np.float64)

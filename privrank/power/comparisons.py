@@ -225,8 +225,9 @@ class TopKPower(ComparisonPower):
         return without_counts(super()._facts(nobs, epsilon))
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        request = Request(design, epsilon, delta, dependence=self.dependence)
-        return plan_selection(request, self.target)
+        return plan_selection(
+            Request(design, epsilon, delta, dependence=self.dependence), self.target
+        )
 
     def _read(self, value: Any) -> float:
         gap = super()._read(value)

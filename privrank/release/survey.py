@@ -415,6 +415,12 @@ class Design:
         return float(self.nobs * self.sensitivity.effective_rows)
 
 
+def nominal_pairs(design: Design, origin: Origin) -> PairCounts:
+    """Return equal counts of all pairs, as many comparisons in all as public numbers suggest."""
+    nominal = design.nobs * design.sensitivity.effective_rows / design.sensitivity.pairs
+    return PairCounts.equal(len(design.items), nominal, origin)
+
+
 @immutable
 @dataclass(frozen=True, slots=True)
 class Sample:

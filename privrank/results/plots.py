@@ -188,8 +188,9 @@ def win_rates(
 ) -> Figure:
     """Draw win rates or net wins with intervals; the selected items in another colour."""
     colours = [_CHOSEN if chosen else _INK for chosen in frame["selected"]]
-    middle = 0.5 if target == "win rate" else 0.0
-    ax, _ = _intervals(ax, frame, target.replace(" ", "_"), colours, middle)
+    ax, _ = _intervals(
+        ax, frame, target.replace(" ", "_"), colours, 0.5 if target == "win rate" else 0.0
+    )
     label = f"{target}; {100 * (1 - alpha):g} % intervals, privacy noise included"
     return _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}", label)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import degrees_of_freedom
 from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.score import ScoreEquations, score_equations
@@ -159,24 +160,27 @@ class TopKResult(Result):
         rate is r, is 1 - r times that of W less r times that of L. One of the same variance,
         which has longer tails, stands for both.
         """
-        facts, rate = self._facts(), np.asarray(estimate, dtype=np.float64)
-        both = np.ones(())
-        if facts.matching is not None:
-            rate = np.full((), 0.5) if self._by_net else rate
-            both = 2.0 * np.hypot(rate, 1.0 - rate)
-        return np.asarray(both * facts.item_step / self.scale)
+        facts = self._facts()
+        if facts.matching is None:
+            return np.asarray(facts.item_step / self.scale)
+        rate = 0.5 if self._by_net else estimate
+        return np.asarray(2.0 * np.hypot(rate, 1.0 - rate) * facts.item_step / self.scale)
+
+    @once
+    def _cells(self) -> FloatArray:
+        """Return what noise on cells of a win matrix adds to variances, shape (m, m).
+
+        To those of estimates, on the diagonal, and of their differences.
+        """
+        noise = self._facts().pair_noise(np.zeros(len(self.items)))
+        return own(own_and_between(noise / np.outer(self.scale, self.scale)), np.float64)
 
     @once
     def _noise(self) -> FloatArray:
         """Return the variances that noise adds to the estimates."""
-        facts = self._facts()
-        cells = facts.edge_variance(np.zeros(facts.items))
-        # noise on a cell of the win matrix enters the net wins of both items of its pair
-        both = np.bincount(facts.pairs.first, cells, minlength=facts.items)
-        both += np.bincount(facts.pairs.second, cells, minlength=facts.items)
-        counts = self._count_errors(self.estimate)
         alone = self._noise_weights(np.clip(self.estimate, 0.0, 1.0)) ** 2 * self._unit_variance()
-        return own(alone + both / self.scale**2 + counts, np.float64)
+        others = np.diag(self._cells()) + self._count_errors(self.estimate)
+        return own(alone + others, np.float64)
 
     def _unit_variance(self) -> float:
         """Return the variance of noise that weighs 1, of which only differences count."""
@@ -191,15 +195,6 @@ class TopKResult(Result):
             return np.zeros(facts.items)
         # a degree is a sum of m - 1 noisy counts; rate = 1/2 + net / (2 degree)
         return np.asarray((facts.degree_error * (estimate - 0.5) / self.degrees) ** 2)
-
-    @once
-    def _edge_inflation(self) -> float:
-        """Return 1 plus the relative variance that noise on win-matrix cells adds."""
-        facts = self._facts()
-        if facts.edge_distribution.scale == 0:
-            return 1.0
-        noise = float(facts.edge_variance(np.zeros(facts.items)).sum())
-        return 1.0 + 4.0 * noise / facts.pairs.total
 
     @property
     def design_effect(self) -> float:
@@ -223,8 +218,7 @@ class TopKResult(Result):
             rate = np.full(facts.items, 0.5)
         single = share**2 * rate_variance(facts, np.clip(rate, 0.0, 1.0), self.degrees)
         # of what is not identified any finite number will do
-        effects = np.where(self._known(), np.diag(self.effects), 1.0)
-        return np.asarray(effects * self._edge_inflation() * single)
+        return np.asarray(np.where(self._known(), np.diag(self.effects), 1.0) * single)
 
     def _tail(
         self, x: FloatArray, sd: FloatArray, first: FloatArray, second: FloatArray | None = None
@@ -238,8 +232,8 @@ class TopKResult(Result):
 
     def _tail_at(self, estimate: float | FloatArray) -> FloatArray:
         """Return the p-values of the estimates when their true values are these."""
-        variance = self._variance_at(estimate) + self._count_errors(estimate)
-        sd = np.sqrt(np.maximum(variance, 1e-18))
+        noise = self._count_errors(estimate) + np.diag(self._cells())
+        sd = np.sqrt(np.maximum(self._variance_at(estimate) + noise, 1e-18))
         off = np.abs(self.estimate - estimate)
         return np.where(self._known(), self._tail(off, sd, self._noise_weights(estimate)), 1.0)
 
@@ -252,8 +246,7 @@ class TopKResult(Result):
         >>> result.net_wins.round(1).to_dict()
         {'crimRate': 95.8, 'position': -47.8, 'socBurd': 39.9, 'culture': -87.9}
         """
-        net = 2.0 * self.scale * (self.estimate - 0.5)
-        return self._series(net, "net wins")
+        return self._series(2.0 * self.scale * (self.estimate - 0.5), "net wins")
 
     @property
     def params(self) -> pd.Series[float]:
@@ -305,8 +298,8 @@ class TopKResult(Result):
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.38, 'position': -1.64, 'socBurd': 1.37, 'culture': -3.15}
         """
-        centre = 0.0 if self._by_net else 0.5
-        return self._series((self._shown(self.estimate) - centre) / self.bse.to_numpy(), "z")
+        away = 2.0 * self.scale if self._by_net else 1.0
+        return self._series(away * (self.estimate - 0.5) / self.bse.to_numpy(), "z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -347,10 +340,10 @@ class TopKResult(Result):
             return own(np.ones(known.shape), np.float64)
         gap = np.abs(self.estimate[:, None] - self.estimate)
         met = most_met(facts, self.release.design, self.degrees)
-        variance = np.where(known, self.effects, 1.0)
-        variance *= self._edge_inflation() * equal_variances(facts, self.degrees, self.scale, met)
+        alone = equal_variances(facts, self.degrees, self.scale, met)
         counts = self._count_errors(self.estimate)
-        sd = np.sqrt(np.maximum(variance + counts[:, None] + counts, 1e-18))
+        noise = self._cells() + counts[:, None] + counts
+        sd = np.sqrt(np.maximum(np.where(known, self.effects, 1.0) * alone + noise, 1e-18))
         weights = self._noise_weights(np.clip(self.estimate, 0.0, 1.0))
         # each two items once, the noise that weighs more first
         pair = np.triu_indices(len(gap), 1)
@@ -417,8 +410,9 @@ class TopKResult(Result):
         """
         sizes = range(1, len(self.items))
         rows = [(self._gap(k), min(1.0, len(sizes) * self._separation(k))) for k in sizes]
-        frame = pd.DataFrame(rows, pd.Index(sizes, name="k"), ["gap", "pvalue"])
-        return frame.sort_values(["pvalue", "gap"], ascending=[True, False], kind="stable")
+        return pd.DataFrame(rows, pd.Index(sizes, name="k"), ["gap", "pvalue"]).sort_values(
+            ["pvalue", "gap"], ascending=[True, False], kind="stable"
+        )
 
     def membership(self, tolerance: int = 0) -> pd.Series[Any]:
         """Return which items are surely among the top k, surely not, or neither.
@@ -588,27 +582,27 @@ class TopKResult(Result):
         socBurd                         *    0.5788   0.0577    0.469    0.684        40      1-3
         """
         check_flag("details", details)
-        frame, estimate = self.to_frame(), "net_wins" if self._by_net else "win_rate"
+        frame = self.to_frame()
         shown = frame.assign(
             selected=np.where(frame["selected"], "*", ""), ranks=tables.rank_cells(frame)
         )
+        lower, upper = tables.interval_heads(self.alpha)
+        end, error = ("{:.0f}", "{:.1f}") if self._by_net else ("{:.3f}", "{:.4f}")
         columns: dict[str, tuple[str, Any]] = {
             "selected": (f"top {self.k}", "{}"),
             "win_rate": ("win rate", tables.estimate_cell),
-            "std_err": ("std err", "{:.1f}" if self._by_net else "{:.4f}"),
-            "lower": (tables.interval_heads(self.alpha)[0], "{:.3f}"),
-            "upper": (tables.interval_heads(self.alpha)[1], "{:.3f}"),
+            "std_err": ("std err", error),
+            "lower": (lower, end),
+            "upper": (upper, end),
             "net_wins": ("net wins", "{:.0f}"),
             "ranks": ("rank", "{}"),
         }
         order = list(columns)
         if self._by_net:
-            columns["lower"] = (columns["lower"][0], "{:.0f}")
-            columns["upper"] = (columns["upper"][0], "{:.0f}")
-            order = ["selected", estimate, "std_err", "lower", "upper", "ranks"]
-        if self._uncounted:
+            order = ["selected", "net_wins", "std_err", "lower", "upper", "ranks"]
+        if self._uncounted:  # nothing but the order is stated
             shown["ranks"] = frame["rank"]
-            order = ["selected", estimate, "ranks"]
+            order = ["selected", "net_wins", "ranks"]
         return tables.Table(
             title=guarantee.title(f"Top-{self.k} Results", self.release),
             header=guarantee.comparison_header(self.release, self.design_effect, details),
@@ -649,12 +643,11 @@ class TopKResult(Result):
             return ["Ranked by net wins: wins less losses."]
         if not self.release.design.unknown:
             return []
-        met = (
-            " How often two items met is not known: gaps allow for as often as they can have."
-            if details
-            else ""
-        )
-        return [f"Ranked by win rate: wins and losses of each item were released.{met}"]
+        met = "How often two items met is not known: gaps allow for as often as they can have."
+        return [
+            "Ranked by win rate: wins and losses of each item were released.",
+            *([met] if details else []),
+        ]
 
     def _interval_words(self) -> str:
         if self._uncounted:
@@ -717,8 +710,9 @@ class TopKResult(Result):
         >>> result.plot().axes[0].get_title()
         'Top 2, epsilon = 1 per respondent, seeded noise'
         """
-        caption = guarantee.caption(self.release)
-        return plots.win_rates(self.to_frame(), self.target, self.alpha, caption, ax=ax)
+        return plots.win_rates(
+            self.to_frame(), self.target, self.alpha, guarantee.caption(self.release), ax=ax
+        )
 
     def _settings(self) -> dict[str, Any]:
         return {"k": self.k, "target": self.target}
