@@ -275,8 +275,7 @@ class PrivateTopK:
         >>> pr.PrivateTopK.from_reports(tally, k=1).selected
         ('tea',)
         """
-        release = release_wins(tally, "PrivateTopK")
-        return infer(release, k=k, target=target, alpha=alpha, warn=True)
+        return infer(release_wins(tally, "PrivateTopK"), k=k, target=target, alpha=alpha, warn=True)
 
     @staticmethod
     def from_release(

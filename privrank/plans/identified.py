@@ -107,6 +107,6 @@ def _alone(design: Design, expected: float, variance: float, rng: np.random.Gene
 def _asked(design: Design, expected: float, pairs: int, rng: np.random.Generator) -> FloatArray:
     """Return how often each pair was compared, if pairs were asked for at random."""
     if design.distinct_pairs:
-        share = min(design.sensitivity.effective_rows / pairs, 1.0)
-        return rng.binomial(design.nobs, share, pairs).astype(np.float64)
+        answered = min(design.sensitivity.effective_rows / pairs, 1.0)
+        return np.asarray(rng.binomial(design.nobs, answered, pairs), dtype=np.float64)
     return rng.poisson(expected, pairs).astype(np.float64)
