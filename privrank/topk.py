@@ -330,6 +330,26 @@ def _check_ties(ties: object) -> None:
     checks.check_flag("ties", ties)
 
 
+def _check_read(release: Release, target: object) -> None:
+    """Refuse a release that a selection cannot be read from."""
+    check_release(release)
+    if WORTHS in release.parts:
+        raise ValueError(
+            "release must hold net wins or a win matrix, but objective perturbation releases "
+            "worths only: fit with method='counts'."
+        )
+    if release.design.covariates is not None:
+        raise ValueError(
+            "release must be of a model without covariates: fit one with '~ 1' on the right."
+        )
+    checks.check_choice("target", target, Target)
+    if release.design.unknown and SIDES not in release.parts and target == "win rate":
+        raise ValueError(
+            "target='win rate' needs a release of wins and losses, and this one is of net wins: "
+            "leave target= out."
+        )
+
+
 def infer(
     release: Release,
     *,
@@ -349,29 +369,14 @@ def infer(
     these were released, an item with no more than four standard deviations of their noise is not
     identified: that number takes the place of a, and nothing is stated of the item.
     """
-    check_release(release)
-    if WORTHS in release.parts:
-        raise ValueError(
-            "release must hold net wins or a win matrix, but objective perturbation releases "
-            "worths only: fit with method='counts'."
-        )
-    if release.design.covariates is not None:
-        raise ValueError(
-            "release must be of a model without covariates: fit one with '~ 1' on the right."
-        )
-    checks.check_choice("target", target, Target)
-    uncounted = release.design.unknown and SIDES not in release.parts
-    if uncounted and target == "win rate":
-        raise ValueError(
-            "target='win rate' needs a release of wins and losses, and this one is of net wins: "
-            "leave target= out."
-        )
+    _check_read(release, target)
     if release.design.davidson:  # net wins are the same, whatever ties count
         release = replace(release, survey=replace(release.design, ties=True))
     facts, alpha = score_equations(release), checks.check_alpha(alpha)
     k = checks.check_count("k", k, high=facts.items - 1)
     few = FEW * facts.degree_error
     degrees = np.maximum(facts.degrees, max(few, 1.0))
+    uncounted = release.design.unknown and SIDES not in release.parts
     # what items are ranked by, over this
     by_net = target == "net wins" or uncounted
     scale = np.full(facts.items, degrees.mean()) if by_net else degrees

@@ -404,9 +404,9 @@ class TopKResult(Result):
         >>> result.largest_gap().round(3)
              gap  pvalue
         k
-        1  0.107   0.564
-        2  0.174   0.174
-        3  0.086   0.853
+        2  0.174   0.173
+        1  0.107   0.696
+        3  0.086   1.000
         """
         sizes = range(1, len(self.items))
         rows = [(self._gap(k), min(1.0, len(sizes) * self._separation(k))) for k in sizes]
@@ -467,7 +467,7 @@ class TopKResult(Result):
         """
         level, share = self._level(alpha), self.degrees / self.scale
         if self._uncounted:
-            return self._limits(-np.inf, np.inf)
+            return self._limits(np.nan, np.nan)
         ends = []
         for side in (-0.5, 0.5):
             outside = 0.5 + side * share
@@ -536,10 +536,14 @@ class TopKResult(Result):
         return self._cautioned(frame.sort_values("rank", kind="stable"))
 
     def _identified_notes(self) -> list[str]:
-        """Return of which items, or of how which compare, nothing is stated."""
+        """Return of which items, or of which differences, nothing is stated."""
         design, facts = self.release.design, self._facts()
         if self._uncounted:
-            return []
+            return [
+                "Ranked by net wins, wins less losses, which got all of epsilon. Nothing but the "
+                "set is stated, as it is not known how often each item was compared: "
+                "target='win rate' releases that, or pair_counts= declares it."
+            ]
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
         notes = part_notes(design, [part for part in facts.components if len(part) > 1])
         if names:
@@ -633,15 +637,9 @@ class TopKResult(Result):
 
     def _target_notes(self, details: bool) -> list[str]:
         """Return what items are ranked by where another choice was open, and why."""
-        if self._uncounted:
-            return [
-                "Ranked by net wins, wins less losses, which got all of epsilon. Nothing but the "
-                "set is stated, as it is not known how often each item was compared: "
-                "target='win rate' releases that, or pair_counts= declares it."
-            ]
-        if self._by_net:
+        if self._by_net and not self._uncounted:
             return ["Ranked by net wins: wins less losses."]
-        if not self.release.design.unknown:
+        if self._by_net or not self.release.design.unknown:
             return []
         met = "How often two items met is not known: gaps allow for as often as they can have."
         return [
@@ -720,7 +718,10 @@ class TopKResult(Result):
     def _estimates(self) -> dict[str, Any]:
         return {
             "selected": list(self.selected),
-            self.target.replace(" ", "_"): self._shown(self.estimate).tolist(),
+            "net_wins" if self._by_net else "win_rates": [
+                shown if known else None
+                for shown, known in zip(self._shown(self.estimate), self._known(), strict=True)
+            ],
             "pvalue": self.pvalue,
         }
 
