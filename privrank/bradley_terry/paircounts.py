@@ -70,7 +70,7 @@ _MOST_DECAY, _MOST_IN_ALL = 0.1, 1.1
 _LARGEST = 0.99
 """Largest number of an item's comparisons, over those of all others, that is fitted."""
 
-_STEPS, _CLOSE = 10_000, 1e-13
+_STEPS, _CLOSE = 100, 1e-11
 
 _MOST_DECAY_ERROR = 0.05
 """Standard error of beta up to which it is fitted."""
@@ -265,13 +265,17 @@ class Matching:
 def item_weights(counts: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the x with x_i times the sum of all other w_ij x_j equal to `counts`.
 
-    By iterative proportional fitting of a symmetric table. Each of the positive counts has to be
-    less than the sum of the others; the diagonal of `weights`, shape (m, m), is 0.
+    By Newton's method for the convex sum over pairs of w_ij x_i x_j less that of counts log x_i, in
+    steps of at most 1 of log x. Each of the positive counts has to be less than the sum of the
+    others; the diagonal of `weights`, shape (m, m), is 0.
     """
     x = counts / np.sqrt(counts.sum())
     for _ in range(_STEPS):
-        before, x = x, np.sqrt(x * counts / (weights @ x))
-        if np.abs(x / before - 1.0).max() < _CLOSE:
+        table = weights * np.outer(x, x)
+        summed = table.sum(axis=1)
+        move = inverse(table + np.diag(summed)) @ (counts - summed)
+        x = x * np.exp(move / max(float(np.abs(move).max()), 1.0))
+        if np.abs(move).max() < _CLOSE:
             break
     return np.asarray(x)
 

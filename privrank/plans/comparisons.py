@@ -248,8 +248,9 @@ def plan_fit(request: Request) -> Choice:
 
 def without_counts(design: Design) -> Design:
     """Return the design of a selection, which has no need of pair counts that are not public."""
-    known = design.pairs is not None
-    return design if known else replace(design, pairs=nominal_pairs(design, "unknown"))
+    if design.pairs is not None:
+        return design
+    return replace(design, pairs=nominal_pairs(design, "unknown"))
 
 
 def plan_selection(request: Request, target: Target = "auto") -> Choice:
@@ -282,13 +283,16 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
 
 def _counts_stand_out(request: Request) -> bool:
     """Return whether comparisons of items, released, are expected to stand out from their noise."""
-    design, m = request.design, len(request.design.items)
-    if m < LEAST_ITEMS_WITH_RATES or request.noise in ("gaussian", "permutohedron"):
+    design = request.design
+    if len(design.items) < LEAST_ITEMS_WITH_RATES or request.noise in ("gaussian", "permutohedron"):
         return False
     plan = _of_counts(request, "wins and losses")[0]
-    share, ties = _main_share(request, plan), bool(design.ties)
-    sides = side_noise(design.sensitivity, plan.noise, share, ties=ties)
-    return side_deviation(sides, design) <= MOST_ERROR * 2.0 * design.nominal_total / m
+    sides = side_noise(
+        design.sensitivity, plan.noise, _main_share(request, plan), ties=bool(design.ties)
+    )
+    return side_deviation(sides, design) <= 2.0 * MOST_ERROR * (
+        design.nominal_total / len(design.items)
+    )
 
 
 def plan_choices(request: Request) -> tuple[Choice, ...]:

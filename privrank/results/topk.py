@@ -264,8 +264,8 @@ class TopKResult(Result):
 
     def _errors(self, variance: FloatArray) -> pd.Series[float]:
         """Return standard errors as they are printed, given variances of estimates."""
-        size = 2.0 * self.scale if self._by_net else 1.0
-        return self._series(np.where(self._known(), size * np.sqrt(variance), np.nan), "std err")
+        sizes = (2.0 * self.scale if self._by_net else 1.0) * np.sqrt(variance)
+        return self._series(np.where(self._known(), sizes, np.nan), "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
@@ -298,8 +298,8 @@ class TopKResult(Result):
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.38, 'position': -1.64, 'socBurd': 1.37, 'culture': -3.15}
         """
-        away = 2.0 * self.scale if self._by_net else 1.0
-        return self._series(away * (self.estimate - 0.5) / self.bse.to_numpy(), "z")
+        errors = np.sqrt(self._variance_at(self.estimate) + self._noise())
+        return self._series((self.estimate - 0.5) / errors, "z").where(self._known())
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -408,9 +408,12 @@ class TopKResult(Result):
         1  0.107   0.696
         3  0.086   1.000
         """
-        sizes = range(1, len(self.items))
-        rows = [(self._gap(k), min(1.0, len(sizes) * self._separation(k))) for k in sizes]
-        return pd.DataFrame(rows, pd.Index(sizes, name="k"), ["gap", "pvalue"]).sort_values(
+        k = pd.RangeIndex(1, len(self.items), name="k")
+        table = {
+            "gap": [self._gap(size) for size in k],
+            "pvalue": [min(1.0, len(k) * self._separation(size)) for size in k],
+        }
+        return pd.DataFrame(table, k).sort_values(
             ["pvalue", "gap"], ascending=[True, False], kind="stable"
         )
 

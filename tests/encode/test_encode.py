@@ -633,8 +633,7 @@ def test_released_pair_counts_may_all_fall_to_zero(method, items):
             respondent="respondent",
             max_rows=3,
             ties=True,
-            pair_counts="release",
-        ).fit(0.01, rng=rng)
+        ).fit(0.01, target="win rate", rng=rng)
         assert_said_or_finite(selection)
 
 

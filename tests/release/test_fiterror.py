@@ -191,7 +191,7 @@ def test_the_first_stage_is_not_lost(stage, routine, model, monkeypatch):
 
 
 def test_no_routine_of_the_second_stage_is_left_out():
-    names = [name for _, name in SECOND]
+    names = [name for _, name, _ in SECOND]
     code = comparisons._with_dependence.__code__
     free = {"dict", "float", "np", "array", "replace", "draw", "release", "round", "getattr"}
     called = {name for name in code.co_names if callable(getattr(comparisons, name, None))} - free
