@@ -22,10 +22,10 @@ from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
-from privrank.plans.comparisons import Noise, Request, Target, plan_selection, without_counts
+from privrank.plans.comparisons import Noise, Request, Target, plan_selection
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import DesignKind, Excess, size_of
+from privrank.release.survey import DesignKind, Excess, size_of, without_counts
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances
 from privrank.util import checks

@@ -49,7 +49,7 @@ from privrank.release.names import (
     TIES,
 )
 from privrank.release.release import Mechanism
-from privrank.release.survey import ASSERTED, Design, nominal_pairs
+from privrank.release.survey import ASSERTED, Design
 from privrank.util.checks import is_number
 
 Method = Literal["auto", "counts", "objective"]
@@ -244,13 +244,6 @@ def noises_left(
 def plan_fit(request: Request) -> Choice:
     """Return the plan of a fit, of the least predicted error (:func:`predicted_error`)."""
     return plan_choices(request)[0]
-
-
-def without_counts(design: Design) -> Design:
-    """Return the design of a selection, which has no need of pair counts that are not public."""
-    if design.pairs is not None:
-        return design
-    return replace(design, pairs=nominal_pairs(design, "unknown"))
 
 
 def plan_selection(request: Request, target: Target = "auto") -> Choice:

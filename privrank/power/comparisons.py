@@ -19,13 +19,12 @@ from privrank.plans.comparisons import (
     Target,
     plan_fit,
     plan_selection,
-    without_counts,
 )
 from privrank.plans.identified import probably_unidentified
 from privrank.power.base import Point
 from privrank.power.surveys import ComparisonPower
 from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.survey import Design, without_counts
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import as_numbers, check_count, is_number
 

@@ -11,7 +11,7 @@ of rows, so that all models with these covariates can be fitted to the same stat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from math import prod
 from typing import Any, Literal
@@ -419,6 +419,13 @@ def nominal_pairs(design: Design, origin: Origin) -> PairCounts:
     """Return equal counts of all pairs, as many comparisons in all as public numbers suggest."""
     nominal = design.nobs * design.sensitivity.effective_rows / design.sensitivity.pairs
     return PairCounts.equal(len(design.items), nominal, origin)
+
+
+def without_counts(design: Design) -> Design:
+    """Return the design of a selection, which has no need of pair counts that are not public."""
+    if design.pairs is not None:
+        return design
+    return replace(design, pairs=nominal_pairs(design, "unknown"))
 
 
 @immutable
