@@ -43,8 +43,13 @@ class Cell:
     popularity: str
     unit: str
 
+    @property
+    def beside(self) -> bool:
+        """Whether net wins with released pair counts stand beside."""
+        return self.items == 20 and self.popularity == "equal" and self.unit == "rows"
+
     def replicates(self, most: int) -> int:
-        return max(most * 20 // max(self.items, 20), 20)
+        return max(most * 20 // max(self.items, 20), 10)
 
     def __str__(self) -> str:
         return f"{self.items} items, share {self.share:g}, {self.popularity}, {self.unit}"
@@ -136,7 +141,7 @@ def one(rng: np.random.Generator, cell: Cell) -> np.ndarray:
                 right[default.target],
                 float(default.target == "win rate"),
                 float(np.isin(ccw.best_first(rng, noisy)[:k], np.arange(k)).mean()),
-                _released(frame, people, m, k, epsilon, rng) if m <= 20 else np.nan,
+                _released(frame, people, m, k, epsilon, rng) if cell.beside else np.nan,
                 float(stated.mean()),
                 float(wrong),
                 float((words != "open").mean()),
@@ -213,7 +218,7 @@ def _error(differences: np.ndarray) -> float:
 def main() -> None:
     import time
 
-    asked, started, rows = study.asked(__doc__, 100), time.time(), []
+    asked, started, rows = study.asked(__doc__, 40), time.time(), []
     for number, cell in enumerate(CELLS):
         if any(part in str(cell) for part in asked.only):
             found = study.replicate(
