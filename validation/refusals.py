@@ -57,7 +57,7 @@ class Cell:
 CELLS = [
     Cell(unit, items, each, epsilon)
     for unit in ("row", "respondent")
-    for items in (4, 6, 10, 20, 50)
+    for items in (4, 6, 10, 20, 40)
     for epsilon in (0.3, 1.0, 3.0)
     for each in (1, 2, 5, 10, 20, 40, 80)
 ]
@@ -66,8 +66,10 @@ CELLS = [
 def survey(rng: np.random.Generator, cell: Cell) -> pd.DataFrame:
     """Draw a survey of different pairs for each unit."""
     first, second = np.triu_indices(cell.items, 1)
-    order = np.argsort(rng.random((cell.nobs, cell.pairs)), axis=1)[:, : cell.rows]
-    pair = order.ravel()
+    pair = rng.integers(0, cell.pairs, cell.nobs)
+    if cell.rows > 1:
+        drawn = rng.random((cell.nobs, cell.pairs))
+        pair = np.argpartition(drawn, cell.rows, axis=1)[:, : cell.rows].ravel()
     worths = np.linspace(1.0, -1.0, cell.items)
     chance = 1.0 / (1.0 + np.exp(worths[second[pair]] - worths[first[pair]]))
     return pd.DataFrame(

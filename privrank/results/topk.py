@@ -257,10 +257,9 @@ class TopKResult(Result):
         >>> result.params.round(3).to_dict()
         {'crimRate': 0.686, 'position': 0.405, 'socBurd': 0.579, 'culture': 0.319}
         """
-        if self._by_net:
-            return self._series(self._shown(self.estimate), "net wins")
-        rate = np.where(self._known(), np.clip(self.estimate, 0.0, 1.0), np.nan)
-        return self._series(rate, "win rate")
+        rates = np.where(self._known(), np.clip(self.estimate, 0.0, 1.0), np.nan)
+        shown = self._shown(self.estimate) if self._by_net else rates
+        return self._series(shown, self.target)
 
     def _errors(self, variance: FloatArray) -> pd.Series[float]:
         """Return standard errors as they are printed, given variances of estimates."""
@@ -354,8 +353,8 @@ class TopKResult(Result):
 
     def _separation(self, k: int) -> float:
         """Return the largest p-value of an item among the first k and one that is not."""
-        inside, outside = np.split(self._places(), [k])
-        return float(self._all_gap_pvalues()[np.ix_(inside, outside)].max())
+        across = np.ix_(*np.split(self._places(), [k]))
+        return float(self._all_gap_pvalues()[across].max())
 
     @property
     def statistic(self) -> float:
@@ -366,11 +365,10 @@ class TopKResult(Result):
         >>> round(result.statistic, 3)
         0.174
         """
-        return self._gap(self.k)
+        return float(self._gaps()[self.k - 1])
 
-    def _gap(self, k: int) -> float:
-        ordered = self._shown(self.estimate)[self._places()]
-        return float(ordered[k - 1] - ordered[k])
+    def _gaps(self) -> FloatArray:
+        return -np.diff(self._shown(self.estimate)[self._places()])
 
     @property
     def pvalue(self) -> float:
@@ -410,7 +408,7 @@ class TopKResult(Result):
         """
         k = pd.RangeIndex(1, len(self.items), name="k")
         table = {
-            "gap": [self._gap(size) for size in k],
+            "gap": self._gaps(),
             "pvalue": [min(1.0, len(k) * self._separation(size)) for size in k],
         }
         return pd.DataFrame(table, k).sort_values(
