@@ -365,8 +365,8 @@ def infer(
     Notes
     -----
     **Statistic.** An item with s net wins, halved, in a comparisons has the win rate 1/2 + s / a.
-    Ranked by net wins, all items have the mean number of comparisons in the place of a. Where
-    these were released, an item with no more than four standard deviations of their noise is not
+    Ranked by net wins, all items have the mean number of comparisons instead of a. Where these were
+    released, an item with no more than four standard deviations of their noise is not
     identified: that number takes the place of a, and nothing is stated of the item.
     """
     _check_read(release, target)

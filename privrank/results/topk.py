@@ -156,8 +156,8 @@ class TopKResult(Result):
     def _noise_weights(self, estimate: float | FloatArray) -> FloatArray:
         """Return what the noise of one number weighs in these estimates, in lattice steps.
 
-        Of wins W and losses L in a comparisons, the noise of W - r a, which shows whether the win
-        rate is r, is 1 - r times that of W less r times that of L. One of the same variance,
+        An item with W wins, L losses and a comparisons has the win rate r if W - r a is 0 but for
+        errors. The noise of that is 1 - r times that of W less r times that of L. One of the same variance,
         which has longer tails, stands for both.
         """
         facts = self._facts()
