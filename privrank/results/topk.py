@@ -157,8 +157,8 @@ class TopKResult(Result):
         """Return what the noise of one number weighs in these estimates, in lattice steps.
 
         An item with W wins, L losses and a comparisons has the win rate r if W - r a is 0 but for
-        errors. The noise of that is 1 - r times that of W less r times that of L. One of the same variance,
-        which has longer tails, stands for both.
+        errors. The noise of that is 1 - r times that of W less r times that of L. One of the same
+        variance, which has longer tails, stands for both.
         """
         facts = self._facts()
         if facts.matching is None:
