@@ -191,7 +191,11 @@ def win_rates(
     ax, _ = _intervals(
         ax, frame, target.replace(" ", "_"), colours, 0.5 if target == "win rate" else 0.0
     )
-    label = f"{target}; {100 * (1 - alpha):g} % intervals, privacy noise included"
+    label = (
+        f"{target}; {100 * (1 - alpha):g} % intervals, privacy noise included"
+        if frame["lower"].notna().any()
+        else target
+    )
     return _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}", label)
 
 
