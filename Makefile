@@ -11,7 +11,7 @@ TESTS = -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
-.PHONY: help report quick test fuzz audit mutants chain tables oldest vignettes docs doors wheel validate bench clean
+.PHONY: help report quick test fuzz audit mutants chain tables oldest vignettes docs doors wheel validate validate-check bench clean
 
 help:
 	@echo "make report     analyse the example surveys, write a page on them to report/ (half a minute)"
@@ -33,6 +33,7 @@ help:
 	@echo "                environment of its own extra alone, in build/doors/ (ten minutes)"
 	@echo "make wheel      build the wheel and the source archive in dist/ (a minute)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
+	@echo "make validate-check   find the first replicate of each cell again, in some minutes"
 	@echo "make bench      time privrank against other packages on the same work (a quarter of an hour)"
 	@echo "make clean      remove all that these targets made: .venv, .venv-oldest, and report/ with its"
 	@echo "                ledgers (seconds)"
@@ -97,6 +98,9 @@ wheel: $(RUN) $(VENV)/.installed-dev
 
 validate: $(RUN) $(VENV)/.installed-bench
 	$(RUN) validation/run_all.py
+
+validate-check: $(RUN) $(VENV)/.installed-bench
+	$(RUN) validation/check.py
 
 bench: $(RUN) $(VENV)/.installed-bench
 	$(RUN) benchmarks/run.py

@@ -21,6 +21,7 @@ from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
 from privrank.plans.comparisons import Method, Noise, Request, plan_fit
+from privrank.plans.identified import check_identified
 from privrank.release.names import SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Design, DesignKind, Excess, size_of
@@ -262,6 +263,7 @@ class PrivateBTL:
         solver: Solver = "newton",
         dependence: Dependence = "auto",
         shares: Mapping[str, float] | None = None,
+        allow_unidentified: bool = False,
         alpha: float = 0.05,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
@@ -307,6 +309,10 @@ class PrivateBTL:
             error from public numbers). With proportional pair counts the number that shows
             how often items met those of their own half of the ranking, ``"opponents"``, takes .05;
             0 leaves it out.
+        allow_unidentified : bool, default False
+            Whether to spend where less than half of the worths will probably be identified, by
+            public numbers: where pair counts are released, and do not exceed their noise. Such a
+            fit is refused otherwise.
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
         budget : Budget, optional
@@ -328,7 +334,8 @@ class PrivateBTL:
         Warns
         -----
         PrivrankWarning
-            Where intervals are known to undercover, noise has carried the counts beyond what
+            Before spending, where less than half of the worths may remain unidentified. After it
+            where intervals are known to undercover, noise has carried the counts beyond what
             answers can give, `delta` is as large as 1 / nobs, or ``penalty=0`` has no finite fit.
             All of it is said from the release and public facts.
 
@@ -347,6 +354,7 @@ class PrivateBTL:
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, Method)
         checks.check_choice("noise", noise, Noise)
+        checks.check_flag("allow_unidentified", allow_unidentified)
         design = self._encoded.design
         check_solver(solver, self._link, design)
         # from public numbers: what to release, its noise and its shares
@@ -363,10 +371,12 @@ class PrivateBTL:
                 self._link,
             )
         )
+        plan = plan_comparisons(design, choice, epsilon, delta, by="PrivateBTL")
+        check_identified(design, plan, allowed=allow_unidentified)
         reader = "PrivateBTL.from_release(error.release)"
         release = release_comparisons(
             self._encoded,
-            plan_comparisons(design, choice, epsilon, delta, by="PrivateBTL"),
+            plan,
             link=self._link,
             solver=solver,
             reader=reader,
@@ -434,7 +444,8 @@ class PrivateBTL:
         Parameters
         ----------
         release : Release
-            From any fit to the same comparisons, such as ``PrivateTopK(...).fit(...).release``.
+            From any fit of worths to the same comparisons, or a selection whose pair counts are
+            public or declared, such as ``PrivateTopK(...).fit(...).release``.
         penalty, solver, alpha
             As in :meth:`fit`.
         link : {"logit", "probit"} or Link, optional
@@ -513,6 +524,11 @@ def infer(
     fixed by its release, and whether to emit the result's warnings.
     """
     # scores and their information, then worths that solve them; covariances come when asked for
+    if release.design.unknown:
+        raise ValueError(
+            "release must hold pair counts, and a selection has released none: fit PrivateBTL, or "
+            "declare pair_counts= for the selection."
+        )
     requested = checks.check_penalty(penalty)
     check_solver(solver, release.link, release.design)
     equations = score_equations(release)

@@ -11,7 +11,9 @@ import numpy as np
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import independent_scores
-from privrank.bradley_terry.estimate import estimate, score_covariance
+from privrank.bradley_terry.estimate import estimate as estimate_worths
+from privrank.bradley_terry.estimate import score_covariance
+from privrank.bradley_terry.paircounts import FEW
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
@@ -20,13 +22,12 @@ from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
-from privrank.plans.comparisons import Noise, Request, plan_selection
+from privrank.plans.comparisons import Noise, Request, Target, plan_selection
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import DesignKind, Excess, size_of
+from privrank.release.survey import DesignKind, Excess, size_of, without_counts
 from privrank.results.ledger import Budget
-from privrank.results.topk import TopKResult, equal_variances, rate_variance
-from privrank.results.worthtable import part_notes
+from privrank.results.topk import TopKResult, equal_variances
 from privrank.util import checks
 from privrank.util.arrays import FloatArray, own
 
@@ -35,8 +36,10 @@ class PrivateTopK:
     """The k most preferred items under differential privacy.
 
     Items are ranked by their win rate: the share of its comparisons that an item wins, ties as
-    half, against the opponents it met. All of it, the set, win rates with intervals, rank sets and
-    the separation p-value, comes from one noisy vector of net wins.
+    half, against the opponents it met. Or they are ranked by net wins, wins less losses, which is
+    the same order where all are compared equally often. All of it, the set, intervals, rank sets
+    and the separation p-value, comes from one noisy vector. How often each pair was compared is
+    never released.
 
     This holds if respondents are independent of each other (else respondent= names their family
     or class) and who answers does not depend on the answer. What comes about otherwise:
@@ -50,8 +53,9 @@ class PrivateTopK:
         Size of the set, fixed in advance; at most one less than the number of items.
     item1, item2, outcome, items, respondent, counts, max_rows, excess, distinct_pairs, ties, design
         As for :class:`privrank.PrivateBTL`; `respondent`, whom epsilon protects, has no default.
-    pair_counts
-        As for :class:`privrank.PrivateBTL`, but for ``"proportional"``, which is about worths.
+    pair_counts : None, "equal", mapping or data frame, optional
+        Comparisons per pair under a private design, where you can declare them, as for
+        :class:`privrank.PrivateBTL`. A selection needs none.
 
     Raises
     ------
@@ -68,8 +72,9 @@ class PrivateTopK:
     **Privacy.** One comparison moves the integer net wins by at most 4 in l1 under replacement or
     reversal, a respondent by :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`, with
     bounds in other norms beside it. Noise calibrated to them
-    (:func:`privrank.privacy.netnoise.net_noise`) protects the whole vector. So the order, the set
-    and every interval are post-processing, whatever k is.
+    (:func:`privrank.privacy.netnoise.net_noise`) protects the whole vector. Wins and losses of all
+    items together have the noise of :func:`privrank.privacy.netnoise.side_noise`. So the order, the
+    set and every interval are post-processing, whatever k is.
 
     References
     ----------
@@ -109,10 +114,10 @@ class PrivateTopK:
         pair_counts: object = None,
     ) -> None:
         _check_ties(ties)
-        if isinstance(comparisons, Encoded):
-            self._encoded = comparisons
-        else:
-            self._encoded = encode_comparisons(
+        encoded = comparisons
+        if not isinstance(encoded, Encoded):
+            _check_counts(pair_counts)
+            encoded = encode_comparisons(
                 comparisons,
                 ComparisonColumns(item1, item2, outcome, respondent, counts),
                 items=items,
@@ -123,12 +128,8 @@ class PrivateTopK:
                 design=design,
                 pair_counts=pair_counts,
             )
-        if self._encoded.design.matched:
-            raise ValueError(
-                "pair_counts='proportional' is for worths: use PrivateBTL, or leave pair_counts= "
-                "out."
-            )
-        self._k = _check_k(k, len(self._encoded.design.items))
+        self._encoded = replace(encoded, design=without_counts(encoded.design))
+        self._k = checks.check_count("k", k, high=len(encoded.design.items) - 1)
 
     @classmethod
     @checks.without_weights
@@ -158,6 +159,7 @@ class PrivateTopK:
         >>> model
         <PrivateTopK: k = 2, 6 items, 303 respondents>
         """
+        _check_counts(arguments.get("pair_counts"))
         encoded = formula_columns(formula, data, arguments)
         _check_ties(encoded.design.ties)
         if encoded.design.covariates is not None:
@@ -176,6 +178,7 @@ class PrivateTopK:
         epsilon: float,
         delta: float = 0.0,
         *,
+        target: Target = "auto",
         noise: Noise = "auto",
         dependence: Dependence = "auto",
         shares: Mapping[str, float] | None = None,
@@ -189,6 +192,14 @@ class PrivateTopK:
         ----------
         epsilon, delta, noise, dependence, shares, alpha, budget, rng
             As in :meth:`privrank.PrivateBTL.fit`.
+        target : {"auto", "net wins", "win rate"}, default "auto"
+            What items are ranked by. Under a private design without declared pair counts, ``"net
+            wins"`` spends all of epsilon on them: the choice where compared pairs are a random
+            sample, as all items are then compared equally often but for chance. Nothing but the
+            set is stated then. ``"win rate"`` releases the wins and losses of each item. ``"auto"``
+            takes win rates where the comparisons of an item are expected to be ten times the
+            standard deviation of their noise, and net wins elsewhere. Where the comparisons of each
+            item are public or declared it takes win rates.
 
         Returns
         -------
@@ -214,11 +225,13 @@ class PrivateTopK:
         """
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("noise", noise, Noise)
+        checks.check_choice("target", target, Target)
         design = self._encoded.design
         choice = plan_selection(
-            Request(design, epsilon, delta, dependence=dependence, shares=shares, noise=noise)
+            Request(design, epsilon, delta, dependence=dependence, shares=shares, noise=noise),
+            target,
         )
-        reader = f"PrivateTopK.from_release(error.release, k={self._k})"
+        reader = f"PrivateTopK.from_release(error.release, k={self._k}, target={target!r})"
         release = release_comparisons(
             self._encoded,
             plan_comparisons(design, choice, epsilon, delta, by=f"PrivateTopK (k = {self._k})"),
@@ -228,11 +241,13 @@ class PrivateTopK:
             budget=budget,
             rng=rng,
         )
-        read = partial(infer, release, k=self._k, alpha=alpha, warn=True)
+        read = partial(infer, release, k=self._k, target=target, alpha=alpha, warn=True)
         return fit_error_guard(read, release, reader)
 
     @staticmethod
-    def from_reports(tally: Tally, k: int, *, alpha: float = 0.05) -> TopKResult:
+    def from_reports(
+        tally: Tally, k: int, *, target: Target = "auto", alpha: float = 0.05
+    ) -> TopKResult:
         """Select from reports of the local model, which their respondents have randomised.
 
         Parameters
@@ -242,6 +257,8 @@ class PrivateTopK:
             ``protocol.tally(reports)``.
         k : int
             Size of the set. For a valid separation p-value it must not depend on the reports.
+        target : {"auto", "net wins", "win rate"}, default "auto"
+            What items are ranked by; ``"auto"`` is by win rates.
         alpha : float, default 0.05
             Significance level.
 
@@ -258,10 +275,12 @@ class PrivateTopK:
         >>> pr.PrivateTopK.from_reports(tally, k=1).selected
         ('tea',)
         """
-        return infer(release_wins(tally, "PrivateTopK"), k=k, alpha=alpha, warn=True)
+        return infer(release_wins(tally, "PrivateTopK"), k=k, target=target, alpha=alpha, warn=True)
 
     @staticmethod
-    def from_release(release: Release, k: int, *, alpha: float = 0.05) -> TopKResult:
+    def from_release(
+        release: Release, k: int, *, target: Target = "auto", alpha: float = 0.05
+    ) -> TopKResult:
         """Select from a release that was paid for already; nothing more is spent.
 
         Parameters
@@ -270,6 +289,8 @@ class PrivateTopK:
             From a fit that released counts, such as ``PrivateBTL(...).fit(...).release``.
         k : int
             Size of the set. For a valid separation p-value it must not depend on the release.
+        target : {"auto", "net wins", "win rate"}, default "auto"
+            What items are ranked by; ``"auto"`` is by win rates where the release has them.
         alpha : float, default 0.05
             Significance level.
 
@@ -287,11 +308,16 @@ class PrivateTopK:
         >>> pr.PrivateTopK.from_release(fit.release, k=2).selected
         ('London', 'Paris')
         """
-        return infer(release, k=k, alpha=alpha, warn=True)
+        return infer(release, k=k, target=target, alpha=alpha, warn=True)
 
 
-def _check_k(k: object, items: int) -> int:
-    return checks.check_count("k", k, high=items - 1)
+def _check_counts(pair_counts: object) -> None:
+    """Refuse to release pair counts, of which a selection makes no use."""
+    if isinstance(pair_counts, str) and pair_counts in ("release", "proportional"):
+        raise ValueError(
+            f"pair_counts={pair_counts!r} is for the worths of PrivateBTL, and a selection needs "
+            f"no pair counts: leave pair_counts= out."
+        )
 
 
 def _check_ties(ties: object) -> None:
@@ -304,83 +330,111 @@ def _check_ties(ties: object) -> None:
     checks.check_flag("ties", ties)
 
 
-def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) -> TopKResult:
-    """Compute the selection from a release: post-processing, nothing is spent.
-
-    Given whether to warn of items that the released comparisons do not connect.
-    """
+def _check_read(release: Release, target: object) -> None:
+    """Refuse a release that a selection cannot be read from."""
     check_release(release)
     if WORTHS in release.parts:
         raise ValueError(
             "release must hold net wins or a win matrix, but objective perturbation releases "
             "worths only: fit with method='counts'."
         )
-    if SIDES in release.parts:
-        raise ValueError(
-            "release must hold net wins or a win matrix, but pair_counts='proportional' releases "
-            "wins and losses: leave pair_counts= out."
-        )
     if release.design.covariates is not None:
         raise ValueError(
             "release must be of a model without covariates: fit one with '~ 1' on the right."
         )
+    checks.check_choice("target", target, Target)
+    if release.design.unknown and SIDES not in release.parts and target == "win rate":
+        raise ValueError(
+            "target='win rate' needs a release of wins and losses, and this one is of net wins: "
+            "leave target= out."
+        )
+
+
+def infer(
+    release: Release,
+    *,
+    k: int,
+    target: Target = "auto",
+    alpha: float = 0.05,
+    warn: bool = False,
+) -> TopKResult:
+    """Compute the selection from a release: post-processing, nothing is spent.
+
+    Given whether to warn of items whose comparisons do not exceed their noise.
+
+    Notes
+    -----
+    **Statistic.** An item with s net wins, halved, in a comparisons has the win rate 1/2 + s / a.
+    Ranked by net wins, all items have the mean number of comparisons instead of a. Where these were
+    released, an item with no more than four standard deviations of their noise is not
+    identified: that number takes the place of a, and nothing is stated of the item.
+    """
+    _check_read(release, target)
     if release.design.davidson:  # net wins are the same, whatever ties count
         release = replace(release, survey=replace(release.design, ties=True))
-    k, alpha = _check_k(k, len(release.survey.items)), checks.check_alpha(alpha)
-    facts = score_equations(release)
-    if warn:
-        checks.warn(*part_notes(release.design, facts.components))
-    # an item that is connected with no other has no win rate
-    alone = [part[0] for part in facts.components if len(part) == 1]
-    # counts that were themselves released can be zero or negative in places
-    degrees = np.maximum(facts.degrees, 1.0)
-    net = release.parts.get(NET)
-    score = facts.score if net is None else 0.5 * net.step * net.values
-    win_rate = 0.5 + score / degrees
-    win_rate[alone] = np.nan
-    # sampling errors: those of independent answers, times what dependence makes of them
-    effects = _design_effects(facts, release, win_rate, degrees)
-    effects[alone] = effects[:, alone] = 1.0
-    rate = np.full(len(degrees), 0.5) if facts.random_pairs else np.clip(win_rate, 0.0, 1.0)
-    spread = rate_variance(facts, rate, degrees)
-    return TopKResult(
+    facts, alpha = score_equations(release), checks.check_alpha(alpha)
+    k = checks.check_count("k", k, high=facts.items - 1)
+    few = FEW * facts.degree_error
+    degrees = np.maximum(facts.degrees, max(few, 1.0))
+    uncounted = release.design.unknown and SIDES not in release.parts
+    # what items are ranked by, over this
+    by_net = target == "net wins" or uncounted
+    scale = np.full(facts.items, degrees.mean()) if by_net else degrees
+    part, score = release.parts.get(NET, release.parts.get(SIDES)), facts.score
+    if part is not None:  # as released: those of the equations add up to 0
+        score = 0.5 * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
+    estimate = 0.5 + score / scale
+    effects = _design_effects(facts, release, estimate, degrees, scale)
+    apart = (facts.degrees <= few) | uncounted
+    effects[apart[:, None] | apart] = np.inf
+    if facts.matching is None:  # of what released pair counts do not connect
+        effects[~facts.together & ~np.eye(facts.items, dtype=bool)] = np.inf
+    result = TopKResult(
         release=release,
         k=k,
         alpha=alpha,
-        win_rate=own(win_rate, np.float64),
-        sampling_sd=own(np.sqrt(np.diag(effects) * spread), np.float64),
+        target="net wins" if by_net else "win rate",
+        estimate=own(estimate, np.float64),
         degrees=own(degrees, np.float64),
+        scale=own(scale, np.float64),
         effects=own(effects, np.float64),
     )
+    if warn:
+        checks.warn(*result._identified_notes())
+    return result
 
 
 def _design_effects(
-    facts: ScoreEquations, release: Release, win_rate: FloatArray, degrees: FloatArray
+    facts: ScoreEquations,
+    release: Release,
+    estimate: FloatArray,
+    degrees: FloatArray,
+    scale: FloatArray,
 ) -> FloatArray:
-    """Return the variances of win rates and of their differences over those of independent answers.
+    """Return the variances of estimates and of their differences over those of independent answers.
 
-    Shape (m, m), win rates on the diagonal. Of answers that are cluster-robust these are the
-    variances of win rates about themselves, and of differences about 0, as under the hypothesis
+    Shape (m, m), estimates on the diagonal. Of answers that are cluster-robust these are the
+    variances of estimates about themselves, and of differences about 0, as under the hypothesis
     that two are equal. About the gap they would be smaller by gap^2 / n.
     """
     m, n = facts.items, release.design.nobs
     if MOMENTS[0] in release.parts:
-        covariance = _cluster_covariance(facts, release, win_rate, degrees)
-        rate = np.clip(win_rate, 0.0, 1.0)
-        alone = equal_variances(facts, degrees)
-        np.fill_diagonal(alone, rate * (1.0 - rate) / degrees)
+        covariance = _cluster_covariance(facts, release, estimate, degrees, scale)
+        rate = np.clip(0.5 + (estimate - 0.5) * scale / degrees, 0.0, 1.0)
+        alone = equal_variances(facts, degrees, scale, facts.pairs.table(m))
+        np.fill_diagonal(alone, rate * (1.0 - rate) * degrees / scale**2)
         # second moments about 0 of n scores from their variance about the mean, gap
-        gap = win_rate[:, None] - win_rate
+        gap = estimate[:, None] - estimate
         both = np.maximum(own_and_between(covariance), 0.0)
         about = (1.0 - 1.0 / n) * both + gap**2 / n
         np.fill_diagonal(about, np.diag(both))
     elif DEPENDENCE in release.parts:
         # of released design effects: scores at the fit, as they are and as if answers were
-        # independent, both divided by the comparisons of their items
-        b = estimate(facts, release).coefficients
-        scale = np.outer(degrees, degrees)
-        alone = own_and_between(independent_scores(facts, release, b) / scale)
-        about = own_and_between(score_covariance(facts, release, b) / scale)
+        # independent, both over the same scale
+        b = estimate_worths(facts, release).coefficients
+        squares = np.outer(scale, scale)
+        alone = own_and_between(independent_scores(facts, release, b) / squares)
+        about = own_and_between(score_covariance(facts, release, b) / squares)
     else:
         return np.ones((m, m))
     # an item that won or lost everything shows no dependence
@@ -388,14 +442,19 @@ def _design_effects(
 
 
 def _cluster_covariance(
-    facts: ScoreEquations, release: Release, win_rate: FloatArray, degrees: FloatArray
+    facts: ScoreEquations,
+    release: Release,
+    estimate: FloatArray,
+    degrees: FloatArray,
+    scale: FloatArray,
 ) -> FloatArray:
-    """Return the cluster-robust covariance of the win rates of a non-private run, shape (m, m).
+    """Return the cluster-robust covariance of the estimates of a non-private run, shape (m, m).
 
     A win rate is the ratio of an item's wins to its comparisons. To first order respondent r moves
     it by (w - tau d) / D, with w wins in d comparisons of the item among the answers of r, and D
     the item's comparisons in all. These add up to 0 over respondents, so that n / (n - 1) times the
-    sum of their outer products is without bias.
+    sum of their outer products is without bias. Half net wins add up to what they are, whose mean
+    is taken off.
     """
     pairs, n = facts.pairs, release.design.nobs
     edges = len(pairs.first)
@@ -407,8 +466,10 @@ def _cluster_covariance(
     wins, met = np.zeros((2, facts.items, edges))
     wins[pairs.first, place], wins[pairs.second, place] = 0.5, -0.5
     met[pairs.first, place] = met[pairs.second, place] = 1.0
-    wins /= degrees[:, None]
-    met *= ((win_rate - 0.5) / degrees)[:, None]
+    wins /= scale[:, None]
+    ratio = np.where(scale == degrees, estimate - 0.5, 0.0)
+    rest = estimate - 0.5 - ratio
+    met *= (ratio / scale)[:, None]
     cross = wins @ yn @ met.T
-    total = wins @ yy @ wins.T - cross - cross.T + met @ nn @ met.T
+    total = wins @ yy @ wins.T - cross - cross.T + met @ nn @ met.T - np.outer(rest, rest) / n
     return np.asarray(n / max(n - 1, 1) * total)

@@ -53,7 +53,7 @@ class Traced(np.ndarray):
         self.marked = getattr(source, "marked", False)
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=(), **more):
-        plain = {**more, **({"out": tuple(map(bare, out))} if out else {})}
+        plain = bare(more) | ({"out": tuple(map(bare, out))} if out else {})
         found = getattr(ufunc, method)(*map(bare, inputs), **plain)
         marked = any(map(is_marked, (*inputs, *out, *more.values())))
         if method == "at":

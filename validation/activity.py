@@ -80,7 +80,7 @@ def one(
         max_rows=bound,
         excess="sample",
         distinct_pairs=distinct,
-    ).fit(epsilon, rng=rng)
+    ).fit(epsilon, allow_unidentified=True, rng=rng)
     table, true = fit.pairwise(), target(opposed, bound)
     wins = probability(true[FIRST] - true[SECOND])
     low, high = table["lower"].to_numpy(), table["upper"].to_numpy()

@@ -125,14 +125,14 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
         if np.isinf(epsilon):
             fits = {NO_PRIVACY: public}
         for method, model in fits.items():
-            fit = model.fit(epsilon=epsilon, rng=rng)
+            fit = model.fit(epsilon=epsilon, allow_unidentified=True, rng=rng)
             errors = distance(fit.params.to_numpy()), distance(fit.estimate.first)
             measured[method] = *errors, overlap(fit.params.to_numpy()), epsilon
             if method in by_counting:
                 top = by_counting[method].fit(epsilon=epsilon, rng=rng)
             else:
                 top = pr.PrivateTopK.from_release(fit.release, k)
-            measured[f"{method}, counting"] = np.nan, np.nan, overlap(top.win_rate), epsilon
+            measured[f"{method}, counting"] = np.nan, np.nan, overlap(top.estimate), epsilon
         for method, values in measured.items():
             cells[METHODS.index(method)] = values
     return out

@@ -256,7 +256,8 @@ def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
     true = truth(cell.population, cell.questions).worths
     first, second = np.triu_indices(cell.items, 1)
     apart = true[first] - true[second]
-    fit = pr.PrivateBTL(cell.sample(rng), **cell.model).fit(cell.epsilon, rng=rng, **dict(cell.fit))
+    model = pr.PrivateBTL(cell.sample(rng), **cell.model)
+    fit = model.fit(cell.epsilon, allow_unidentified=True, rng=rng, **dict(cell.fit))
     half, held = [], []
     for simultaneous in (False, True):
         table = fit.pairwise(simultaneous=simultaneous)
@@ -350,7 +351,7 @@ def wrong(rng: np.random.Generator, cell: Cell) -> bool:
         top = pr.PrivateTopK(sample, cell.items // 2, **model)
         return top.fit(cell.epsilon, rng=rng).pvalue <= 0.05
     if cell.test == "homogeneity":
-        fit = pr.PrivateBTL(sample, **model).fit(cell.epsilon, rng=rng)
+        fit = pr.PrivateBTL(sample, **model).fit(cell.epsilon, allow_unidentified=True, rng=rng)
         return fit.test_homogeneity().pvalue <= 0.05
     rare = 0.5 if "half" in cell.test else 0.05
     group = np.where(rng.random(cell.nobs) < rare, "few", "rest")

@@ -79,7 +79,7 @@ def one(
         items=ITEMS,
         respondent="respondent" if person else None,
         max_rows=rows,
-    ).fit(epsilon, rng=rng)
+    ).fit(epsilon, allow_unidentified=True, rng=rng)
     table = fit.pairwise()
     apart = worths(kind)[SECOND] - worths(kind)[FIRST]
     true = 1.0 / (1.0 + np.exp(apart))

@@ -66,7 +66,7 @@ def one(
         except ValueError:  # a public graph that falls apart is drawn again
             continue
         break
-    result = fitted.fit(epsilon=epsilon, rng=rng, **fit)
+    result = fitted.fit(epsilon=epsilon, allow_unidentified=True, rng=rng, **fit)
     for component in result.components:
         connected = [int(item) for item in component]
         theta[connected] -= theta[connected].mean()

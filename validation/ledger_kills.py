@@ -106,7 +106,7 @@ def fits() -> dict[str, Fit]:
     compared, listed = {"items": list("abc"), **person}, {"categories": list("abc"), **person}
     null, levels = dict.fromkeys("abc", 1 / 3), {"levels": ["u", "v"]}
     models = {
-        "PrivateBTL": (pr.PrivateBTL(people, **compared), {}),
+        "PrivateBTL": (pr.PrivateBTL(people, **compared), {"allow_unidentified": True}),
         "PrivateTopK (k = 1)": (pr.PrivateTopK(people, 1, **compared), {}),
         "PrivateRankAggregation": (
             pr.PrivateRankAggregation(ranks, items=list("abc"), **person),

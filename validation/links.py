@@ -50,7 +50,7 @@ def one(
     fitted = pr.PrivateBTL(
         frame, items=range(items), respondent=None, ties=False, design=design, link=link, **model
     )
-    result = fitted.fit(epsilon=epsilon, method=method, rng=rng)
+    result = fitted.fit(epsilon=epsilon, method=method, allow_unidentified=True, rng=rng)
     covered = study.covers(result, theta)
     distance = np.linalg.norm(result.params.to_numpy() - theta) / np.sqrt(items)
     warned = any("information" in message for message in result.warnings)

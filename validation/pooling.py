@@ -105,7 +105,8 @@ def template(kind: str, n: int, epsilon: float) -> Release:
         )
         design = kind.split()[0]
         model = pr.PrivateBTL(frame, items=ITEMS, respondent=None, design=design)
-        return model.fit(epsilon, method="counts", rng=rng).release
+        fit = model.fit(epsilon, method="counts", allow_unidentified=True, rng=rng)
+        return fit.release
     ranks = pd.DataFrame(pr.Mallows(VOTED, 1.0).rvs(n, rng), columns=RANKED)
     ranks.index.name = "respondent"
     model = pr.PrivateRankAggregation(ranks, respondent="respondent")

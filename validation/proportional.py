@@ -163,7 +163,11 @@ def one(rng: np.random.Generator, cell: Cell) -> tuple[Any, ...]:
     asserted = {"opponents": 0.0}
     fits = [
         pr.PrivateBTL(Encoded(design, data._pairs, data._parts)).fit(
-            cell.epsilon, dependence=dependence, shares=shares, rng=rng
+            cell.epsilon,
+            dependence=dependence,
+            shares=shares,
+            allow_unidentified=True,
+            rng=rng,
         )
         for design, shares in zip((*designs, designs[0]), (None, None, None, asserted), strict=True)
     ]

@@ -24,6 +24,7 @@ STUDIES = (
     "item_scatter",
     "ccw_experiments",
     "ccw_surveys",
+    "topk_targets",
     "selection",
     "rank_sets",
     "noise_distributions",

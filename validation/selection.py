@@ -95,7 +95,8 @@ def equal(rng: np.random.Generator, items: int, repeats: int, epsilon: float, de
     """Return the homogeneity p-value with all worths equal."""
     frame = pr.simulate.bradley_terry(np.zeros(items), repeats=repeats, rng=rng)
     model = pr.PrivateBTL(frame, items=range(items), respondent=None, ties=False, design=design)
-    return model.fit(epsilon=epsilon, rng=rng).test_homogeneity().pvalue
+    fit = model.fit(epsilon=epsilon, allow_unidentified=True, rng=rng)
+    return fit.test_homogeneity().pvalue
 
 
 def spread(
@@ -110,12 +111,15 @@ def spread(
     model = pr.PrivateTopK(frame, 1, items=range(items), respondent=None, ties=False, design=design)
     top = model.fit(epsilon=epsilon, rng=rng)
     sides = top.conf_int()
-    covered = ((sides["lower"] <= truth) & (truth <= sides["upper"]))[sides["lower"].notna()]
-    holds = []
-    for result in (top, pr.PrivateBTL.from_release(top.release)):
+    covered = ((sides["lower"] <= truth) & (truth <= sides["upper"]))[top.bse.notna()]
+    holds, results = [], [top]
+    if design == "public":  # a selection of a private design has no pair counts
+        results.append(pr.PrivateBTL.from_release(top.release))
+    for result in results:
         sets = result.rank_conf_int()
         held = float(((sets["lower"] <= rank) & (rank <= sets["upper"])).all())
         holds.append(np.nan if len(covered) < items else held)
+    holds = [*holds, np.nan][:2]
     return float(covered.mean()) if len(covered) else np.nan, holds[0], holds[1]
 
 

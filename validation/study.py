@@ -1,4 +1,8 @@
-"""What every study shares: replicates in parallel, and tables with their provenance."""
+"""What every study shares: replicates in parallel, and tables with their provenance.
+
+A table has a *fingerprint*: what the first replicate of each of its cells found. ``check.py`` finds
+it again, and says which tables the present code would not make.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import argparse
 import csv
 import datetime
 import importlib
+import json
+import os
 import platform
 import shlex
 import sys
@@ -25,6 +31,11 @@ import privrank as pr
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "validation"
 SEED = 20260101
+FINGERPRINTS = OUT / "fingerprints"
+# "record" finds first replicates and writes fingerprints alone; "check" compares them, and "first"
+# stops after the first of a script.
+MODE = os.environ.get("PRIVRANK_FINGERPRINTS", "")
+_first: dict[str, list[Any]] = {}
 
 
 def replicate(
@@ -34,9 +45,64 @@ def replicate(
     if one.__module__ == "__main__":  # processes find a study, and what it keeps, by its name
         one = getattr(importlib.import_module(Path(sys.argv[0]).stem), one.__name__)
     seeds = np.random.SeedSequence([SEED, cell]).spawn(replicates)
-    return joblib.Parallel(n_jobs=2, batch_size=8)(
-        joblib.delayed(_quiet)(one, seed, arguments) for seed in seeds
+    if MODE:
+        found = [_quiet(one, seeds[0], arguments)] * 2
+    else:
+        found = joblib.Parallel(n_jobs=2, batch_size=8)(
+            joblib.delayed(_quiet)(one, seed, arguments) for seed in seeds
+        )
+    _first[str(cell)] = numbers(found[0])
+    if MODE == "first":
+        sys.exit(_first_differs(str(cell)))
+    return found
+
+
+def _first_differs(cell: str) -> str | None:
+    """Return what is wrong with the first cell of a script; None if it is as it was."""
+    records = [json.loads(path.read_text()) for path in FINGERPRINTS.glob("*.json")]
+    here = [record for record in records if record["script"] == Path(sys.argv[0]).stem]
+    stored = next((record for record in here if cell in record["first"]), None)
+    if stored is None or _alike(stored["first"][cell], _first[cell]):
+        return None
+    return f"cell {cell} differs: made with {stored['versions']}, found with {versions()}"
+
+
+def numbers(found: Any) -> list[Any]:
+    """Return what a replicate found as a flat list of numbers and texts."""
+    if isinstance(found, dict):
+        return [part for name in found for part in (str(name), *numbers(found[name]))]
+    if isinstance(found, np.ndarray | list | tuple | pd.Series):
+        return [
+            part for entry in np.asarray(found, dtype=object).ravel() for part in numbers(entry)
+        ]
+    if found is None or isinstance(found, str):
+        return [found]
+    return [float(found)]
+
+
+def differences(name: str) -> tuple[int, int]:
+    """Return how many cells of a table were found again, and how many of them differ."""
+    stored = json.loads((FINGERPRINTS / f"{name}.json").read_text())["first"]
+    cells = [cell for cell in _first if cell in stored]
+    return len(cells), sum(not _alike(stored[cell], _first[cell]) for cell in cells)
+
+
+def _alike(one: list[Any], other: list[Any]) -> bool:
+    return len(one) == len(other) and all(
+        a == b
+        or (
+            isinstance(a, float)
+            and isinstance(b, float)
+            and np.isclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True)
+        )
+        for a, b in zip(one, other, strict=True)
     )
+
+
+def versions() -> str:
+    """Return the versions of Python and of the packages that numbers depend on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "pandas"))
+    return f"Python {platform.python_version()}, {packages}"
 
 
 def _quiet(one: Callable[..., Any], seed: np.random.SeedSequence, arguments: Sequence[Any]) -> Any:
@@ -144,14 +210,27 @@ def write(
     verdict: str = "",
 ) -> None:
     """Write a table as CSV with its provenance, and a verdict, in a Markdown file beside it."""
+    if MODE == "check":
+        if (FINGERPRINTS / f"{name}.json").exists():
+            print("fingerprint", name, *differences(name), flush=True)
+        _first.clear()
+        return
+    if _first:
+        FINGERPRINTS.mkdir(parents=True, exist_ok=True)
+        record = {
+            "script": Path(sys.argv[0]).stem,
+            "versions": versions(),
+            "first": dict(_first),
+        }
+        (FINGERPRINTS / f"{name}.json").write_text(json.dumps(record, indent=0) + "\n")
+        _first.clear()
+    if MODE:
+        return
     OUT.mkdir(parents=True, exist_ok=True)
     with (OUT / f"{name}.csv").open("w", newline="") as handle:
         writer = csv.DictWriter(handle, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    packages = ", ".join(
-        f"{package} {version(package)}" for package in ("numpy", "scipy", "pandas")
-    )
     minutes = (time.time() - started) / 60
     command = shlex.join([*command.split(), *sys.argv[1:]])
     heads = list(rows[0])
@@ -159,7 +238,7 @@ def write(
         f"# {title}",
         "",
         f"Command `{command}`, seed {SEED}, {datetime.date.today()}, {minutes:.1f} minutes, "
-        f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}.",
+        f"privrank {pr.__version__}, {versions()}.",
         "",
         *((verdict, "") if verdict else ()),
         "| " + " | ".join(heads) + " |",

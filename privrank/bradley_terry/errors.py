@@ -133,6 +133,9 @@ class ScoreErrors:
     effect_error, most_effect : float
         Of a released design effect in `sampling` the relative standard error by its noise, and how
         many times larger it can be.
+    ceiling_df : float
+        Degrees of freedom with which the covariance is known where it is as large as it can be:
+        those of the scatter of items about their covariates, else infinite.
 
     Notes
     -----
@@ -149,6 +152,7 @@ class ScoreErrors:
     moments: SecondMoments | None = None
     effect_error: float = 0.0
     most_effect: float = 1.0
+    ceiling_df: float = math.inf
 
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sampling variances by row of `weights`, and the variances of their errors."""
@@ -159,16 +163,18 @@ class ScoreErrors:
             side = (self.effect_error * variance) ** 2
         return np.maximum(variance, 1e-300), side
 
-    def freedom(self, normal: FloatArray, side: FloatArray, total: FloatArray) -> FloatArray:
+    def freedom(
+        self, normal: FloatArray, side: FloatArray | float, total: FloatArray, df: float
+    ) -> FloatArray:
         """Return the degrees of freedom of total variances, of which a part is not noise.
 
-        By Satterthwaite's rule.
+        By Satterthwaite's rule, given those of the part.
 
         The relative variance of what is known of them, over two: from respondents whose number is
         finite, and from noise on what shows their dependence.
         """
-        lost = 0.5 * side / total / total + (normal / total) ** 2 / self.df
-        return np.asarray(1.0 / np.maximum(lost, 1.0 / _KNOWN))
+        lost = 0.5 * side / total / total + (normal / total) ** 2 / df
+        return np.asarray(np.minimum(1.0 / np.maximum(lost, 1e-300), _KNOWN))
 
     def sizes(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes of the noise of combinations, shape (rows, sizes), and their shares."""

@@ -251,7 +251,14 @@ class Inference:
             noise = _draw_noise(facts, b, self.draws, generator)
         moments, (error, most) = single_contrasts(facts, release, b), self.effect
         return ScoreErrors(
-            self.errors.scores, self.beside, noise, self.freedom, moments, error, most
+            self.errors.scores,
+            self.beside,
+            noise,
+            self.freedom,
+            moments,
+            error,
+            most,
+            release.design.item_freedom or math.inf,
         )
 
     def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:

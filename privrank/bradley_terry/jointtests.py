@@ -170,7 +170,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     elif LARGEST in release.found:
         pvalue = null.of_largest(alone, inference)
     else:
-        pvalue = null.estimated(inference.freedom)
+        pvalue = null.estimated(inference.freedom, null.sampled)
     return JointTest(null.statistic, len(rows), pvalue, draws)
 
 
@@ -263,10 +263,10 @@ class _Null:
         draws = len(self.sampled)
         return np.sqrt(df / public_generator("scales", draws).chisquare(left, (draws, 1)))
 
-    def estimated(self, df: float) -> float:
+    def estimated(self, df: float, sampled: FloatArray) -> float:
         """Return the p-value where the covariance of normal errors is estimated (Hotelling)."""
-        scale = self._scale(df, max(df + 1.0 - self.sampled.shape[1], 1.0))
-        errors = scale * (self.sampled + self.beside) + self.noise
+        scale = self._scale(df, max(df + 1.0 - sampled.shape[1], 1.0))
+        errors = scale * (sampled + self.beside) + self.noise
         return monte_carlo_pvalue(self.statistic, _squares(errors))
 
     def of_largest(self, alone: FloatArray, inference: Inference) -> float:
@@ -288,13 +288,13 @@ class _Null:
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
         df = 1.0 / max(lost, 1.0 / _MOST_FREEDOM)
-        values = []
+        values, rest = [], inference.release.design.item_freedom or math.inf
         scale = self._scale(df, df)
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
             errors = scale * (part + self.beside + self.noise)
             pvalue = monte_carlo_pvalue(self.statistic, _squares(errors))
-            if most > 1.0:  # no more than at its ceiling, which is known
-                pvalue = min(pvalue, self.pvalue(math.sqrt(most) * part))
+            if most > 1.0:  # no more than at its ceiling, where the scatter of items is not known
+                pvalue = min(pvalue, self.estimated(rest, math.sqrt(most) * part))
             values.append(pvalue)
         return float(np.max(values))

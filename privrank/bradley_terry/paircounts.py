@@ -70,7 +70,7 @@ _MOST_DECAY, _MOST_IN_ALL = 0.1, 1.1
 _LARGEST = 0.99
 """Largest number of an item's comparisons, over those of all others, that is fitted."""
 
-_STEPS, _CLOSE = 10_000, 1e-13
+_STEPS, _CLOSE = 100, 1e-11
 
 _MOST_DECAY_ERROR = 0.05
 """Standard error of beta up to which it is fitted."""
@@ -202,8 +202,7 @@ class Matching:
     @property
     def pvalue(self) -> float:
         """Two-sided p-value of beta = 0; NaN where Q was not released."""
-        tail = normal_laplace_tail(abs(self.off), self.deviation, (self.noise.scale,))
-        return float(tail)
+        return float(normal_laplace_tail(abs(self.off), self.deviation, (self.noise.scale,)))
 
     @property
     def most(self) -> float:
@@ -266,13 +265,17 @@ class Matching:
 def item_weights(counts: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the x with x_i times the sum of all other w_ij x_j equal to `counts`.
 
-    By iterative proportional fitting of a symmetric table. Each of the positive counts has to be
-    less than the sum of the others; the diagonal of `weights`, shape (m, m), is 0.
+    By Newton's method for the convex sum over pairs of w_ij x_i x_j less that of counts log x_i, in
+    steps of at most 1 of log x. Each of the positive counts has to be less than the sum of the
+    others; the diagonal of `weights`, shape (m, m), is 0.
     """
     x = counts / np.sqrt(counts.sum())
     for _ in range(_STEPS):
-        before, x = x, np.sqrt(x * counts / (weights @ x))
-        if np.abs(x / before - 1.0).max() < _CLOSE:
+        table = weights * np.outer(x, x)
+        summed = table.sum(axis=1)
+        move = inverse(table + np.diag(summed)) @ (counts - summed)
+        x = x * np.exp(move / max(float(np.abs(move).max()), 1.0))
+        if np.abs(move).max() < _CLOSE:
             break
     return np.asarray(x)
 
@@ -531,7 +534,6 @@ def _cuts(table: FloatArray) -> NDArray[np.bool_]:
         return np.asarray((np.arange(1, 2 ** (m - 1))[:, None] >> np.arange(m)) % 2 == 1)
     # a part that is hardly compared with the rest is nearly constant along a low eigenvector
     _, vectors = spectrum(np.diag(table.sum(axis=1)) - table)
-    order = np.argsort(vectors[:, : min(_VECTORS, m)], axis=0)
-    place = np.argsort(order, axis=0)
+    place = np.argsort(np.argsort(vectors[:, : min(_VECTORS, m)], axis=0), axis=0)
     sweeps = place.T[:, None, :] < np.arange(1, m)[None, :, None]
     return np.concatenate((np.eye(m, dtype=bool), sweeps.reshape(-1, m)))

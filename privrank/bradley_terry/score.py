@@ -27,6 +27,7 @@ compare, they still move the scores of both.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -348,6 +349,13 @@ class ScoreEquations:
         return np.asarray(abs(contrasts.matrix()).T @ self._released)
 
     @property
+    def degree_error(self) -> float:
+        """Standard deviation of the noise of :attr:`degrees`; 0 where these are public."""
+        # the sum of wins and losses has the noise of their difference, a net win
+        alone = 4.0 * self.item_variance if self.matching is not None else 0.0
+        return math.sqrt(alone + (self.items - 1) * self.count_variance)
+
+    @property
     def group_shares(self) -> FloatArray:
         """The share of each group in all comparisons."""
         return np.asarray(self.group_answers / self.group_answers.sum())
@@ -410,8 +418,7 @@ class ScoreEquations:
 
     def information(self, b: FloatArray) -> FloatArray:
         """Return the slope of the mean scores by the coefficients, shape (p, p)."""
-        curvature = self.fitted.curvature(self.linear.predict(b))
-        return self.linear.information(self.count * curvature)
+        return self.linear.information(self.count * self.fitted.curvature(self.linear.predict(b)))
 
 
 def score_equations(release: Release) -> ScoreEquations:

@@ -315,19 +315,19 @@ class ScoreTests:
         sizes = shapes[0][rows] * np.sqrt(at.noise)[:, None]
         beside = quadratic(at.weights, self.errors.beside)
 
-        def tails(variance: FloatArray, df: FloatArray | float) -> FloatArray:
+        def tails(variance: FloatArray, side: FloatArray | float, df: float) -> FloatArray:
+            normal = variance + beside
+            known = self.errors.freedom(normal, side, normal + at.noise, df)
             # of a design effect E the third cumulant is E^2 times that of independent answers
             third = np.minimum(variance / at.variance, 1e90) ** 2 * at.third
-            normal = variance + beside
-            parts = Components(normal, sizes, shapes[1], third / normal**1.5, df)
+            parts = Components(normal, sizes, shapes[1], third / normal**1.5, known)
             return parts.pvalues(at.statistic)
 
         largest = np.zeros(len(t))
         for variance, side in at.sampling:
-            total = variance + beside + at.noise
-            pvalue = tails(variance, self.errors.freedom(variance + beside, side, total))
-            if self.errors.most_effect > 1.0:  # no more than at its ceiling, which is known
-                pvalue = np.minimum(pvalue, tails(self.errors.most_effect * variance, np.inf))
+            pvalue = tails(variance, side, self.errors.df)
+            if (most := self.errors.most_effect) > 1.0:  # no more than at its ceiling
+                pvalue = np.minimum(pvalue, tails(most * variance, 0.0, self.errors.ceiling_df))
             largest = np.maximum(largest, pvalue)
         # on the other side of the estimate nothing speaks against a value
         return np.where(at.statistic * (self.statistics.value[rows] - t) < 0, 1.0, largest)

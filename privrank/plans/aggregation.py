@@ -179,8 +179,9 @@ def _plan_published(
     epsilons = split(xi, shares, QUERIES)
     for name, queries in ((QUERIES, q), (FALLBACK, pairs)):
         if name in epsilons:
-            noise = DiscreteLaplace.calibrate(queries * steps, epsilons[name])
-            parts[name] = PartPlan(noise, steps, epsilons[name])
+            parts[name] = PartPlan(
+                DiscreteLaplace.calibrate(queries * steps, epsilons[name]), steps, epsilons[name]
+            )
     return plan_of("KwikSort", epsilon, delta, parts, settings)
 
 

@@ -22,7 +22,15 @@ from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.names import GROUP_ANSWERS, OPPONENTS, ORDER_EFFECT, PAIR_COUNTS, TIES
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism
-from privrank.release.survey import Covariates, Design, DesignKind, Excess, PairCounts, Ties
+from privrank.release.survey import (
+    Covariates,
+    Design,
+    DesignKind,
+    Excess,
+    PairCounts,
+    Ties,
+    nominal_pairs,
+)
 from privrank.util.checks import as_numbers, check_choice, check_flag
 
 Dependence = Literal["auto", "worst", "pairs", "none", "cluster"]
@@ -327,8 +335,7 @@ def side_choices(
 
 def side_deviation(noise: NetNoise, design: Design) -> float:
     """Return the standard deviation, in net wins, that noise of wins and losses gives to these."""
-    step = 0.5 if design.ties else 1.0
-    return math.sqrt(2.0) * step * deviation(noise, 2 * len(design.items))
+    return math.sqrt(0.5 if design.ties else 2.0) * deviation(noise, 2 * len(design.items))
 
 
 def least_deviation(design: Design, epsilon: float, delta: float) -> float:
@@ -405,8 +412,7 @@ def declared_pairs(
                 f"pair_counts='proportional' needs at least {LEAST_ITEMS_MATCHED} items, because "
                 f"fewer have hardly more pairs than items: leave pair_counts= out."
             )
-        nominal = facts.nobs * facts.sensitivity.effective_rows / facts.sensitivity.pairs
-        return PairCounts.equal(m, nominal, "proportional" if choice == "proportional" else "equal")
+        return nominal_pairs(facts, "proportional" if choice == "proportional" else "equal")
     return _read_pairs(pair_counts, labels)
 
 

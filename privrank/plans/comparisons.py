@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 
 from privrank.bradley_terry.estimate import default_ridge, nominal_information
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
+from privrank.bradley_terry.paircounts import MOST_ERROR
 from privrank.distributions.links import LOGIT, Link
 from privrank.plans.calibration import objective_scale
 from privrank.plans.choice import (
@@ -53,12 +54,16 @@ from privrank.util.checks import is_number
 
 Method = Literal["auto", "counts", "objective"]
 Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
+Target = Literal["auto", "net wins", "win rate"]
 
 MOST_ITEMS_WIN_MATRIX = 20
 """Items up to which noise on all cells of the win matrix is considered; beyond it never helps."""
 
 MOST_ITEMS_WITH_TIES = 200
 """Items up to which a tie parameter is fitted: its matrices are dense."""
+
+LEAST_ITEMS_WITH_RATES = 3
+"""Items from which wins and losses are released for win rates."""
 
 FINE_EPSILON = 0.125
 """Epsilon at which noise on whole numbers is close to its continuous limit."""
@@ -241,9 +246,46 @@ def plan_fit(request: Request) -> Choice:
     return plan_choices(request)[0]
 
 
-def plan_selection(request: Request) -> Choice:
-    """Return the plan of a selection by win rates: net wins, and pair counts if not public."""
-    return _of_counts(request, "net wins")[0]
+def plan_selection(request: Request, target: Target = "auto") -> Choice:
+    """Return the plan of a selection: net wins, or wins and losses where win rates need them.
+
+    Notes
+    -----
+    **Statistic.** Where the comparisons of an item are known, its net wins give its win rate. Else
+    either all of epsilon goes to net wins, or wins and losses are released in one draw. Their
+    differences are net wins with sqrt(2) times the noise, and their sums are the comparisons.
+    """
+    if not (request.private and request.design.unknown):
+        return _of_counts(request, "net wins")[0]
+    if target == "auto":
+        target = "win rate" if _counts_stand_out(request) else "net wins"
+    if target == "win rate":
+        if len(request.design.items) < LEAST_ITEMS_WITH_RATES:
+            raise ValueError(
+                "target='win rate' needs three items under a private design: use target='net "
+                "wins', or declare how often the two were compared by pair_counts=."
+            )
+        return _of_counts(request, "wins and losses")[0]
+    if request.dependence not in ("auto", "none"):
+        raise ValueError(
+            f"dependence={request.dependence!r} is of no use to target='net wins' where pair "
+            f"counts are not known: leave it out."
+        )
+    return _of_counts(replace(request, dependence="none"), "net wins")[0]
+
+
+def _counts_stand_out(request: Request) -> bool:
+    """Return whether comparisons of items, released, are expected to stand out from their noise."""
+    design = request.design
+    if len(design.items) < LEAST_ITEMS_WITH_RATES or request.noise in ("gaussian", "permutohedron"):
+        return False
+    plan = _of_counts(request, "wins and losses")[0]
+    sides = side_noise(
+        design.sensitivity, plan.noise, _main_share(request, plan), ties=bool(design.ties)
+    )
+    return side_deviation(sides, design) <= 2.0 * MOST_ERROR * (
+        design.nominal_total / len(design.items)
+    )
 
 
 def plan_choices(request: Request) -> tuple[Choice, ...]:
@@ -315,8 +357,9 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
     sensitivity, plans = request.design.sensitivity, _of_counts(request, "net wins")
     for place, plan in enumerate(plans):
         if not ties_left(sensitivity, plan.noise):
-            shares = {name: share for name, share in plan.shares.items() if name != TIES}
-            plans[place] = replace(plan, shares=shares)
+            plans[place] = replace(
+                plan, shares={name: share for name, share in plan.shares.items() if name != TIES}
+            )
     return tuple(plans)
 
 

@@ -124,8 +124,7 @@ def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullMo
                 f"without a rank are below the others."
             )
         return model
-    read = _table if sample.kind == "rankings" else _shares
-    return NullModel(read(null, sample))
+    return NullModel((_table if sample.kind == "rankings" else _shares)(null, sample))
 
 
 def null_categories(null: object) -> list[Any] | None:

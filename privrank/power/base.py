@@ -338,7 +338,12 @@ class Power(ABC):
 
         def measure(x: float, replicates: int) -> tuple[float, float]:
             number: Any = int(x) if name == "nobs" else x
-            return self._measure(replace(point, **{varied: number}), replicates)
+            try:
+                return self._measure(replace(point, **{varied: number}), replicates)
+            except ValueError:  # a fit of this size is refused, and finds nothing
+                if x >= most or not self.probability:
+                    raise
+                return 0.0, 0.0
 
         search = Search(
             measure,
@@ -353,11 +358,9 @@ class Power(ABC):
         solved, units = solve(search, start), self._counted
         if solved is None:
             up_to = "" if varied == "effect" else f" up to {most:.0f}"
-            at = f" with {point.nobs} {units} at epsilon {point.epsilon:g}" * (varied == "effect")
-            more = f"more {units}, " * (name != "nobs")
             raise ValueError(
-                f"no {varied}{up_to} reaches {self.outcome} {target:g}{at}: state {more}a larger "
-                f"effect or a larger epsilon, or less {self.outcome}."
+                f"no {varied}{up_to} reaches {self.outcome} {target:g}: state more {units}, a "
+                f"larger effect or a larger epsilon, or less {self.outcome}."
             )
         if varied != "effect":
             words = units if name == "nobs" else "epsilon ="

@@ -13,11 +13,18 @@ from privrank import btl, topk
 from privrank.bradley_terry.linear import of_worths
 from privrank.bradley_terry.scoretests import pvalues
 from privrank.plans.choice import Choice, check_ties
-from privrank.plans.comparisons import Method, Request, plan_fit, plan_selection
+from privrank.plans.comparisons import (
+    Method,
+    Request,
+    Target,
+    plan_fit,
+    plan_selection,
+)
+from privrank.plans.identified import probably_unidentified
 from privrank.power.base import Point
 from privrank.power.surveys import ComparisonPower
 from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.survey import Design, without_counts
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import as_numbers, check_count, is_number
 
@@ -127,6 +134,12 @@ class BTLPower(ComparisonPower):
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
         return plan_fit(Request(design, epsilon, delta, self.method, dependence=self.dependence))
 
+    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+        plan = self._planned(at)
+        if plan is not None and probably_unidentified(self._facts(at.nobs, at.epsilon), plan) > 0.5:
+            return 0.0, 0.0  # such a fit is refused
+        return super()._measure(at, replicates)
+
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit detects the difference of the first two items."""
         table = of_worths(release.design)
@@ -149,7 +162,7 @@ class TopKPower(ComparisonPower):
         Size of the set.
     max_rows, unit, design, ties, mode, replicates, n_jobs
         As for :class:`privrank.power.BTLPower`.
-    dependence
+    target, dependence
         As for :meth:`privrank.PrivateTopK.fit`.
     worths : sequence of float, optional
         Worths of all items, the best first; a gap that is asked about takes the place of theirs
@@ -179,6 +192,7 @@ class TopKPower(ComparisonPower):
     """
 
     k: int
+    target: Target = "auto"
     ties: bool = False
     worths: Sequence[float] | None = None
     aim: Aim = "separated"
@@ -206,8 +220,13 @@ class TopKPower(ComparisonPower):
         worths[: self.k] += gap - worths[self.k - 1]
         return np.asarray(worths - worths.mean())
 
+    def _facts(self, nobs: int, epsilon: float) -> Design:
+        return without_counts(super()._facts(nobs, epsilon))
+
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        return plan_selection(Request(design, epsilon, delta, dependence=self.dependence))
+        return plan_selection(
+            Request(design, epsilon, delta, dependence=self.dependence), self.target
+        )
 
     def _read(self, value: Any) -> float:
         gap = super()._read(value)
@@ -217,7 +236,7 @@ class TopKPower(ComparisonPower):
 
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit selects the best k, and separates them if asked to."""
-        result = topk.infer(release, k=self.k)
+        result = topk.infer(release, k=self.k, target=self.target)
         right = set(result.selected) == set(result.items[: self.k])
         return right and (self.aim == "right" or result.pvalue <= alpha)
 

@@ -11,7 +11,7 @@ of rows, so that all models with these covariates can be fitted to the same stat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from math import prod
 from typing import Any, Literal
@@ -28,10 +28,10 @@ DesignKind = Literal["public", "private"]
 Excess = Literal["refuse", "sample"]
 
 Ties = bool | Literal["davidson"]
-Origin = Literal["observed", "declared", "equal", "proportional", "released"]
+Origin = Literal["observed", "declared", "equal", "proportional", "unknown", "released"]
 SampleKind = Literal["rankings", "choices"]
 
-ASSERTED = ("equal", "proportional")
+ASSERTED = ("equal", "proportional", "unknown")
 """Origins of pair counts that nobody counted or declared one by one."""
 
 FINENESS = 2**20
@@ -202,10 +202,11 @@ class PairCounts:
         Positions of the two items in the item list, ``first < second``, sorted.
     count : ndarray of float64, shape (edges,)
         Comparisons of that pair; pairs never met may be left out.
-    origin : {"observed", "declared", "equal", "proportional", "released"}
+    origin : {"observed", "declared", "equal", "proportional", "unknown", "released"}
         Where the numbers come from: counted under a public design, declared by the user, assumed
-        equal, or released with noise. Proportional ones follow from the released counts of items;
-        in a design equal numbers stand for them, which plans take.
+        equal, or released with noise. Proportional ones follow from the released counts of items,
+        and of unknown ones, which a selection can do without, nothing is stated; in a design equal
+        numbers stand for both, which plans take.
     """
 
     first: IntArray
@@ -353,6 +354,17 @@ class Design:
         return self.kind == "private" and self.covariates is None and not asserted
 
     @property
+    def unknown(self) -> bool:
+        """Whether nothing is known of how often each pair was compared, as a selection needs none.
+
+        Examples
+        --------
+        >>> design.unknown
+        False
+        """
+        return self.pairs is not None and self.pairs.origin == "unknown"
+
+    @property
     def matched(self) -> bool:
         """Whether opponents are asserted to be matched at random, given the counts of items.
 
@@ -401,6 +413,19 @@ class Design:
         if self.pairs is not None:
             return self.pairs.total
         return float(self.nobs * self.sensitivity.effective_rows)
+
+
+def nominal_pairs(design: Design, origin: Origin) -> PairCounts:
+    """Return equal counts of all pairs, as many comparisons in all as public numbers suggest."""
+    nominal = design.nobs * design.sensitivity.effective_rows / design.sensitivity.pairs
+    return PairCounts.equal(len(design.items), nominal, origin)
+
+
+def without_counts(design: Design) -> Design:
+    """Return the design of a selection, which has no need of pair counts that are not public."""
+    if design.pairs is not None:
+        return design
+    return replace(design, pairs=nominal_pairs(design, "unknown"))
 
 
 @immutable

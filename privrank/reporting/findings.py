@@ -8,7 +8,6 @@ only where it is rejected; if it is not, only where one of the others is false.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,8 +128,6 @@ def _fitted(result: BTLResult) -> str:
 def _selected(result: TopKResult) -> str:
     """Return whether the set is separated, and if it is, which ranks that leaves."""
     frame, k = result.to_frame().dropna(subset=["rank"]), result.k
-    if math.isnan(result.pvalue):
-        return _ranked(frame, "By win rate", result.alpha)
     which, test = _listed(result.selected), format_pvalue(result.pvalue)
     if result.pvalue > result.alpha:
         have = "item has the highest win rate" if k == 1 else f"{k} have the highest win rates"

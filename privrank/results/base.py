@@ -23,7 +23,7 @@ from privrank.util.frozen import immutable
 
 # The words of ``tidy()`` for the columns of frames.
 _WORDS = {
-    **dict.fromkeys(("worth", "coef", "win_rate", "borda", "effect"), "estimate"),
+    **dict.fromkeys(("worth", "coef", "win_rate", "net_wins", "borda", "effect"), "estimate"),
     "std_err": "std_error",
     **dict.fromkeys(("statistic", "z"), "statistic"),
     "pvalue": "p_value",
@@ -232,7 +232,10 @@ class Result(ABC):
         ['term', 'estimate', 'std_error', 'statistic', 'p_value', 'conf_low', 'conf_high']
         """
         words = list(dict.fromkeys(_WORDS.values()))
-        frame = self.to_frame().rename(columns=_WORDS).reindex(columns=words).astype(np.float64)
+        frame = self.to_frame().rename(columns=_WORDS)
+        # of a selection by win rates net wins are no second estimate
+        frame = frame.loc[:, ~frame.columns.duplicated()]
+        frame = frame.reindex(columns=words).astype(np.float64)
         frame.insert(0, "term", frame.index.astype(str))
         return cast(pd.DataFrame, self._cautioned(frame.reset_index(drop=True)))
 

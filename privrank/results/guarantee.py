@@ -209,7 +209,12 @@ def _errors(release: Release, effect: float, details: bool) -> str:
     if names.MOMENTS[0] in release.parts:
         return "cluster-robust"
     if names.DEPENDENCE not in release.parts:
-        return "independent answers"
+        # net wins alone have no standard errors where item counts are not known
+        return (
+            ""
+            if release.design.unknown and names.SIDES not in release.parts
+            else "independent answers"
+        )
     if at_most(release):
         return f"design effect at most {released_effect(release):.2f}"
     if names.LARGEST in release.found and math.isfinite(effect):

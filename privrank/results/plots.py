@@ -183,11 +183,19 @@ def group_worths(
     )
 
 
-def win_rates(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
-    """Draw win rates with intervals; the selected items in another colour."""
+def win_rates(
+    frame: pd.DataFrame, target: str, alpha: float, caption: str, *, ax: Axes | None = None
+) -> Figure:
+    """Draw win rates or net wins with intervals; the selected items in another colour."""
     colours = [_CHOSEN if chosen else _INK for chosen in frame["selected"]]
-    ax, _ = _intervals(ax, frame, "win_rate", colours, 0.5)
-    label = f"win rate; {100 * (1 - alpha):g} % intervals, privacy noise included"
+    ax, _ = _intervals(
+        ax, frame, target.replace(" ", "_"), colours, 0.5 if target == "win rate" else 0.0
+    )
+    label = (
+        f"{target}; {100 * (1 - alpha):g} % intervals, privacy noise included"
+        if frame["lower"].notna().any()
+        else target
+    )
     return _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}", label)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -10,17 +9,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import degrees_of_freedom
 from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail
-from privrank.release.names import NET
+from privrank.release.plan import equivalent_variance
+from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
 from privrank.results.worthtable import part_notes
 from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.checks import check_flag
+from privrank.util.checks import check_count, check_flag
 from privrank.util.frozen import immutable
 from privrank.util.solvers import bracket
 
@@ -32,16 +33,30 @@ def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) 
     return np.asarray(np.maximum(single, deviation * (0.5 - deviation)) / degrees)
 
 
-def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
-    """Return the variances of differences of win rates of independent answers, shape (m, m).
+def equal_variances(
+    facts: ScoreEquations, degrees: FloatArray, scale: FloatArray, met: FloatArray
+) -> FloatArray:
+    """Return the variances of differences of estimates of independent answers, shape (m, m).
 
-    With all items equal, the net wins of i and j have variances d_i, d_j and covariance -n_ij. The
-    head-to-head term makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
+    Those are half net wins over `scale`. With all items equal the net wins of i and j have
+    variances d_i, d_j and covariance -n_ij, given as `met`, shape (m, m). The head-to-head term
+    makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
     """
-    inverse, added = 1.0 / degrees, _responses(facts)
-    shared = (facts.pairs.table(facts.items) + 4.0 * added) * np.outer(inverse, inverse)
-    own = inverse + 4.0 * added.sum(axis=1) * inverse**2
+    inverse, added = 1.0 / scale, _responses(facts)
+    shared = (met + 4.0 * added) * np.outer(inverse, inverse)
+    own = (degrees + 4.0 * added.sum(axis=1)) * inverse**2
     return np.asarray(0.25 * (own[:, None] + own + 2.0 * shared))
+
+
+def most_met(facts: ScoreEquations, design: Design, degrees: FloatArray) -> FloatArray:
+    """Return how often two items were compared, or where that is not known how often at most.
+
+    No more often than either of them was, nor than respondents have answers to one pair.
+    """
+    if facts.matching is None:
+        return facts.pairs.table(facts.items)
+    answers = design.nobs * (1 if design.distinct_pairs else design.max_rows)
+    return np.minimum(np.minimum.outer(degrees, degrees), answers)
 
 
 def _responses(facts: ScoreEquations) -> FloatArray:
@@ -61,7 +76,8 @@ class TopKResult(Result):
     """The private top k: the set, win rates with intervals, ranks and a separation p-value.
 
     `params` are win rates tau: the share of its comparisons that an item is expected to win against
-    the opponents it met. Where opponents were unequal that is no order of worths.
+    the opponents it met. Where opponents were unequal that is no order of worths. Or they are net
+    wins, wins less losses, where items are ranked by these.
 
     Parameters
     ----------
@@ -71,15 +87,19 @@ class TopKResult(Result):
         Size of the set, fixed in advance.
     alpha : float
         Significance level of intervals and rank sets.
-    win_rate : ndarray, shape (m,)
-        Estimated win rates, which noise can carry beyond 0 and 1.
-    sampling_sd : ndarray, shape (m,)
-        Sampling standard errors of the win rates.
+    target : {"win rate", "net wins"}
+        What items are ranked by.
+    estimate : ndarray, shape (m,)
+        Estimated win rates, which noise can carry beyond 0 and 1. For net wins these are what would
+        be the win rates if all items had been compared equally often.
     degrees : ndarray, shape (m,)
-        Public (or assumed) comparisons per item.
+        Comparisons per item: public, assumed or released, of the last at least four standard
+        deviations of their noise.
+    scale : ndarray, shape (m,)
+        What half the net wins are divided by.
     effects : ndarray, shape (m, m)
-        Variances of win rates, on the diagonal, and of their differences, over those of independent
-        answers.
+        Variances of estimates, on the diagonal, and of their differences, over those of independent
+        answers; infinite where nothing is identified.
 
     See Also
     --------
@@ -101,9 +121,10 @@ class TopKResult(Result):
     family: ClassVar[str] = "Win rates"
 
     k: int
-    win_rate: FloatArray = field(repr=False)
-    sampling_sd: FloatArray = field(repr=False)
+    target: str
+    estimate: FloatArray = field(repr=False)
     degrees: FloatArray = field(repr=False)
+    scale: FloatArray = field(repr=False)
     effects: FloatArray = field(repr=False)
 
     def _shape(self) -> tuple[str, ...]:
@@ -112,7 +133,7 @@ class TopKResult(Result):
     @once
     def _places(self) -> IntArray:
         """Return item positions, best first; equal counts are ordered by the release's coin."""
-        return own(np.lexsort((np.argsort(self.release.tie_break), -self.win_rate)), np.int64)
+        return own(np.lexsort((np.argsort(self.release.tie_break), -self.estimate)), np.int64)
 
     @once
     def _facts(self) -> ScoreEquations:
@@ -122,33 +143,58 @@ class TopKResult(Result):
     @once
     def _known(self) -> NDArray[np.bool_]:
         """Return which items have comparisons beyond the noise on their number."""
-        return own(~np.isnan(self.win_rate), np.bool_)
+        return own(np.isfinite(np.diag(self.effects)), np.bool_)
+
+    @property
+    def _by_net(self) -> bool:
+        return self.target == "net wins"
+
+    def _shown(self, estimate: FloatArray) -> FloatArray:
+        """Return estimates as they are printed: win rates, or net wins."""
+        return 2.0 * self.scale * (estimate - 0.5) if self._by_net else estimate
+
+    def _noise_weights(self, estimate: float | FloatArray) -> FloatArray:
+        """Return what the noise of one number weighs in these estimates, in lattice steps.
+
+        An item with W wins, L losses and a comparisons has the win rate r if W - r a is 0 but for
+        errors. The noise of that is 1 - r times that of W less r times that of L. One of the same
+        variance, which has longer tails, stands for both.
+        """
+        facts = self._facts()
+        if facts.matching is None:
+            return np.asarray(facts.item_step / self.scale)
+        rate = 0.5 if self._by_net else estimate
+        return np.asarray(2.0 * np.hypot(rate, 1.0 - rate) * facts.item_step / self.scale)
+
+    @once
+    def _cells(self) -> FloatArray:
+        """Return what noise on cells of a win matrix adds to variances, shape (m, m).
+
+        To those of estimates, on the diagonal, and of their differences.
+        """
+        noise = self._facts().pair_noise(np.zeros(len(self.items)))
+        return own(own_and_between(noise / np.outer(self.scale, self.scale)), np.float64)
 
     @once
     def _noise(self) -> FloatArray:
-        """Return the variances that noise on net wins, or on win-matrix cells, adds."""
-        facts = self._facts()
-        cells = facts.edge_variance(np.zeros(facts.items))
-        # noise on a cell of the win matrix enters the net wins of both items of its pair
-        both = np.bincount(facts.pairs.first, cells, minlength=facts.items)
-        both += np.bincount(facts.pairs.second, cells, minlength=facts.items)
-        errors = self._count_errors(self.win_rate)
-        return own((facts.item_variance + both) / self.degrees**2 + errors, np.float64)
+        """Return the variances that noise adds to the estimates."""
+        alone = self._noise_weights(np.clip(self.estimate, 0.0, 1.0)) ** 2 * self._unit_variance()
+        others = np.diag(self._cells()) + self._count_errors(self.estimate)
+        return own(alone + others, np.float64)
 
-    def _count_errors(self, rate: float | FloatArray) -> FloatArray:
+    def _unit_variance(self) -> float:
+        """Return the variance of noise that weighs 1, of which only differences count."""
+        facts = self._facts()
+        cells = facts.items * (1 if facts.matching is None else 2)
+        return equivalent_variance(facts.item_distribution, cells)
+
+    def _count_errors(self, estimate: float | FloatArray) -> FloatArray:
         """Return the variances that errors of released pair counts add to these win rates."""
-        # a degree is a sum of m - 1 noisy counts; rate = 1/2 + net / (2 degree)
-        variance = (len(self.items) - 1) * self._facts().count_variance
-        return np.asarray(variance * (rate - 0.5) ** 2 / self.degrees**2)
-
-    @once
-    def _edge_inflation(self) -> float:
-        """Return 1 plus the relative variance that noise on win-matrix cells adds."""
         facts = self._facts()
-        if facts.edge_distribution.scale == 0:
-            return 1.0
-        noise = float(facts.edge_variance(np.zeros(facts.items)).sum())
-        return 1.0 + 4.0 * noise / facts.pairs.total
+        if self._by_net or facts.matching is not None:
+            return np.zeros(facts.items)
+        # a degree is a sum of m - 1 noisy counts; rate = 1/2 + net / (2 degree)
+        return np.asarray((facts.degree_error * (estimate - 0.5) / self.degrees) ** 2)
 
     @property
     def design_effect(self) -> float:
@@ -162,30 +208,34 @@ class TopKResult(Result):
         >>> round(result.design_effect, 2)
         2.03
         """
-        return float(self.effects.max())
+        return float(self.effects[np.isfinite(self.effects)].max(initial=1.0))
 
-    def _variance_at(self, rate: float | FloatArray) -> FloatArray:
-        """Return the sampling variances of win rates whose true values are `rate`."""
-        single = rate_variance(self._facts(), np.asarray(rate, dtype=np.float64), self.degrees)
-        return np.asarray(np.diag(self.effects) * self._edge_inflation() * single)
+    def _variance_at(self, estimate: float | FloatArray) -> FloatArray:
+        """Return the sampling variances of estimates whose true values are these."""
+        facts, share = self._facts(), self.degrees / self.scale
+        rate = 0.5 + (estimate - 0.5) / share
+        if facts.random_pairs:
+            rate = np.full(facts.items, 0.5)
+        single = share**2 * rate_variance(facts, np.clip(rate, 0.0, 1.0), self.degrees)
+        # of what is not identified any finite number will do
+        return np.asarray(np.where(self._known(), np.diag(self.effects), 1.0) * single)
 
     def _tail(
         self, x: FloatArray, sd: FloatArray, first: FloatArray, second: FloatArray | None = None
     ) -> FloatArray:
-        """Return two-sided p-values of errors of win rates or of their differences."""
-        facts, step = self._facts(), self._facts().item_step
+        """Return two-sided p-values of errors of estimates or of their differences."""
         # Student's t for the normal part, by the normal deviation of equal probability
         weights = first**2 + (0.0 if second is None else second**2)
-        total = np.sqrt(sd**2 + facts.item_variance * weights)
+        total = np.sqrt(sd**2 + self._unit_variance() * weights)
         size = total * to_normal(x / total, degrees_of_freedom(self.release))
-        other = None if second is None else step * second
-        return noisy_tail(facts.item_distribution, size, sd, step * first, other)
+        return noisy_tail(self._facts().item_distribution, size, sd, first, second)
 
-    def _tail_at(self, rate: float | FloatArray) -> FloatArray:
-        """Return the p-values of the win rates when their true values are `rate`."""
-        variance = self._variance_at(0.5 if self._facts().random_pairs else rate)
-        sd = np.sqrt(np.maximum(variance + self._count_errors(rate), 1e-18))
-        return self._tail(np.abs(self.win_rate - rate), sd, 1.0 / self.degrees)
+    def _tail_at(self, estimate: float | FloatArray) -> FloatArray:
+        """Return the p-values of the estimates when their true values are these."""
+        noise = self._count_errors(estimate) + np.diag(self._cells())
+        sd = np.sqrt(np.maximum(self._variance_at(estimate) + noise, 1e-18))
+        off = np.abs(self.estimate - estimate)
+        return np.where(self._known(), self._tail(off, sd, self._noise_weights(estimate)), 1.0)
 
     @property
     def net_wins(self) -> pd.Series[float]:
@@ -196,31 +246,47 @@ class TopKResult(Result):
         >>> result.net_wins.round(1).to_dict()
         {'crimRate': 95.8, 'position': -47.8, 'socBurd': 39.9, 'culture': -87.9}
         """
-        part = self.release.parts.get(NET)
-        net = 2.0 * self._facts().score if part is None else part.step * part.values
-        return self._series(net, "net wins")
+        return self._series(2.0 * self.scale * (self.estimate - 0.5), "net wins")
 
     @property
     def params(self) -> pd.Series[float]:
-        """Win rates tau, brought into [0, 1].
+        """Win rates tau, brought into [0, 1], or net wins; NaN where nothing is identified.
 
         Examples
         --------
         >>> result.params.round(3).to_dict()
         {'crimRate': 0.686, 'position': 0.405, 'socBurd': 0.579, 'culture': 0.319}
         """
-        return self._series(np.clip(self.win_rate, 0.0, 1.0), "win rate")
+        rates = np.where(self._known(), np.clip(self.estimate, 0.0, 1.0), np.nan)
+        shown = self._shown(self.estimate) if self._by_net else rates
+        return self._series(shown, self.target)
+
+    def _errors(self, variance: FloatArray) -> pd.Series[float]:
+        """Return standard errors as they are printed, given variances of estimates."""
+        sizes = (2.0 * self.scale if self._by_net else 1.0) * np.sqrt(variance)
+        return self._series(np.where(self._known(), sizes, np.nan), "std err")
+
+    @property
+    def bse_sampling(self) -> pd.Series[float]:
+        """Sampling standard errors.
+
+        Examples
+        --------
+        >>> result.bse_sampling.round(3).to_dict()
+        {'crimRate': 0.041, 'position': 0.044, 'socBurd': 0.044, 'culture': 0.043}
+        """
+        return self._errors(self._variance_at(self.estimate))
 
     @property
     def bse(self) -> pd.Series[float]:
-        """Standard errors of the win rates, sampling and privacy noise together.
+        """Standard errors, sampling and privacy noise together.
 
         Examples
         --------
         >>> result.bse.round(3).to_dict()
         {'crimRate': 0.055, 'position': 0.058, 'socBurd': 0.058, 'culture': 0.057}
         """
-        return self._series(np.sqrt(self.sampling_sd**2 + self._noise()), "std err")
+        return self._errors(self._variance_at(self.estimate) + self._noise())
 
     @property
     def tvalues(self) -> pd.Series[float]:
@@ -231,11 +297,12 @@ class TopKResult(Result):
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.38, 'position': -1.64, 'socBurd': 1.37, 'culture': -3.15}
         """
-        return self._series((self.win_rate - 0.5) / self.bse.to_numpy(), "z")
+        errors = np.sqrt(self._variance_at(self.estimate) + self._noise())
+        return self._series((self.estimate - 0.5) / errors, "z").where(self._known())
 
     @property
     def pvalues(self) -> pd.Series[float]:
-        """Two-sided p-values for a win rate of one half.
+        """Two-sided p-values for a win rate of one half, or for no net wins.
 
         Examples
         --------
@@ -246,7 +313,7 @@ class TopKResult(Result):
 
     @property
     def selected(self) -> tuple[str, ...]:
-        """The top k items, best first, of those whose comparisons exceed their noise.
+        """The top k items, best first.
 
         The release's public random order decides between items that are tied at the k-th rank.
 
@@ -259,64 +326,126 @@ class TopKResult(Result):
         >>> result.selected
         ('crimRate', 'socBurd')
         """
-        places = self._places()[: min(self.k, int(self._known().sum()))]
+        places = self._places()[: self.k]
         # among themselves tied items are in the order in which they were declared
-        shown = np.argsort(shared_ranks(self.win_rate), kind="stable")
+        shown = np.argsort(shared_ranks(self.estimate), kind="stable")
         return tuple(self.items[place] for place in shown if place in places)
-
-    def _gap_pvalues(self, inside: IntArray, outside: IntArray) -> FloatArray:
-        """Return two-sided p-values that each item inside has the win rate of each outside."""
-        gap = np.abs(self.win_rate[inside, None] - self.win_rate[outside])
-        inverse, both = 1.0 / self.degrees, np.ix_(inside, outside)
-        variance = (self.effects * equal_variances(self._facts(), self.degrees))[both]
-        counts = self._count_errors(self.win_rate)
-        variance = self._edge_inflation() * variance + counts[inside, None] + counts[outside]
-        sd = np.sqrt(np.maximum(variance, 1e-18))
-        pvalues = self._tail(gap, sd, inverse[inside, None], inverse[outside])
-        if (member := self._facts().member) is None:
-            return pvalues
-        # nothing is known of items that the released comparisons do not connect
-        apart = (member[inside, None] != member[outside]) & ~np.isnan(gap)
-        return np.where(apart, 1.0, pvalues)
 
     @once
     def _all_gap_pvalues(self) -> FloatArray:
-        every = np.arange(len(self.items))
-        return own(self._gap_pvalues(every, every), np.float64)
+        """Return two-sided p-values that two items have equal estimands, shape (m, m)."""
+        facts, known = self._facts(), np.isfinite(self.effects)
+        if not known.any():
+            return own(np.ones(known.shape), np.float64)
+        gap = np.abs(self.estimate[:, None] - self.estimate)
+        met = most_met(facts, self.release.design, self.degrees)
+        alone = equal_variances(facts, self.degrees, self.scale, met)
+        counts = self._count_errors(self.estimate)
+        noise = self._cells() + counts[:, None] + counts
+        sd = np.sqrt(np.maximum(np.where(known, self.effects, 1.0) * alone + noise, 1e-18))
+        weights = self._noise_weights(np.clip(self.estimate, 0.0, 1.0))
+        # each two items once, the noise that weighs more first
+        pair = np.triu_indices(len(gap), 1)
+        ends = np.sort(weights[np.array(pair)], axis=0)
+        pvalues = np.ones_like(gap)
+        pvalues[pair] = self._tail(gap[pair], sd[pair], ends[1], ends[0])
+        return own(np.where(known, np.minimum(pvalues, pvalues.T), 1.0), np.float64)
+
+    def _separation(self, k: int) -> float:
+        """Return the largest p-value of an item among the first k and one that is not."""
+        across = np.ix_(*np.split(self._places(), [k]))
+        return float(self._all_gap_pvalues()[across].max())
 
     @property
     def statistic(self) -> float:
-        """Gap in win rate between the k-th and the next item.
+        """Gap in win rate, or in net wins, between the k-th and the next item.
 
         Examples
         --------
         >>> round(result.statistic, 3)
         0.174
         """
-        inside, outside = self._places()[self.k - 1 : self.k + 1]
-        return float(self.win_rate[inside] - self.win_rate[outside])
+        return float(self._gaps()[self.k - 1])
+
+    def _gaps(self) -> FloatArray:
+        return -np.diff(self._shown(self.estimate)[self._places()])
 
     @property
-    @once
     def pvalue(self) -> float:
         """Separation p-value of the set.
 
         **Null.** At least one selected item is no better than one left out. The gaps between their
         noisy counts are compared with the two-sided distributions of differences of two noisy
         counts of equally good items, and the largest p-value counts. Gaps of items that divide the
-        respondents vary more, so that it need not be that of the k-th item and the next. k must
-        have been fixed in advance.
+        respondents vary more, so that it need not be that of the k-th item and the next. It is 1
+        where something that counts is not identified. k must have been fixed in advance.
 
         Examples
         --------
         >>> round(result.pvalue, 3)
         0.058
         """
-        inside, outside = np.split(self._places()[: self._known().sum()], [self.k])
-        return float(self._gap_pvalues(inside, outside).max()) if len(outside) else math.nan
+        return self._separation(self.k)
+
+    def largest_gap(self) -> pd.DataFrame:
+        """Return how surely the first k items are set apart from the others, for every k.
+
+        The p-values hold at once for all k (Bonferroni), so that k may be chosen by them.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``gap`` and ``pvalue``, one row per k, that which is separated best first.
+
+        Examples
+        --------
+        >>> result.largest_gap().round(3)
+             gap  pvalue
+        k
+        2  0.174   0.173
+        1  0.107   0.696
+        3  0.086   1.000
+        """
+        k = pd.RangeIndex(1, len(self.items), name="k")
+        table = {
+            "gap": self._gaps(),
+            "pvalue": [min(1.0, len(k) * self._separation(size)) for size in k],
+        }
+        return pd.DataFrame(table, k).sort_values(
+            ["pvalue", "gap"], ascending=[True, False], kind="stable"
+        )
+
+    def membership(self, tolerance: int = 0) -> pd.Series[Any]:
+        """Return which items are surely among the top k, surely not, or neither.
+
+        By the sets of ranks, so that all of it holds at once.
+
+        Parameters
+        ----------
+        tolerance : int, default 0
+            By how many ranks an item may miss the k-th: one is "in" whose rank is surely k plus
+            this at most, and "out" whose rank is surely above k less this.
+
+        Returns
+        -------
+        Series
+            ``"in"``, ``"out"`` or ``"open"``, one per item.
+
+        References
+        ----------
+        Cai, Chakraborty and Wang (2023), Theorems 3.1 and 3.2, on the top k within a tolerance.
+
+        Examples
+        --------
+        >>> result.membership().to_dict()
+        {'crimRate': 'in', 'position': 'open', 'socBurd': 'open', 'culture': 'out'}
+        """
+        slack, ranks = check_count("tolerance", tolerance, low=0), self.rank_conf_int()
+        words = np.where(ranks["lower"] > self.k - slack, "out", "open")
+        return self._series(np.where(ranks["upper"] <= self.k + slack, "in", words), "top k")
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return confidence intervals of the win rates.
+        """Return confidence intervals of the win rates, or of expected net wins.
 
         All rates at which the estimate would not be rejected, with the binomial variance at that
         rate (inflated by the design effect) and the exact noise distribution: a Wilson interval
@@ -337,26 +466,28 @@ class TopKResult(Result):
         socBurd   0.469  0.684
         culture   0.219  0.431
         """
-        level = self._level(alpha)
-        centre = np.clip(self.win_rate, 0.0, 1.0)
+        level, share = self._level(alpha), self.degrees / self.scale
+        if self._uncounted:
+            return self._limits(np.nan, np.nan)
         ends = []
-        for bound in (0.0, 1.0):
-            outside = np.full(len(centre), bound)
+        for side in (-0.5, 0.5):
+            outside = 0.5 + side * share
+            centre = np.clip(self.estimate, 0.5 - 0.5 * share, 0.5 + 0.5 * share)
             whole = self._tail_at(outside) >= level
             # by bisection between the estimate, which is not rejected, and the bound, which is
             inside, _ = bracket(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
-            ends.append(np.where(whole, bound, inside))
+            ends.append(self._shown(np.where(whole, outside, inside)))
         return self._limits(*ends)
 
     def ranks(self) -> pd.Series[Any]:
-        """Return ranks, 1 = highest win rate, among the items that are identified; ties share one.
+        """Return ranks, 1 = highest win rate; ties share one.
 
         Examples
         --------
         >>> result.ranks().to_dict()
         {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
         """
-        return self._series(shared_ranks(self.win_rate), "rank").where(self._known())
+        return self._series(shared_ranks(self.estimate), "rank")
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks, by step-down tests of all differences.
@@ -378,14 +509,14 @@ class TopKResult(Result):
         socBurd       1      3
         culture       3      4
         """
-        level, known, pvalues = self._level(alpha), self._known(), self._all_gap_pvalues()
-        pairs = np.outer(known, known) & ~np.eye(len(known), dtype=bool)
-        ends = rank_sets(self.win_rate, pairs, lambda left: pvalues <= 2.0 * level / left)
-        frame = self._limits(*ends)
-        return frame if known.all() else frame.where(pd.Series(known, frame.index))
+        level, pvalues = self._level(alpha), self._all_gap_pvalues()
+        pairs = ~np.eye(len(pvalues), dtype=bool)
+        return self._limits(
+            *rank_sets(self.estimate, pairs, lambda left: pvalues <= 2.0 * level / left)
+        )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of win rates as a data frame, one row per item, best first.
+        """Return the table of win rates or net wins as a data frame, one row per item, best first.
 
         Examples
         --------
@@ -397,20 +528,40 @@ class TopKResult(Result):
         position     0.405    0.058     3     False
         culture      0.319    0.057     4     False
         """
-        numbers = {"win_rate": self.params, "std_err": self.bse, "pvalue": self.pvalues}
+        name = "net_wins" if self._by_net else "win_rate"
+        numbers = {name: self.params, "std_err": self.bse, "pvalue": self.pvalues}
         frame = pd.DataFrame(numbers).join(self.conf_int())
         frame = frame.assign(net_wins=self.net_wins, rank=self.ranks())
         frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
         frame["selected"] = frame.index.isin(self.selected)
         return self._cautioned(frame.sort_values("rank", kind="stable"))
 
+    def _identified_notes(self) -> list[str]:
+        """Return of which items, or of which differences, nothing is stated."""
+        design, facts = self.release.design, self._facts()
+        if self._uncounted:
+            return [
+                "Ranked by net wins, wins less losses, which got all of epsilon. Nothing but the "
+                "set is stated, as it is not known how often each item was compared: "
+                "target='win rate' releases that, or pair_counts= declares it."
+            ]
+        names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
+        notes = part_notes(design, [part for part in facts.components if len(part) > 1])
+        if names:
+            notes.append(
+                f"Warning: the numbers of comparisons of {', '.join(names)} do not exceed their "
+                f"noise. Their win rates and ranks may be any."
+            )
+        return notes
+
+    @property
+    def _uncounted(self) -> bool:
+        """Whether nothing is known of how often any item was compared."""
+        return self.release.design.unknown and self._facts().matching is None
+
     @once
     def _cautions(self) -> tuple[str, ...]:
-        return (
-            *part_notes(self.release.design, self._facts().components),
-            *self._opponent_words(),
-            *self._warned(),
-        )
+        return (*self._identified_notes(), *self._opponent_words(), *self._warned())
 
     def summary(self, details: bool = False) -> tables.Table:
         """Return the selection as a table in the style of statsmodels.
@@ -437,71 +588,90 @@ class TopKResult(Result):
         """
         check_flag("details", details)
         frame = self.to_frame()
-        known = frame["win_rate"].notna()
-        # what is tables.printed of an item that is not identified is its net wins alone
-        shown = frame.where(known, axis=0).assign(
-            selected=np.where(frame["selected"], "*", ""),
-            net_wins=frame["net_wins"],
-            ranks=tables.rank_cells(frame, [int(known.sum())] * len(frame)),
+        shown = frame.assign(
+            selected=np.where(frame["selected"], "*", ""), ranks=tables.rank_cells(frame)
         )
-        formats: dict[str, Any] = {
-            "selected": "{}",
-            "win_rate": tables.estimate_cell,
-            "std_err": "{:.4f}",
-            "lower": "{:.3f}",
-            "upper": "{:.3f}",
-            "net_wins": "{:.0f}",
-            "ranks": "{}",
+        lower, upper = tables.interval_heads(self.alpha)
+        end, error = ("{:.0f}", "{:.1f}") if self._by_net else ("{:.3f}", "{:.4f}")
+        columns: dict[str, tuple[str, Any]] = {
+            "selected": (f"top {self.k}", "{}"),
+            "win_rate": ("win rate", tables.estimate_cell),
+            "std_err": ("std err", error),
+            "lower": (lower, end),
+            "upper": (upper, end),
+            "net_wins": ("net wins", "{:.0f}"),
+            "ranks": ("rank", "{}"),
         }
+        order = list(columns)
+        if self._by_net:
+            order = ["selected", "net_wins", "std_err", "lower", "upper", "ranks"]
+        if self._uncounted:  # nothing but the order is stated
+            shown["ranks"] = frame["rank"]
+            order = ["selected", "net_wins", "ranks"]
         return tables.Table(
             title=guarantee.title(f"Top-{self.k} Results", self.release),
             header=guarantee.comparison_header(self.release, self.design_effect, details),
-            columns=(
-                "",
-                f"top {self.k}",
-                "win rate",
-                "std err",
-                *tables.interval_heads(self.alpha),
-                "net wins",
-                "rank",
-            ),
-            rows=tables.printed(shown, formats),
+            columns=("", *(columns[name][0] for name in order)),
+            rows=tables.printed(shown, {name: columns[name][1] for name in order}),
             notes=(*self._notes(details), *self._cautions()),
             cautions=self._cautions(),
         )
 
     def _notes(self, details: bool) -> list[str]:
-        verdict = "is" if self.pvalue <= self.alpha else "is not"
-        other = " H1: the selected items have the k highest." if details else ""
-        separated = (
-            f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} to "
-            f"rank {self.k + 1}, {tables.format_pvalue(self.pvalue)} under H0, that one left "
-            f"out has at least the win rate of one selected.{other}"
-        )
-        # a separated set and wider rank sets are no contradiction, which a reader has to be shown
-        beyond = self.to_frame().query("selected")["rank_upper"] > self.k
-        if self.pvalue <= self.alpha and beyond.any():
-            separated += (
-                f" That is one test; ranks are of all pairs at once, and so may reach beyond "
-                f"{self.k}."
-            )
-        if math.isnan(self.pvalue):
-            separated = f"Nothing is left out: the release identifies at most {self.k} items."
-        holds = guarantee.holds_if(guarantee.assumptions(self.release))
-        noisy = np.mean(2.0 * np.sqrt(self._noise()) >= self.sampling_sd)
+        assumed = guarantee.holds_if(guarantee.assumptions(self.release))
         # more items than k have a rank up to k if those at the k-th are tied
-        divided = (self.ranks() <= self.k).sum() > self.k
+        ranks = self.ranks()
+        divided = (ranks <= self.k).sum() > self.k
+        if self._uncounted:  # net wins are whole numbers, and often tied
+            ranks = ranks[ranks == ranks[ranks <= self.k].max()]
         decided = " A public random order decided which of them are selected."
+        noisy = np.mean(2.0 * np.sqrt(self._noise()) >= np.sqrt(self._variance_at(self.estimate)))
         return [
-            separated,
-            *tables.tie_notes(self.ranks(), decided if divided else ""),
-            f"{guarantee.reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself "
-            f"covers the win rate against the opponents met, {guarantee.allowance(self.release)}; "
-            f"rank sets hold jointly. {holds}",
+            *self._target_notes(details),
+            *([] if self._uncounted else [self._separated(details)]),
+            *tables.tie_notes(ranks, decided if divided else ""),
+            f"{guarantee.reading(self.release)}{self._interval_words()}{assumed}",
             *guarantee.count_notes(self.release, "win rates towards one half"),
             *guarantee.privacy_notes(self.release, details),
             *guarantee.cost_notes(self.release, self.design_effect, bool(noisy > 0.5)),
         ]
+
+    def _target_notes(self, details: bool) -> list[str]:
+        """Return what items are ranked by where another choice was open, and why."""
+        if self._by_net and not self._uncounted:
+            return ["Ranked by net wins: wins less losses."]
+        if self._by_net or not self.release.design.unknown:
+            return []
+        met = "How often two items met is not known: gaps allow for as often as they can have."
+        return [
+            "Ranked by win rate: wins and losses of each item were released.",
+            *([met] if details else []),
+        ]
+
+    def _interval_words(self) -> str:
+        if self._uncounted:
+            return ""
+        what = "the expected net wins" if self._by_net else "the win rate"
+        return (
+            f"Each {100 * (1 - self.alpha):g}% interval by itself covers {what} against the "
+            f"opponents met, {guarantee.allowance(self.release)}; rank sets hold jointly. "
+        )
+
+    def _separated(self, details: bool) -> str:
+        """Return whether the set is separated, in words."""
+        verdict = "is" if self.pvalue <= self.alpha else "is not"
+        other = " H1: the selected items have the k highest." if details else ""
+        gap = f"{self.statistic:.0f}" if self._by_net else f"{self.statistic:.4f}"
+        separated = (
+            f"The set {verdict} separated at level {self.alpha:g}: gap {gap} to rank "
+            f"{self.k + 1}, {tables.format_pvalue(self.pvalue)} under H0, that one left out is at "
+            f"least as good.{other}"
+        )
+        # a separated set and wider rank sets are no contradiction, which a reader has to be shown
+        beyond = self.to_frame().query("selected")["rank_upper"] > self.k
+        if self.pvalue <= self.alpha and beyond.any():
+            separated += f" Ranks, of all pairs at once, may reach beyond {self.k}."
+        return separated
 
     def _opponent_words(self) -> list[str]:
         """Return a warning where other opponents could move a win rate by its standard error.
@@ -509,15 +679,18 @@ class TopKResult(Result):
         An item may have met some opponents more often than others, by a share s of its comparisons.
         Its win rate is off by s times the spread of its probabilities to win against them.
         """
-        if sum(len(part) > 1 for part in self._facts().components) > 1:
-            return []  # of items that are not compared with each other nothing is said at all
-        known = self._known()
-        met = self._facts().pairs.table(len(self.items))[np.ix_(known, known)]
+        facts, known = self._facts(), self._known()
+        # how items of two components compare is not stated, nor are opponents known of wins alone
+        if facts.matching is not None or self._by_net or not np.isfinite(self.effects[known]).any():
+            return []
+        if sum(len(part) > 1 for part in facts.components) > 1:
+            return []
+        met = facts.pairs.table(len(self.items))[np.ix_(known, known)]
         m = len(met)
         share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
         even = (1.0 - np.eye(m)) / max(m - 1, 1)
         # noise on the counts makes them uneven by itself: an error of each, of mean size .8 sd
-        error = 0.8 * np.sqrt(self._facts().count_variance) * (m - 1) / self.degrees[known]
+        error = 0.8 * np.sqrt(facts.count_variance) * (m - 1) / self.degrees[known]
         uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
         errors = np.sqrt(self._variance_at(0.5) + self._noise())[known]
         if (TYPICAL_SPREAD * uneven <= errors).all():
@@ -536,16 +709,21 @@ class TopKResult(Result):
         >>> result.plot().axes[0].get_title()
         'Top 2, epsilon = 1 per respondent, seeded noise'
         """
-        return plots.win_rates(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
+        return plots.win_rates(
+            self.to_frame(), self.target, self.alpha, guarantee.caption(self.release), ax=ax
+        )
 
     def _settings(self) -> dict[str, Any]:
-        return {"k": self.k}
+        return {"k": self.k, "target": self.target}
 
     def _estimates(self) -> dict[str, Any]:
         return {
             "selected": list(self.selected),
-            "win_rates": [None if math.isnan(rate) else rate for rate in self.win_rate.tolist()],
-            "pvalue": None if math.isnan(self.pvalue) else self.pvalue,
+            "net_wins" if self._by_net else "win_rates": [
+                shown if known else None
+                for shown, known in zip(self._shown(self.estimate), self._known(), strict=True)
+            ],
+            "pvalue": self.pvalue,
         }
 
     def _lines(self) -> dict[str, Any]:

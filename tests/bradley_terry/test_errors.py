@@ -102,7 +102,7 @@ def test_second_moments_give_each_contrast_its_own_variance_and_degrees_of_freed
     np.testing.assert_allclose(moments.variances(rows + 7.0), (variance, side))
     errors = ScoreErrors(np.eye(m), np.zeros((m, m)), df=99.0, moments=moments)
     wanted = 1.0 / (0.5 * side / variance**2 + 1.0 / 99.0)
-    np.testing.assert_allclose(errors.freedom(variance, side, variance), wanted)
+    np.testing.assert_allclose(errors.freedom(variance, side, variance, errors.df), wanted)
 
 
 def test_a_released_design_effect_is_known_as_well_as_its_noise_allows():
@@ -110,9 +110,11 @@ def test_a_released_design_effect_is_known_as_well_as_its_noise_allows():
     errors = ScoreErrors(np.diag([1.0, 4.0]), np.zeros((2, 2)), df=50.0, effect_error=0.3)
     variance, side = errors.variances(rows)
     np.testing.assert_allclose(variance, [5.0, 16.25])
-    np.testing.assert_allclose(errors.freedom(variance, side, variance), 1 / (0.045 + 0.02))
+    np.testing.assert_allclose(
+        errors.freedom(variance, side, variance, errors.df), 1 / (0.045 + 0.02)
+    )
     # noise beside that is known takes its share
-    known = errors.freedom(variance, side, 2 * variance)
+    known = errors.freedom(variance, side, 2 * variance, errors.df)
     np.testing.assert_allclose(known, 4 / (0.045 + 0.02))
 
 

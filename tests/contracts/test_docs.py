@@ -98,7 +98,7 @@ def test_a_page_names_what_exists(page):
         "fits(...)",
         "PrivateBTL(...).fit(epsilon, deltas=...)",
         "designs=",
-        'design="open"',
+        'design="shut"',
         '"spheric"',
         "distinct_rows",
         "np.infinite",

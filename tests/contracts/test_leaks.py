@@ -380,7 +380,7 @@ def test_a_release_survives_its_archive(kind, name):
 def test_the_archives_cover_every_origin_and_mechanism():
     releases = [fitted(kind, name)[1].release for kind, name in CASES]
     origins = {None if r.design.pairs is None else r.design.pairs.origin for r in releases}
-    assert origins == {None, "observed", "declared", "equal", "proportional"}
+    assert origins == {None, "observed", "declared", "equal", "proportional", "unknown"}
     assert {r.mechanism for r in releases} == {
         "net wins",
         "wins and losses",

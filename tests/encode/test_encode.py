@@ -633,9 +633,9 @@ def test_released_pair_counts_may_all_fall_to_zero(method, items):
             respondent="respondent",
             max_rows=3,
             ties=True,
-            pair_counts="release",
-        ).fit(0.01, rng=rng)
-        assert_said_or_finite(selection)
+        )
+        if len(items) > 2:  # two items have no released win rates
+            assert_said_or_finite(selection.fit(0.01, target="win rate", rng=rng))
 
 
 def counts_of(model):

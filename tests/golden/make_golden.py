@@ -42,7 +42,7 @@ def tally():
 def worths(frame=ROWS, epsilon=1.0, delta=0.0, *, seed=1, model=None, **options):
     """A fit of worths; `model` has arguments of the model beside those of respondents."""
     fit = pr.PrivateBTL(frame, **PERSON, **(model or {})).fit
-    return fit(epsilon, delta, rng=rng(seed), **options)
+    return fit(epsilon, delta, allow_unidentified=True, rng=rng(seed), **options)
 
 
 def results():
@@ -58,7 +58,7 @@ def results():
         "worths_permutohedron": worths(model=public, noise="permutohedron"),
         "worths_objective": worths(epsilon=4.0, method="objective"),
         "worths_probit": worths(model={"link": "probit", **public}),
-        "worths_groups": grouped.fit(2.0, rng=rng()),
+        "worths_groups": grouped.fit(2.0, allow_unidentified=True, rng=rng()),
         "worths_non_private": worths(epsilon=np.inf),
         "worths_reports": pr.PrivateBTL.from_reports(counted),
         "top": pr.PrivateTopK(ROWS, 1, **PERSON).fit(1.0, rng=rng()),

@@ -115,7 +115,7 @@ def test_standard_errors_are_the_spread_of_estimates(protocol):
         fit = pr.PrivateBTL.from_reports(tally)
         top = pr.PrivateTopK.from_reports(tally, 2)
         worths.append(fit.params.to_numpy())
-        rates.append(top.win_rate)
+        rates.append(top.estimate)
         errors.append((fit.bse.to_numpy(), top.bse.to_numpy()))
     stated = np.mean(errors, axis=0)
     spread = np.std((worths, rates), axis=1)
@@ -288,7 +288,7 @@ def test_fits_of_reported_ties_are_used_as_others():
     together = pr.pool(fits, survey="different")
     assert (together.bse < np.minimum(*(fit.bse for fit in fits))).all()
     halves = pr.PrivateTopK.from_release(fits[0].release, 2)
-    assert halves.win_rate.shape == (5,)
+    assert halves.estimate.shape == (5,)
     with pytest.raises(ValueError, match="have no likelihood"):
         _ = fits[0].llf
 

@@ -839,6 +839,11 @@ def test_errors_of_item_covariates_hold_the_scatter_of_the_items_about_them():
         found.append(fit.pvalues["z"] <= 0.05)
         assert (fit.bse >= (1 - 1e-12) * fit.bse_sampling).all()
     assert np.mean(found) <= 0.2
+    # three contrasts of items show it, also where noise takes a design effect to its ceiling
+    for epsilon in (2.0, 8.0):
+        private = model.fit(epsilon, rng=rng)
+        half = 0.5 * np.subtract(*private.conf_int()[["upper", "lower"]].to_numpy().T)
+        assert (half > 2.8 * private.bse).all()
     text = " ".join(str(fit.summary()).split())
     assert "Lack of fit of the item covariates (Monte Carlo): p" in text
     scatter = re.search(r"estimated scatter of the items about them: Intercept (\d\.\d+)", text)

@@ -287,8 +287,8 @@ def test_results_say_how_probable_each_answer_is(design, unit):
 def test_net_wins_are_read_as_such_by_a_selection():
     release = fitted().release
     top = pr.PrivateTopK.from_release(release, 2)
-    assert set(top.items[i] for i in np.argsort(-top.win_rate)[:2]) == {"London", "Paris"}
-    assert pr.from_json(top.to_json()).win_rate.tolist() == top.win_rate.tolist()
+    assert set(top.items[i] for i in np.argsort(-top.estimate)[:2]) == {"London", "Paris"}
+    assert pr.from_json(top.to_json()).estimate.tolist() == top.estimate.tolist()
 
 
 def test_half_wins_have_no_tie_parameter():

@@ -90,7 +90,7 @@ def test_at_a_huge_epsilon_all_designs_agree():
     plain = university().fit(np.inf, dependence="none")
     for arguments in (
         {},
-        {"design": "private", "pair_counts": "release"},
+        {"design": "private"},
         {
             "design": "private",
             "pair_counts": {
@@ -128,7 +128,7 @@ def test_intervals_invert_the_noisy_binomial(epsilon):
     interval = result.conf_int(0.1)
     scale = 0.5 * result.release.parts["net wins"].distribution.scale
     for k in range(6):
-        estimate, degree = result.win_rate[k], result.degrees[k]
+        estimate, degree = result.estimate[k], result.degrees[k]
 
         def excess(rate, estimate=estimate, degree=degree):
             sd = math.sqrt(result.design_effect * rate * (1 - rate) / degree)
@@ -364,9 +364,9 @@ def test_standard_errors_hold_the_noise_of_a_win_matrix():
     # half the difference of two cells for each of five opponents
     noise = 5 * part.noise_variance / 2 / result.degrees**2
     # and the sum of the two, which is their pair's count, for a rate that is not one half
-    counts = 5 * part.noise_variance * 2 * (result.win_rate - 0.5) ** 2 / result.degrees**2
+    counts = 5 * part.noise_variance * 2 * (result.estimate - 0.5) ** 2 / result.degrees**2
     noise = noise + counts
-    np.testing.assert_allclose(result.bse**2, result.sampling_sd**2 + noise)
+    np.testing.assert_allclose(result.bse**2, result.bse_sampling**2 + noise)
 
 
 def test_one_shot_noise_is_refused():
@@ -400,7 +400,7 @@ def test_win_rates_that_noise_carries_away_are_printed_as_rates():
     frame = pr.simulate.bradley_terry([1.0, 0, -1.0], repeats=1, rng=seeded())
     model = pr.PrivateTopK(frame, 1, items=range(3), respondent=None, ties=False, design="public")
     result = model.fit(0.05, rng=seeded())
-    assert np.abs(result.win_rate - 0.5).max() > 0.5
+    assert np.abs(result.estimate - 0.5).max() > 0.5
     assert result.params.between(0, 1).all() and result.to_frame()["win_rate"].between(0, 1).all()
 
 
@@ -414,7 +414,8 @@ def test_a_summary_of_six_items_fits_a_page_and_more_is_asked_for(design):
     fit = model.fit(0.5, rng=seeded())
     short, full = str(fit.summary()), str(fit.summary(details=True))
     assert len(short.splitlines()) <= 26 < len(full.splitlines())
-    for words in ("Noise scale:", "Epsilon includes ", "the best of the others", "H1:"):
+    others = ["the best of the others"] if design == "public" else ["How often two items met"]
+    for words in ("Noise scale:", "Epsilon includes ", "H1:", *others):
         assert words in " ".join(full.split()) and words not in short
 
 

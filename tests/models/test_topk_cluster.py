@@ -75,15 +75,14 @@ def test_a_difference_has_an_error_of_its_own():
         gap = abs(rate[i] - rate[j])
         centred = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
         error = np.sqrt(centred * (n - 1) / n + gap**2 / n)
-        found = result._gap_pvalues(np.array([i]), np.array([j]))[0, 0]
+        found = result._all_gap_pvalues()[i, j]
         assert found == pytest.approx(2 * t(n - 1).sf(gap / error))
     # the p-value of the set is that of its least certain pair
     order = np.argsort(-rate)
-    pairs = [result._gap_pvalues(order[:1], order[j : j + 1])[0, 0] for j in (1, 2, 3)]
+    pairs = result._all_gap_pvalues()[order[0], order[1:]]
     assert result.pvalue == pytest.approx(max(pairs))
     plain = model(frame, k=1).fit(np.inf, dependence="none")
-    one, two = np.array([0]), np.array([1])
-    robust, naive = (norm.isf(fit._gap_pvalues(one, two)[0, 0] / 2) for fit in (result, plain))
+    robust, naive = (norm.isf(fit._all_gap_pvalues()[0, 1] / 2) for fit in (result, plain))
     assert 1.5 * robust < naive
 
 

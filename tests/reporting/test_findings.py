@@ -129,7 +129,7 @@ def test_a_top_k_is_tested_first_and_ranks_follow_only_then(k):
         # what is selected is said to be above the rest, whatever the rank sets alone leave open
         frame = top.to_frame()
         beyond = frame["rank_upper"][frame["selected"]] > k
-        note = f"ranks are of all pairs at once, and so may reach beyond {k}."
+        note = f"Ranks, of all pairs at once, may reach beyond {k}."
         assert (note in str(" ".join(top.summary().notes))) == beyond.any()
         if k == 1:
             assert f"{top.selected[0]} leads" in said

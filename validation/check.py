@@ -1,0 +1,82 @@
+"""Find the first replicate of every cell again, and say which tables the code would not make now.
+
+`make validate-check` does so for all studies with a fingerprint (`docs/validation/fingerprints/`),
+in minutes where the studies take hours. A table of which a cell differs by more than 1e-6 of it is
+stale: its page says so until the study is run again. On other versions of Python or the packages a
+difference is reported and does not fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import study
+
+HERE = Path(__file__).resolve().parent
+STALE = "**Stale**: the present code finds other numbers. Run the study again."
+
+
+def stored(name: str) -> dict[str, Any]:
+    """Return the fingerprint of a table."""
+    return json.loads((study.FINGERPRINTS / f"{name}.json").read_text())
+
+
+def mark(name: str, stale: bool) -> None:
+    """Write on the page of a table that it is stale, or that it is not."""
+    path = study.OUT / f"{name}.md"
+    page = path.read_text().replace(f"{STALE}\n\n", "")
+    if stale:
+        title, rest = page.split("\n", 1)
+        page = f"{title}\n\n{STALE}\n{rest}"
+    path.write_text(page)
+
+
+def compared(script: str) -> dict[str, tuple[int, int]]:
+    """Return, of each table of a script, how many cells were found again and how many differ."""
+    mode = {"PRIVRANK_FINGERPRINTS": "check"}
+    done = subprocess.run(
+        [sys.executable, str(HERE / f"{script}.py")],
+        env=os.environ | mode,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        print(done.stderr[-2000:])
+    lines = re.findall(r"^fingerprint (\w+) (\d+) (\d+)$", done.stdout, flags=re.M)
+    return {name: (int(cells), int(differ)) for name, cells, differ in lines}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="TABLE")
+    asked = parser.parse_args()
+    names = sorted(path.stem for path in study.FINGERPRINTS.glob("*.json"))
+    names = [name for name in names if asked.only is None or name in asked.only]
+    failed = False
+    for script in dict.fromkeys(stored(name)["script"] for name in names):
+        found = compared(script)
+        for name in (name for name in names if stored(name)["script"] == script):
+            record = stored(name)
+            same = record["versions"] == study.versions()
+            cells, differ = found.get(name, (0, 0))
+            stale = differ > 0 or cells < len(record["first"])
+            words = f"{differ} differ" if stale else "as it was"
+            print(f"{name}: {cells} of {len(record['first'])} cells found again, {words}")
+            if stale and not same:
+                print(f"    made with {record['versions']}, checked with {study.versions()}")
+            if same:
+                mark(name, stale)
+                failed |= stale
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
