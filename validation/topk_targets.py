@@ -83,14 +83,14 @@ def survey(rng: np.random.Generator, cell: Cell, theta: np.ndarray) -> pd.DataFr
         pair = rng.choice(len(first), number, p=chance / chance.sum())
         people = np.arange(number)
     else:
-        # the five of each respondent are different: exponential numbers, the earliest first
+        # those of a respondent are different: drawn again until they are
         people = np.repeat(np.arange(number), ROWS)
-        pair = np.concatenate(
-            [
-                np.argpartition(rng.standard_exponential(len(first)) / chance, ROWS)[:ROWS]
-                for _ in range(number)
-            ]
-        )
+        table = np.zeros((number, ROWS), dtype=np.int64)
+        again = np.arange(number)
+        while len(again):
+            table[again] = rng.choice(len(first), (len(again), ROWS), p=chance / chance.sum())
+            again = again[(np.diff(np.sort(table[again], axis=1), axis=1) == 0).any(axis=1)]
+        pair = table.ravel()
     one, other = first[pair], second[pair]
     won = rng.random(len(pair)) < 1.0 / (1.0 + np.exp(theta[other] - theta[one]))
     return pd.DataFrame(
