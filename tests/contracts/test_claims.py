@@ -50,6 +50,7 @@ WORST = {
     "links": [lambda t: t["coverage"].min()],
     "dependence": [lambda t: safe(t)["average"].min(), lambda t: safe(t)["worst pair"].min()],
     "covariates": [lambda t: t["coverage"].min(), lambda t: t["level of the null term"].max()],
+    "topk_targets": [lambda t: t["coverage"].min()],
     "item_scatter": [lambda t: t["coverage of x"].min(), lambda t: t["z found"].max()],
     "ranking_worths": [lambda t: safe(t)["average"].min()],
     "rare_outcomes": [lambda t: t["least"].min(), lambda t: t["floor"].min()],
