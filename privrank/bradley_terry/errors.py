@@ -133,9 +133,9 @@ class ScoreErrors:
     effect_error, most_effect : float
         Of a released design effect in `sampling` the relative standard error by its noise, and how
         many times larger it can be.
-    ceiling_df : float
-        Degrees of freedom with which the covariance is known where it is as large as it can be:
-        those of the scatter of items about their covariates, else infinite.
+    whole_df : float
+        Degrees of freedom with which whole variances are known at most, noise included: those of
+        the contrasts that show the scatter of items about their covariates, else infinite.
 
     Notes
     -----
@@ -152,7 +152,7 @@ class ScoreErrors:
     moments: SecondMoments | None = None
     effect_error: float = 0.0
     most_effect: float = 1.0
-    ceiling_df: float = math.inf
+    whole_df: float = math.inf
 
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sampling variances by row of `weights`, and the variances of their errors."""
@@ -174,7 +174,7 @@ class ScoreErrors:
         finite, and from noise on what shows their dependence.
         """
         lost = 0.5 * side / total / total + (normal / total) ** 2 / df
-        return np.asarray(np.minimum(1.0 / np.maximum(lost, 1e-300), _KNOWN))
+        return np.asarray(np.minimum(1.0 / np.maximum(lost, 1e-300), min(self.whole_df, _KNOWN)))
 
     def sizes(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes of the noise of combinations, shape (rows, sizes), and their shares."""

@@ -287,8 +287,8 @@ class _Null:
         axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
-        df = 1.0 / max(lost, 1.0 / _MOST_FREEDOM)
         values, rest = [], inference.release.design.item_freedom or math.inf
+        df = 1.0 / max(lost, 1.0 / rest, 1.0 / _MOST_FREEDOM)
         scale = self._scale(df, df)
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T

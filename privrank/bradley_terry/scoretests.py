@@ -327,7 +327,7 @@ class ScoreTests:
         for variance, side in at.sampling:
             pvalue = tails(variance, side, self.errors.df)
             if (most := self.errors.most_effect) > 1.0:  # no more than at its ceiling
-                pvalue = np.minimum(pvalue, tails(most * variance, 0.0, self.errors.ceiling_df))
+                pvalue = np.minimum(pvalue, tails(most * variance, 0.0, np.inf))
             largest = np.maximum(largest, pvalue)
         # on the other side of the estimate nothing speaks against a value
         return np.where(at.statistic * (self.statistics.value[rows] - t) < 0, 1.0, largest)
