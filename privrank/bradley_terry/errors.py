@@ -168,10 +168,9 @@ class ScoreErrors:
     ) -> FloatArray:
         """Return the degrees of freedom of total variances, of which a part is not noise.
 
-        By Satterthwaite's rule, given those of the part.
-
-        The relative variance of what is known of them, over two: from respondents whose number is
-        finite, and from noise on what shows their dependence.
+        By Satterthwaite's rule, given those of the part: from the relative variance of what is
+        known of them, over two, by respondents whose number is finite and by noise on what shows
+        their dependence. No more than `whole_df`.
         """
         lost = 0.5 * side / total / total + (normal / total) ** 2 / df
         return np.asarray(np.minimum(1.0 / np.maximum(lost, 1e-300), min(self.whole_df, _KNOWN)))

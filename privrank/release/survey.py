@@ -417,7 +417,7 @@ class Design:
 
 def nominal_pairs(design: Design, origin: Origin) -> PairCounts:
     """Return equal counts of all pairs, as many comparisons in all as public numbers suggest."""
-    nominal = design.nobs * design.sensitivity.effective_rows / design.sensitivity.pairs
+    nominal = design.nominal_total / design.sensitivity.pairs
     return PairCounts.equal(len(design.items), nominal, origin)
 
 
