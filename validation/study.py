@@ -189,16 +189,20 @@ def table(
     `row(cell, found)` makes a row of what `run(rng, cell)` found in all replicates, of which a cell
     may want fewer, and `verdict(rows)` says what follows from all.
     """
-    started, rows = time.time(), []
+    started = time.time()
+    rows: list[dict[str, Any]] = []
+    done = 0
     for number, cell in enumerate(cells):
         if not any(part in str(cell) for part in asked.only):
             continue
         start = time.time()
         found = replicate(run, cell.replicates(asked.replicates), cell, cell=first + number)
-        rows.append({**row(cell, found), "seconds": f"{time.time() - start:.0f}"})
-        print(f"{cell}: {rows[-1]}", flush=True)
-    if len(rows) == len(cells):
-        write(name, title, command, rows, started, verdict(rows))
+        done += 1
+        if not MODE:  # a fingerprint needs no row
+            rows.append({**row(cell, found), "seconds": f"{time.time() - start:.0f}"})
+            print(f"{cell}: {rows[-1]}", flush=True)
+    if done == len(cells):
+        write(name, title, command, rows, started, verdict(rows) if rows else "")
 
 
 def write(
