@@ -112,7 +112,8 @@ def solve(search: Search, start: float) -> Solved | None:
     A quarter of the replicates brackets the number, by factors between 1.5 and 4 that grow with the
     distance from the target. From where the line through it crosses the target all replicates
     bracket it again, and are then taken where that line crosses. What is left is one step along the
-    line, within the bracket. The error of the answer is that of the score over the slope.
+    line, within the bracket, and further where the value there falls short. The error of the answer
+    is that of the score over the slope.
     An exact curve is followed until two neighbours, whole numbers or within 1e-6, enclose the
     target.
     """
@@ -174,8 +175,16 @@ def _refined(search: Search, low: _Look | None, high: _Look) -> Solved | None:
     slope = (high.score - low.score) / (high.log - low.log)
     middle = search.look(_crossing(low, high), search.replicates)
     low, high = (middle, high) if middle.score < 0 else (low, middle)
-    at = math.exp(min(max(middle.log - middle.score / slope, low.log), high.log))
-    return Solved(float(math.ceil(at - 1e-9)) if search.whole else at, at * middle.error / slope)
+    at = min(max(middle.log - middle.score / slope, low.log), high.log)
+    if search.whole:
+        at = math.log(math.ceil(math.exp(at) - 1e-9))
+    # the answer itself has to reach the target: where it falls short, on towards the upper end
+    for share in (0.0, 0.5, 1.0):
+        answer = search.look(at + share * (high.log - at), search.replicates)
+        if answer.score >= 0:
+            break
+    number = math.exp(answer.log)
+    return Solved(float(round(number)) if search.whole else number, number * middle.error / slope)
 
 
 def _crossing(low: _Look, high: _Look) -> float:

@@ -44,6 +44,9 @@ class Estimate(float):
         Whether no simulation went into it.
     words : str
         What it counts, such as ``"respondents"``; empty for a bare number.
+    assumption : str
+        What was supposed in the simulation beside what was asked, such as the worths of the other
+        items.
 
     Examples
     --------
@@ -61,21 +64,28 @@ class Estimate(float):
     1         94.0     1.50
     """
 
-    __slots__ = ("error", "exact", "words")
+    __slots__ = ("assumption", "error", "exact", "words")
 
     error: float
     exact: bool
     words: str
+    assumption: str
 
-    def __new__(cls, value: float, error: float = 0.0, *, words: str = "") -> Self:
+    def __new__(
+        cls, value: float, error: float = 0.0, *, words: str = "", assumption: str = ""
+    ) -> Self:
         """Make the number; an error of 0 says that it is exact."""
         for name, number in (("value", value), ("error", error)):
             if not checks.is_number(number):
                 raise TypeError(f"{name} must be a number, got {type(number).__name__}.")
-        if not isinstance(words, str):
-            raise TypeError(f"words must be a text, got {type(words).__name__}.")
+        for name, text in (("words", words), ("assumption", assumption)):
+            if not isinstance(text, str):
+                raise TypeError(f"{name} must be a text, got {type(text).__name__}.")
         made = super().__new__(cls, value)
-        made.error, made.exact, made.words = float(error), error == 0.0, words
+        made.error = float(error)
+        made.exact = error == 0.0
+        made.words = words
+        made.assumption = assumption
         return made
 
     def __repr__(self) -> str:
@@ -84,8 +94,10 @@ class Estimate(float):
         text = f"{number:.0f}" if number.is_integer() and abs(number) >= 2 else f"{number:.4g}"
         if self.words:
             text = f"{self.words} {text}" if self.words.endswith("=") else f"{text} {self.words}"
-        how = f"Monte Carlo standard error {self.error:.2g}"
-        return f"{text} ({'no Monte Carlo error' if self.exact else how})"
+        how = (
+            "no Monte Carlo error" if self.exact else f"Monte Carlo standard error {self.error:.2g}"
+        )
+        return f"{text} ({'; '.join(filter(None, (how, self.assumption)))})"
 
     __str__ = __repr__
 
@@ -166,6 +178,11 @@ class Power(ABC):
     def _named(self) -> str:
         """The name by which an effect is stated."""
 
+    @property
+    def _assumption(self) -> str:
+        """What is supposed beside what can be asked about."""
+        return ""
+
     def _read(self, value: Any) -> float:
         """Return an effect, as it is stated, on the engine's scale."""
         if not checks.is_number(value) or not math.isfinite(value):
@@ -237,7 +254,7 @@ class Power(ABC):
                     f"{name} must be given: use solve_power(...) to find it from {self.outcome}=..."
                 )
         at = self._point(nobs=nobs, effect=size, epsilon=epsilon, delta=delta, alpha=alpha)
-        return Estimate(*self._measure(at, self.replicates))
+        return Estimate(*self._measure(at, self.replicates), assumption=self._assumption)
 
     def solve_power(
         self,
@@ -364,12 +381,12 @@ class Power(ABC):
             )
         if varied != "effect":
             words = units if name == "nobs" else "epsilon ="
-            return Estimate(solved.at, solved.error, words=words)
+            return Estimate(solved.at, solved.error, words=words, assumption=self._assumption)
         shown, words = self._shown(solved.at), f"{name.replace('_', ' ')} ="
         # the error carries over to the scale that is shown by a step to the side that has room
         side = -1.0 if solved.at + solved.error > most else 1.0
         error = abs(self._shown(solved.at + side * solved.error) - shown)
-        return Estimate(shown, error, words=words)
+        return Estimate(shown, error, words=words, assumption=self._assumption)
 
     def _range(self, name: str, at: Point) -> tuple[float, float, float]:
         """Return where a number is looked for: where to start, and how far to go."""
