@@ -22,6 +22,9 @@ SHORT, LONG = 1.5, 4.0
 LEAST_EFFECT = 2.0**-20
 """Share of the first effect tried below which none is looked for."""
 
+_MOST_STEPS = 4
+"""Steps from where the line crosses the target to where the curve reaches it, at most."""
+
 EDGE = 1e-4
 """Probabilities closer to 0 or 1 are taken for this, where the probit would be lost in noise."""
 
@@ -176,13 +179,15 @@ def _refined(search: Search, low: _Look | None, high: _Look) -> Solved | None:
     middle = search.look(_crossing(low, high), search.replicates)
     low, high = (middle, high) if middle.score < 0 else (low, middle)
     at = min(max(middle.log - middle.score / slope, low.log), high.log)
-    if search.whole:
-        at = math.log(math.ceil(math.exp(at) - 1e-9))
-    # the answer itself has to reach the target: where it falls short, on towards the upper end
-    for share in (0.0, 0.5, 1.0):
-        answer = search.look(at + share * (high.log - at), search.replicates)
-        if answer.score >= 0:
+    answer = high
+    for _ in range(_MOST_STEPS):
+        # the answer itself has to reach the target: where it falls short, twice as far on
+        whole = math.log(math.ceil(math.exp(at) - 1e-9))
+        nearer = search.look(whole if search.whole else at, search.replicates)
+        if nearer.score >= 0:
+            answer = nearer
             break
+        at = min(nearer.log - 2.0 * nearer.score / slope, high.log)
     number = math.exp(answer.log)
     return Solved(float(round(number)) if search.whole else number, number * middle.error / slope)
 
