@@ -223,6 +223,7 @@ def write(
         FINGERPRINTS.mkdir(parents=True, exist_ok=True)
         record = {
             "script": Path(sys.argv[0]).stem,
+            "date": str(datetime.date.today()),
             "versions": versions(),
             "first": dict(_first),
         }

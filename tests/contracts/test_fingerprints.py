@@ -47,6 +47,7 @@ def test_a_fingerprint_belongs_to_a_table_and_its_page_does_not_say_stale(study)
     for name, record in RECORDS.items():
         page = (ROOT / "docs" / "validation" / f"{name}.md").read_text()
         assert f"validation/{record['script']}.py" in page and "**Stale**" not in page
+        assert f", {record['date']}, " in page  # a page that was run again has a new fingerprint
         assert record["first"]
 
 
