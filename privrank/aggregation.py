@@ -203,7 +203,8 @@ class PrivateRankAggregation:
             Privacy budget to spend; ``numpy.inf`` for the non-private consensus.
         delta : float, default 0
             Privacy delta. A small one, such as 1e-6, makes Gaussian noise possible, which is much
-            less from about 20 items on.
+            less from about 20 items on, and for the sorts less from about 5. ``"pairs-laplace"``
+            and ``"exponential"``, which gain next to nothing by it, refuse one.
         method : str, default "auto"
             ``"auto"``: the least predicted loss among pair counts with either kind of noise, and
             Kemeny's order of them shrunken, and Borda totals with either kind of noise.
