@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
@@ -19,7 +18,6 @@ from privrank.local.estimates import release_consensus
 from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import (
-    PUBLISHED,
     AggregationMethod,
     Releases,
     cautions,
@@ -268,7 +266,7 @@ class PrivateRankAggregation:
             partial=self._encoded.partial,
             declared=_declared(self._encoded),
         )
-        find = agkm22.order_in if method in PUBLISHED and math.isfinite(epsilon) else None
+        find = agkm22.finder(plan)
         release = release_aggregation(self._encoded, plan, budget=budget, rng=rng, find=find)
 
         read = partial(_warned, release, alpha=alpha, target=target)

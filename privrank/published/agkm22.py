@@ -72,7 +72,7 @@ from privrank.mechanisms.aggregation import Found
 from privrank.mechanisms.spend import draw
 from privrank.plans.aggregation import FALLBACK, QUERIES
 from privrank.privacy.noise import draw_below
-from privrank.release.names import ORDER
+from privrank.release.names import ORDER, PAIRS, TOTALS
 from privrank.release.plan import Plan
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import Rng
@@ -141,6 +141,11 @@ def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) ->
         order[place] = last
         subset ^= 1 << last
     return order
+
+
+def finder(plan: Plan) -> Callable[..., Found] | None:
+    """Return what draws the order of a plan of this paper; None for one that releases votes."""
+    return None if {PAIRS, TOTALS} & plan.parts.keys() else order_in
 
 
 def order_in(
