@@ -88,21 +88,21 @@ def test_a_consensus_loses_what_is_predicted():
 @pytest.mark.parametrize("method", ["kwiksort", "kwiksort-hay", "exponential"])
 def test_orders_of_two_items_lose_what_follows_by_hand(method):
     """The wrong order of two items, from the distributions of votes and of the noise."""
-    nobs, epsilon, phi = 11, 0.4, 0.8
+    nobs, epsilon, phi = 41, 0.25, 0.5
     right = 1.0 / (1.0 + phi)
     votes = np.arange(nobs + 1)
     shares = binom.pmf(votes, nobs, right)
     if method == "exponential":  # the scores are the votes against, which move by one
         wrong = 1.0 / (1.0 + np.exp(0.5 * epsilon * (2 * votes - nobs)))
-    else:  # one noisy count of a sensitivity of one; there are no ties of 11 votes
+    else:  # one noisy count of a sensitivity of one; there are no ties of 41 votes
         noise = np.arange(-200, 201)
         mass = math.tanh(epsilon / 2) * np.exp(-epsilon * np.abs(noise))
         wrong = np.array([mass[2 * (count + noise) < nobs].sum() for count in votes])
     expected = shares @ wrong * (2.0 * right - 1.0)
-    plan = pr.power.AggregationPower(items=2, method=method, replicates=600)
+    plan = pr.power.AggregationPower(items=2, method=method, replicates=900)
     predicted = plan.power(nobs=nobs, epsilon=epsilon, phi=phi)
     assert abs(predicted - expected) < 3.5 * predicted.error
-    assert predicted.error < 0.1 * expected
+    assert predicted.error < 0.12 * expected
 
 
 def test_a_delta_makes_sorts_lose_less():
