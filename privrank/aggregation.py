@@ -76,6 +76,7 @@ class PrivateRankAggregation:
     privrank.as_rankings : Brings lists, orders and ties into the form of ranks.
     privrank.UniformityTest : Whether there is any consensus.
     privrank.pool : Several consensuses as one.
+    privrank.kemeny_score : Appraises an order, without privacy.
 
     Notes
     -----
@@ -266,8 +267,9 @@ class PrivateRankAggregation:
             partial=self._encoded.partial,
             declared=_declared(self._encoded),
         )
-        find = agkm22.finder(plan)
-        release = release_aggregation(self._encoded, plan, budget=budget, rng=rng, find=find)
+        release = release_aggregation(
+            self._encoded, plan, budget=budget, rng=rng, find=agkm22.finder(plan)
+        )
 
         read = partial(_warned, release, alpha=alpha, target=target)
         return fit_error_guard(read, release, "PrivateRankAggregation.from_release(error.release)")
@@ -426,8 +428,9 @@ def kendall_distance(order: Sequence[str], rankings: object) -> pd.Series[int]:
             f"privrank.as_rankings."
         )
     index = rankings.index if isinstance(rankings, pd.DataFrame) else None
-    distances = kendall_to_center(np.ascontiguousarray(ranks), best)
-    return pd.Series(distances, index=index, name="distance")
+    return pd.Series(
+        kendall_to_center(np.ascontiguousarray(ranks), best), index=index, name="distance"
+    )
 
 
 def kemeny_score(order: Sequence[str], rankings: object) -> float:

@@ -170,12 +170,15 @@ def _plan_published(
                 f"{m}: use method='auto'."
             )
         if delta:
-            raise ValueError(f"method='exponential' {_WITHOUT_DELTA}'auto'.")
+            raise ValueError(
+                "method='exponential' gains next to nothing by a delta: leave delta out, or use "
+                "method='auto'."
+            )
         # exp(-rate score) with scores that move by pairs * steps: rate = xi / (2 sensitivity), a
         # little less, so that no rounding of it takes more than xi
         settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
-        parts = {ORDER: PartPlan(None, 0, xi)}
-        return plan_of("exponential mechanism", epsilon, delta, parts, settings)
+        order = PartPlan(None, 0, xi)
+        return plan_of("exponential mechanism", epsilon, delta, {ORDER: order}, settings)
     hay = method == "kwiksort-hay"
     settings["cap"] = q = hay_cap(m) if hay else sort_cap(m)
     # a sort that may ask about all pairs always ends: it needs no fallback, which others pay for
@@ -194,9 +197,6 @@ def _plan_published(
     parts[ORDER] = PartPlan(None, 0, total)
     rule = "KwikSort with a random rest" if hay else "KwikSort"
     return plan_of(rule, epsilon, delta, parts, settings)
-
-
-_WITHOUT_DELTA = "gains next to nothing by a delta: leave delta out, or use method="
 
 
 def hay_cap(m: int) -> int:
@@ -344,7 +344,10 @@ def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> 
     elif kind == "cube pairs":
         noise = CubeNoise.calibrate(pairs, steps, epsilon)
     elif delta:
-        raise ValueError(f"method='pairs-laplace' {_WITHOUT_DELTA}'kemeny'.")
+        raise ValueError(
+            "method='pairs-laplace' gains next to nothing by a delta: leave delta out, or use "
+            "method='kemeny'."
+        )
     else:
         noise = DiscreteLaplace.calibrate(pairs * steps, epsilon)
     return PartPlan(noise, steps, epsilon, 1.0 / steps)

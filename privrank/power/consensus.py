@@ -225,8 +225,7 @@ def _released(
     """Release simulated rankings; None for reports that do not connect all items."""
     if isinstance(plan, Plan):
         encoded = EncodedSample(Sample("rankings", items, len(ranks), "row", 1), ranks)
-        find = agkm22.finder(plan)
-        return release_aggregation(encoded, plan, budget=None, rng=rng, find=find)
+        return release_aggregation(encoded, plan, budget=None, rng=rng, find=agkm22.finder(plan))
     tally = plan.tally(plan.simulate(ranks, rng))
     try:
         return release_consensus(tally)
