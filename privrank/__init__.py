@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from privrank import local as local
     from privrank import power as power
     from privrank.aggregation import PrivateRankAggregation as PrivateRankAggregation
+    from privrank.aggregation import kemeny_score as kemeny_score
+    from privrank.aggregation import kendall_distance as kendall_distance
     from privrank.archive import from_json as from_json
     from privrank.btl import PrivateBTL as PrivateBTL
     from privrank.closeness import ClosenessTest as ClosenessTest
@@ -70,6 +72,8 @@ _HOME = {
     "contribution_tradeoff": "privrank.contributions",
     "as_rankings": "privrank.encode.rankingforms",
     "from_json": "privrank.archive",
+    "kemeny_score": "privrank.aggregation",
+    "kendall_distance": "privrank.aggregation",
     "pool": "privrank.pooling",
     "read_preflib": "privrank.encode.preflib",
     "report": "privrank.reporting.document",

@@ -270,11 +270,12 @@ def aggregations():
     every = [{"method": method} for method in (*methods, "exponential")]
     scored = [{"method": "borda", "score_share": 0.2}, {"method": "kemeny", "score_share": 0}]
     gaussian = [{"delta": DELTA}, {"delta": DELTA, "target": "sample"}]
+    sort = {"method": "kwiksort", "delta": 0.05}  # Gaussian noise, of four items too
     formula = {"formula": " + ".join(ITEMS) + " ~ 1"}
     row = {"items": ITEMS}
     return [
         *fits("consensus of rows", model, rows, row, [*every, *scored, *gaussian]),
-        *fits("consensus of many rows", model, many, row, [{}, {"delta": DELTA}]),
+        *fits("consensus of many rows", model, many, row, [{}, {"delta": DELTA}, sort]),
         *fits("consensus of people", model, people, person, [*every, *scored, *gaussian]),
         *fits("consensus of people, partial", model, torn, person | half, [*every, *gaussian]),
         *fits("partial consensus", model, gaps, row | half, every),

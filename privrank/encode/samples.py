@@ -551,19 +551,24 @@ def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> NDArray[Any]:
     return table.to_numpy() if whole else coding.numbers(table)
 
 
-def ranks_by_name(frame: object, items: Sequence[str]) -> NDArray[Any]:
-    """Return the ranks in a frame's columns of these names, for simulations."""
-    _, view = open_rows(frame, None, "ranks")
+def ranks_by_name(frame: object, items: Sequence[str], name: str = "ranks") -> NDArray[Any]:
+    """Return the ranks in a frame's columns of these names, to be used without privacy.
+
+    Given what messages call the frame.
+    """
+    _, view = open_rows(frame, None, name)
     absent = first_absent(items, frames.column_names(view))
     if absent is not None:
         raise ValueError(
-            f"ranks has no column {absent!r}: give its columns the names of the items, or use an "
-            f"array with columns in their order."
+            f"{name} has no column {absent!r}: give its columns the names of the items."
         )
+    view = next(frames.evaluate(view, items, whole=True))
     if frames.check_numeric(view, items):
-        raise TypeError("ranks must hold numbers in the column of every item: convert them before.")
+        raise TypeError(
+            f"{name} must hold numbers in the column of every item: convert them before."
+        )
     cells = _rank_cells(view, items)
-    return cells.astype(np.int64) if (cells % 1 == 0).all() else cells
+    return cells.astype(np.int64) if np.isfinite(cells).all() and not (cells % 1).any() else cells
 
 
 def half_codes(cells: NDArray[Any], missing: Missing | None) -> IntArray:

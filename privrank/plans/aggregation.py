@@ -155,9 +155,13 @@ def sort_cap(items: int) -> int:
 def _plan_published(
     m: int, epsilon: float, delta: float, method: str, settings: dict[str, Setting]
 ) -> Plan:
-    """Fix cap and scales of a sort, or the rate of ``"exponential"``, from public numbers."""
+    """Fix cap and scales of a sort, or the rate of ``"exponential"``, from public numbers.
+
+    Queries have Laplace noise or, with a delta, Gaussian noise where its variance is less; proofs
+    for either are in :mod:`privrank.published.agkm22`.
+    """
     xi, pairs = pure_epsilon(epsilon, delta), RankingSensitivity(m).pairs_l1
-    steps, parts = settings["steps"], {ORDER: PartPlan(None, 0, xi)}
+    steps = settings["steps"]
     assert isinstance(steps, int)
     if method == "exponential":
         if m > LARGEST_EXPONENTIAL:
@@ -165,24 +169,34 @@ def _plan_published(
                 f"method='exponential' draws an order of at most {LARGEST_EXPONENTIAL} items, got "
                 f"{m}: use method='auto'."
             )
+        if delta:
+            raise ValueError(
+                "method='exponential' gains next to nothing by a delta: leave delta out, or use "
+                "method='auto'."
+            )
         # exp(-rate score) with scores that move by pairs * steps: rate = xi / (2 sensitivity), a
         # little less, so that no rounding of it takes more than xi
         settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
-        return plan_of("exponential mechanism", epsilon, delta, parts, settings)
-    if method == "kwiksort-hay":
-        settings["cap"] = q = hay_cap(m)
-        parts[QUERIES] = PartPlan(DiscreteLaplace.calibrate(q * steps, xi), steps, xi)
-        return plan_of("KwikSort with a random rest", epsilon, delta, parts, settings)
-    settings["cap"] = q = sort_cap(m)
+        order = PartPlan(None, 0, xi)
+        return plan_of("exponential mechanism", epsilon, delta, {ORDER: order}, settings)
+    hay = method == "kwiksort-hay"
+    settings["cap"] = q = hay_cap(m) if hay else sort_cap(m)
     # a sort that may ask about all pairs always ends: it needs no fallback, which others pay for
-    shares = {} if q == pairs else {FALLBACK: FALLBACK_SHARE}
-    epsilons = split(xi, shares, QUERIES)
-    for name, queries in ((QUERIES, q), (FALLBACK, pairs)):
-        if name in epsilons:
-            parts[name] = PartPlan(
-                DiscreteLaplace.calibrate(queries * steps, epsilons[name]), steps, epsilons[name]
-            )
-    return plan_of("KwikSort", epsilon, delta, parts, settings)
+    shares = {} if hay or q == pairs else {FALLBACK: FALLBACK_SHARE}
+    # the smaller noise; delta is all of Gaussian noise, whose epsilon is therefore not raised
+    gaussian = _gaussian(epsilon, delta, math.sqrt(q)) < 2.0 * (q / xi) ** 2
+    total = epsilon if gaussian else xi
+    epsilons = {QUERIES: total} if hay else split(total, shares, QUERIES)
+    noises: dict[str, Noise] = {
+        name: DiscreteLaplace.calibrate((q if name == QUERIES else pairs) * steps, share)
+        for name, share in epsilons.items()
+    }
+    if gaussian:
+        noises[QUERIES] = DiscreteGaussian(_pairs_scale(epsilons[QUERIES], delta, q, steps))
+    parts = {name: PartPlan(noise, steps, epsilons[name]) for name, noise in noises.items()}
+    parts[ORDER] = PartPlan(None, 0, total)
+    rule = "KwikSort with a random rest" if hay else "KwikSort"
+    return plan_of(rule, epsilon, delta, parts, settings)
 
 
 def hay_cap(m: int) -> int:
@@ -329,6 +343,11 @@ def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> 
         noise = DiscreteGaussian(_pairs_scale(epsilon, delta, pairs, steps))
     elif kind == "cube pairs":
         noise = CubeNoise.calibrate(pairs, steps, epsilon)
+    elif delta:
+        raise ValueError(
+            "method='pairs-laplace' gains next to nothing by a delta: leave delta out, or use "
+            "method='kemeny'."
+        )
     else:
         noise = DiscreteLaplace.calibrate(pairs * steps, epsilon)
     return PartPlan(noise, steps, epsilon, 1.0 / steps)

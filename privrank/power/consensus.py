@@ -21,8 +21,9 @@ from privrank.local.estimates import release_consensus
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import SubRanking
 from privrank.mechanisms.aggregation import release_aggregation
-from privrank.plans.aggregation import Releases, plan_aggregation
+from privrank.plans.aggregation import PUBLISHED, Releases, plan_aggregation
 from privrank.power.base import Mode, Point, Power, item_names
+from privrank.published import agkm22
 from privrank.release.names import ORDER
 from privrank.release.plan import Plan
 from privrank.release.release import Release
@@ -31,7 +32,9 @@ from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import is_number, quoted
 
 Loss = Literal["excess", "width"]
-Method = Literal["auto", "kemeny", "borda", "pairs-laplace"]
+Method = Literal[
+    "auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"
+]
 
 MOST_THETA = 6.0
 """Largest -log phi that is looked for: phi = .0025, nearly equal rankings."""
@@ -54,8 +57,11 @@ class AggregationPower(Power):
         What `power` predicts. ``"excess"``: how much more often than with the best order a ranking
         disagrees with the order that is found, as a share of all pairs. ``"width"``: the mean width
         of the simultaneous rank intervals, highest rank less lowest: 0 where all ranks are certain.
-    method : {"auto", "kemeny", "borda", "pairs-laplace"}
-        As for :meth:`privrank.PrivateRankAggregation.fit`.
+    method : str, default "auto"
+        ``"auto"``, ``"kemeny"``, ``"borda"``, ``"pairs-laplace"``, ``"kwiksort"``,
+        ``"kwiksort-hay"`` or ``"exponential"``, as for
+        :meth:`privrank.PrivateRankAggregation.fit`. The last three release an order alone, of which
+        the excess is predicted, but no width.
     releases
         As for :meth:`privrank.PrivateRankAggregation.fit`.
     mode : {"central", "local"}
@@ -106,6 +112,11 @@ class AggregationPower(Power):
         """Refuse what is no survey, before anything is asked."""
         super().__post_init__()
         item_names(self.items)
+        if self.loss == "width" and self.method in PUBLISHED:
+            raise ValueError(
+                f"private fits with method={self.method!r} have no intervals of ranks: use "
+                f"loss='excess', or another method."
+            )
         if self._local and (self.method, self.releases) != ("auto", "auto"):
             raise ValueError(
                 "method and releases are those of the central model: leave them out in the local "
@@ -214,7 +225,7 @@ def _released(
     """Release simulated rankings; None for reports that do not connect all items."""
     if isinstance(plan, Plan):
         encoded = EncodedSample(Sample("rankings", items, len(ranks), "row", 1), ranks)
-        return release_aggregation(encoded, plan, budget=None, rng=rng)
+        return release_aggregation(encoded, plan, budget=None, rng=rng, find=agkm22.finder(plan))
     tally = plan.tally(plan.simulate(ranks, rng))
     try:
         return release_consensus(tally)
