@@ -53,8 +53,8 @@ def pool(
     effects : {"common", "random"}
         Of different surveys: whether all have the same values, up to sampling and noise, or values
         that differ about a mean, which is then estimated, with their standard deviation `tau`.
-        Where sites do differ, intervals for common values cover too rarely: 95 % ones .90 where
-        worths differ by a standard deviation of .15, .73 at .3. With two or three surveys those for
+        Where sites do differ, intervals for common values cover too rarely: 95 % ones .60 where
+        worths differ by a standard deviation of .15, .38 at .3. With two or three surveys those for
         random effects are wide.
     names : sequence of str, optional
         What the results are called in tables and figures, such as the sites; by default release 1,
