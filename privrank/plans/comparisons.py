@@ -255,6 +255,11 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
     either all of epsilon goes to net wins, or wins and losses are released in one draw. Their
     differences are net wins with sqrt(2) times the noise, and their sums are the comparisons.
     """
+    if isinstance(request.shares, Mapping) and PAIR_COUNTS in request.shares:
+        raise ValueError(
+            "shares must not name 'pair_counts', because a selection never releases them: leave it "
+            "out."
+        )
     if not (request.private and request.design.unknown):
         return _of_counts(request, "net wins")[0]
     if target == "auto":
