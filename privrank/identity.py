@@ -289,7 +289,8 @@ class IdentityTest:
         alpha : float, default 0.05
             Significance level.
         alternative : {"two-sided", "larger", "smaller"}
-            For ``"binary"``: what the probability of the first category is under H1.
+            Of choices of two categories, by ``"auto"`` or ``"binary"``: what the probability of
+            the first is under H1.
         tolerance : float, optional
             Total variation distance that ``"sigmoid"`` shall detect; needed there.
         draws : int, optional
@@ -437,22 +438,23 @@ def ask(
     """
     n = sample.nobs
     checks.check_choice("method", method, _methods(null, sample), sample.kind)
-    if alternative != "two-sided" and method != "binary":
-        raise ValueError(
-            f"alternative= is for method='binary', two categories: leave it out for "
-            f"method={method!r}."
-        )
+    p, k, choices = null.probabilities, len(sample.items), sample.kind == "choices"
     # of two categories the count of one is all there is, and its test is exact
-    p, k = null.probabilities, len(sample.items)
-    if method == "auto" and len(p) == 2 and not null.rules_out:
+    if method == "auto" and len(p) == 2 and (alternative != "two-sided" or not null.rules_out):
         method = "binary"
+    if alternative != "two-sided" and not (choices and method == "binary"):
+        raise ValueError(
+            "alternative= is for choices of two categories and method='auto' or 'binary': leave it "
+            "out elsewhere."
+        )
     if method == "sigmoid":
         checks.check_noisy(method, xi, "tv")
         if k == 2:
             return asz18.binary_bit(n, p[0], xi, tolerance or 0.0)
         return asz18.sigmoid_bit(n, k, xi, tolerance or 0.0)
     if method == "binary":
-        return categories.binomial(n, p[0], alternative)
+        counted = categories.binomial(n, p[0], alternative)
+        return counted if choices else categories.of_ranks(counted)
     if method == "paninski":
         return asz18.paninski(n, k)
     if null.center:
@@ -465,7 +467,7 @@ def ask(
     if null.rules_out and math.isinf(xi):
         blind = tuple(one for one in query.blind_to if one != "impossible observations")
         query = replace(query, impossible=partial(count_impossible, p=p), blind_to=blind)
-    return categories.of_ranks(query) if sample.kind == "rankings" else query
+    return query if choices else categories.of_ranks(query)
 
 
 def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:

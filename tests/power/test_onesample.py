@@ -87,6 +87,7 @@ def test_less_likely_first_categories_are_planned():
     larger = IDENTITY([0.7, 0.3], method="binary", alternative="larger")
     at = {"nobs": 100, "epsilon": 1.0, "total_variation": 0.1}
     assert 0.5 < smaller.power(**at) == pytest.approx(float(larger.power(**at)), abs=1e-9)
+    assert IDENTITY([0.3, 0.7], alternative="smaller").power(**at) == smaller.power(**at)
 
 
 def test_an_estimate_is_a_number_that_says_its_error():
