@@ -281,11 +281,13 @@ class IdentityTest:
             with a confidence interval. For a uniform null ``"paninski"``, for many
             categories and few choices. For two categories ``"binary"``, also ``"auto"`` there, of
             exact level by a public random number at the boundary, most powerful if one-sided. For
-            both ``"sigmoid"``, one bit without a stated level. Uniform rankings: as
-            :class:`privrank.UniformityTest`, ``"borda"`` among them. Mallows null: ``"auto"`` or
-            ``"omnibus"`` of the two, ``"kernel"``, for another centre, and ``"distance"``, for
-            another dispersion. The summary says what a statistic cannot see. With `null_nobs`:
-            ``"auto"`` or, of choices, ``"tv"``, of :class:`privrank.ClosenessTest`.
+            both ``"sigmoid"``, one bit without a stated level; other nulls reach it by a reduction
+            to uniformity that is drawn before the test (:doc:`ASZ18 </papers/asz18>`). Uniform
+            rankings: as :class:`privrank.UniformityTest`, ``"borda"`` among them. Mallows null:
+            ``"auto"`` or ``"omnibus"`` of the two, ``"kernel"``, for another centre, and
+            ``"distance"``, for another dispersion. The summary says what a statistic cannot see.
+            With `null_nobs`: ``"auto"`` or, of choices, ``"tv"``, of
+            :class:`privrank.ClosenessTest`.
         alpha : float, default 0.05
             Significance level.
         alternative : {"two-sided", "larger", "smaller"}
