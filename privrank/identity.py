@@ -345,12 +345,6 @@ class IdentityTest:
             }
             return self._two.fit(epsilon, delta, **how)
         draws = wanted_draws(draws, sample)
-        checks.check_tolerance(tolerance)
-        if (tolerance is None) == (method == "sigmoid"):
-            raise ValueError(
-                "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
-                "elsewhere."
-            )
         given = {"alternative": alternative, "tolerance": tolerance}
         settings: dict[str, Any] = {
             name: value for name, value in given.items() if value not in (None, "two-sided")
@@ -440,6 +434,12 @@ def ask(
     """
     n = sample.nobs
     checks.check_choice("method", method, _methods(null, sample), sample.kind)
+    checks.check_tolerance(tolerance)
+    if (tolerance is None) == (method == "sigmoid"):
+        raise ValueError(
+            "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
+            "elsewhere."
+        )
     p, k, choices = null.probabilities, len(sample.items), sample.kind == "choices"
     # of two categories the count of one is all there is, and its test is exact
     if method == "auto" and len(p) == 2 and (alternative != "two-sided" or not null.rules_out):
@@ -449,11 +449,13 @@ def ask(
             "alternative= is for choices of two categories and method='auto' or 'binary': leave it "
             "out elsewhere."
         )
-    if method == "sigmoid":
+    if tolerance is not None:
         checks.check_noisy(method, xi, "tv")
-        if k == 2:
-            return asz18.binary_bit(n, p[0], xi, tolerance or 0.0)
-        return asz18.sigmoid_bit(n, k, xi, tolerance or 0.0)
+        return (
+            asz18.binary_bit(n, p[0], xi, tolerance)
+            if k == 2
+            else asz18.sigmoid_bit(n, k, xi, tolerance)
+        )
     if method == "binary":
         counted = categories.binomial(n, p[0], alternative)
         return counted if choices else categories.of_ranks(counted)

@@ -220,7 +220,7 @@ def curve_of(
 ) -> Curve | Enumerated:
     """Return the power of a test of one sample by effect.
 
-    Of two categories it is exact.
+    Of two categories it is exact, by a statistic and by a bit.
     """
     sample, items = against.sample, len(against.sample.items)
     # reports of the local model are simulated as statistics; two categories have so few samples
@@ -228,7 +228,7 @@ def curve_of(
     if isinstance(query, Statistic) and query.sampler is not None:
         return Curve(reject, query.sampler, items, query.name, n_jobs)
     two = sample.kind == "choices" and items == 2 and sample.nobs <= MOST_ENUMERATED
-    if isinstance(query, Statistic) and two:
+    if two:
         return Enumerated(reject, partial(_first, against), sample.nobs)
     return Curve(reject, against.simulate, items, query.name, n_jobs)
 

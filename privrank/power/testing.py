@@ -244,9 +244,11 @@ class IdentityPower(OneSamplePower):
         The distribution under H0: a :class:`privrank.Mallows` model, or the probabilities of
         choices by category. For uniformity see :class:`UniformityPower`.
     method : str, default "auto"
-        As for `fit`, but for ``"sigmoid"``, which is not planned.
+        As for `fit`.
     alternative : {"two-sided", "larger", "smaller"}
         As for `fit`: of two categories, what the probability of the first is under H1.
+    tolerance : float, optional
+        As for `fit`: the total variation distance for which the bit of ``"sigmoid"`` is made.
     replicates, n_jobs
         As for :class:`UniformityPower`.
 
@@ -264,6 +266,8 @@ class IdentityPower(OneSamplePower):
     **Statistic.** As :class:`UniformityPower`. The alternatives to a Mallows model have its centre
     and another phi; those to probabilities have more of some categories, which make up half of the
     mass. Which ones is drawn for each sample, so that the order of the categories does not matter.
+    The bit of ``"sigmoid"`` has no level: what it is made for is `tolerance`, whatever `alpha`, and
+    its power at a distance of 0 is how often it errs under H0.
 
     Examples
     --------
@@ -271,12 +275,19 @@ class IdentityPower(OneSamplePower):
     >>> census = pr.power.IdentityPower({"town": 0.7, "country": 0.3})
     >>> census.solve_power(nobs=500, total_variation=0.06, power=0.8)
     epsilon = 0.4365 (no Monte Carlo error)
+
+    The published bit at this epsilon, under H0 and at the same distance:
+
+    >>> bit = pr.power.IdentityPower([0.7, 0.3], method="sigmoid", tolerance=0.06)
+    >>> [round(bit.power(500, 0.4365, distance), 2) for distance in (0.0, 0.06)]
+    [0.17, 0.91]
     """
 
     null: Mallows | Mapping[str, float] | Sequence[float]
     _: KW_ONLY
     method: IdentityMethod = "auto"
     alternative: Alternative = "two-sided"
+    tolerance: float | None = None
     replicates: int = 400
 
     caption = "Test of identity"
@@ -284,11 +295,6 @@ class IdentityPower(OneSamplePower):
     def __post_init__(self) -> None:
         """Check what is fixed."""
         super().__post_init__()
-        if self.method == "sigmoid":
-            raise ValueError(
-                f"method={self.method!r} is not planned, as it is never the most powerful: use "
-                f"method='auto'."
-            )
         self._ask(self._against(10).sample, 1.0, 0.05)
 
     def _against(self, nobs: int) -> Alternatives:
@@ -314,6 +320,7 @@ class IdentityPower(OneSamplePower):
             self.method,
             xi=xi,
             alternative=self.alternative,
+            tolerance=self.tolerance,
         )
 
 

@@ -4,11 +4,14 @@ import copy
 import math
 import pickle
 import re
+from itertools import product
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
+from scipy.special import expit
+from scipy.stats import binom, multinomial
 
 import privrank as pr
 
@@ -88,6 +91,49 @@ def test_less_likely_first_categories_are_planned():
     at = {"nobs": 100, "epsilon": 1.0, "total_variation": 0.1}
     assert 0.5 < smaller.power(**at) == pytest.approx(float(larger.power(**at)), abs=1e-9)
     assert IDENTITY([0.3, 0.7], alternative="smaller").power(**at) == smaller.power(**at)
+
+
+def test_the_bit_of_two_categories_is_planned_exactly():
+    n, p, epsilon, tolerance = 60, 0.3, 0.4, 0.2
+    design = IDENTITY([p, 1 - p], method="sigmoid", tolerance=tolerance)
+    k = np.arange(n + 1)
+    bit = expit(epsilon * (np.abs(k - n * p) - n * tolerance / 2))
+    for distance in (0.0, 0.1, 0.2):
+        summed = [binom.pmf(k, n, q) @ bit for q in (p + distance, p - distance)]
+        planned = design.power(n, epsilon, distance)
+        assert planned.exact and planned == pytest.approx(np.mean(summed), rel=1e-9)
+    # it has no level
+    assert design.power(n, epsilon, 0.2, alpha=0.3) == planned
+    needed = design.solve_power(total_variation=0.2, epsilon=epsilon, power=0.9)
+    below = design.power(int(needed) - 1, epsilon, 0.2)
+    assert below < 0.9 <= design.power(int(needed), epsilon, 0.2)
+
+
+def test_the_bit_of_more_categories_is_planned_as_fits_draw_it():
+    n, epsilon, tolerance, apart = 9, 0.8, 0.3, 0.25
+    design = IDENTITY([1 / 3] * 3, method="sigmoid", tolerance=tolerance)
+    cells = [c for c in product(range(n + 1), repeat=3) if sum(c) == n]
+
+    def distances(shares):
+        weights = multinomial.pmf(cells, n, shares)
+        return weights, np.abs(np.array(cells) / n - 1 / 3).sum(axis=1) / 2
+
+    # the tolerance is reached with least distance on average by one of two patterns
+    even, distance = distances([1 / 3] * 3)
+    patterns = [[1 / 3 + s * tolerance, *[1 / 3 - s * tolerance / 2] * 2] for s in (1, -1)]
+    means = [w @ d for w, d in map(distances, patterns)]
+    middle = (even @ distance + min(means)) / 2
+    bit = expit(epsilon * n * (distance - middle))
+    alternative = distances([1 / 3 + apart, 1 / 3 - apart / 2, 1 / 3 - apart / 2])[0]
+    for effect, weights in ((0.0, even), (apart, alternative)):
+        planned = design.power(n, epsilon, effect)
+        assert 0 < planned.error < 0.02
+        assert abs(planned - weights @ bit) < 4 * planned.error
+    rng, test = np.random.default_rng(4), pr.IdentityTest.from_counts
+    counts = rng.multinomial(n, [1 / 3 + apart, *[1 / 3 - apart / 2] * 2], 500)
+    fits = [test(row, "uniform", list("abc")) for row in counts]
+    drawn = [f.fit(epsilon, method="sigmoid", tolerance=tolerance, rng=rng).reject for f in fits]
+    assert np.mean(drawn) == pytest.approx(alternative @ bit, abs=4 * 0.5 / math.sqrt(500))
 
 
 def test_an_estimate_is_a_number_that_says_its_error():
@@ -185,7 +231,13 @@ BAD = {
     "few replicates": (lambda: UNIFORM(4, replicates=3), "replicates must be at least 20"),
     "processes": (lambda: UNIFORM(4, n_jobs=0), "n_jobs must be at least 1"),
     "a null of words": (lambda: IDENTITY("uniform"), "null must be a Mallows model or prob"),
-    "one bit": (lambda: IDENTITY([0.5, 0.5], method="sigmoid"), "is not planned"),
+    "one bit": (lambda: IDENTITY([0.5, 0.5], method="sigmoid"), "tolerance= is what"),
+    "a tolerance of a level": (lambda: IDENTITY([0.5, 0.5], tolerance=0.1), "tolerance= is what"),
+    "a tolerance": (lambda: IDENTITY([0.5, 0.5], method="sigmoid", tolerance=1.0), "in .0, 1."),
+    "one bit of a given null": (
+        lambda: IDENTITY([0.5, 0.3, 0.2], method="sigmoid", tolerance=0.1),
+        "method must be one of",
+    ),
 }
 
 
