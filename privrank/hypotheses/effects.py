@@ -21,6 +21,7 @@ from privrank.release.survey import Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import is_number, quoted
 from privrank.util.frozen import immutable
+from privrank.util.solvers import zero
 
 MOST_THETA = 50.0
 """A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
@@ -189,6 +190,13 @@ class Alternatives:
         return self.model(effect).total_variation(
             self.model(0.0) if self.null.center else "uniform"
         )
+
+    def effect(self, distance: float) -> float:
+        """Return the effect whose total variation distance from H0, which rises, is this one."""
+        if self.null.probabilities:
+            return distance
+        # a theta of many items is small: its digits count, not its size
+        return zero(lambda effect: self.distance(effect) - distance, 0.0, self.most, xtol=1e-18)
 
     def stated(self, solved: Solved | None, power: float, alpha: float) -> DetectableEffect:
         """Return an effect with its Monte Carlo error in terms that a reader knows."""

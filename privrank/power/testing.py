@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -55,6 +55,11 @@ class TestPower(Power):
     Its centre is that of H0, if H0 has one. Of choices it is the ``total_variation`` distance from
     H0, or of the smallest group from the others. The phi that is found is the closest to that of
     H0, on the side of 1, or on that of 0 where H0 is uniform.
+
+    The effect on rankings may be stated as a ``total_variation``, too: half the sum, over all
+    rankings, of the absolute differences of probabilities. The alternative is then the same Mallows
+    model, whose phi is the one at this distance from H0 on that side. It is not the least
+    favourable: other distributions as far from H0 may be found less often, or more.
     """
 
     @abstractmethod
@@ -64,6 +69,10 @@ class TestPower(Power):
     @property
     def _named(self) -> str:
         return "total_variation" if self._against(10).null.probabilities else "phi"
+
+    @property
+    def _readers(self) -> dict[str, Callable[[Any], float]]:
+        return {self._named: self._read, "total_variation": self._read_distance}
 
     def _read(self, value: Any) -> float:
         against = self._against(10)
@@ -77,12 +86,17 @@ class TestPower(Power):
             # beside a Mallows null with theta_0
             theta = min(-math.log(value) if value > 0 else math.inf, MOST_THETA)
             return 1.0 - theta / against.null.theta if against.null.center else theta
-        if not is_number(value) or not 0 <= value <= against.most:
+        return self._read_distance(value)
+
+    def _read_distance(self, value: Any) -> float:
+        against = self._against(10)
+        most = against.distance(against.most)
+        if not is_number(value) or not 0 <= value <= most * (1 + 1e-12):
             raise ValueError(
-                f"total_variation must be a distance of at least 0 and at most {against.most:.4g}, "
+                f"total_variation must be a distance of at least 0 and at most {most:.4g}, "
                 f"which is how far the alternatives get from H0 here, got {quoted(value)}."
             )
-        return float(value)
+        return against.effect(min(float(value), most))
 
     def _shown(self, effect: float) -> float:
         """Return an effect as a user states it: phi, or the distance of choices."""
@@ -191,6 +205,13 @@ class UniformityPower(OneSamplePower):
     202 respondents (no Monte Carlo error)
     >>> round(design.power(total_variation=0.1, nobs=400, epsilon=1.0), 3)
     0.979
+
+    An effect on rankings is a phi, or the total variation distance of that Mallows model:
+
+    >>> design = pr.power.UniformityPower(items=4, replicates=40)
+    >>> phi = pr.tolerance_to_phi(4, 0.1)
+    >>> bool(design.power(200, 1.0, total_variation=0.1) == design.power(200, 1.0, phi=phi))
+    True
 
     Without a curator who sees the rankings it takes more of them:
 

@@ -4,7 +4,7 @@ import copy
 import math
 import pickle
 import re
-from itertools import product
+from itertools import combinations, permutations, product
 from pathlib import Path
 
 import matplotlib
@@ -72,6 +72,56 @@ def test_rankings_are_simulated_with_their_error():
 def test_effects_are_shown_as_they_are_stated():
     for design in (UNIFORM(5), IDENTITY(pr.Mallows(5, 0.6))):
         assert design._shown(design._read(0.8)) == pytest.approx(0.8)
+
+
+def mallows(m, phi, center):
+    """Probabilities of all rankings by the number of pairs in another order than the centre's."""
+    pairs = list(combinations(range(m), 2))
+    apart = np.array([
+        sum((one[i] < one[j]) != (center[i] < center[j]) for i, j in pairs)
+        for one in permutations(range(m))
+    ])  # fmt: skip
+    weights = phi**apart
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("distance", [0.02, 0.3, 0.42])
+def test_distances_of_rankings_are_those_of_all_their_probabilities(distance):
+    center = np.array([2, 4, 1, 3])
+    near = pr.Mallows(4, 0.45, center)
+    designs = {
+        UNIFORM(4): (np.full(24, 1 / 24), np.arange(4)),
+        pr.power.ClosenessPower(4, shares=(2, 1)): (np.full(24, 1 / 24), np.arange(4)),
+        UNIFORM(4, mode="local"): (np.full(24, 1 / 24), np.arange(4)),
+        IDENTITY(near): (mallows(4, 0.45, center), center),
+    }
+    for design, (null, order) in designs.items():
+        effect = design._stated(None, {"total_variation": distance})
+        phi = design._shown(effect)
+        assert np.abs(mallows(4, phi, order) - null).sum() / 2 == pytest.approx(distance, abs=1e-9)
+        assert (phi > 0.45) or design != IDENTITY(near)
+        again = design._stated(None, {"phi": phi})
+        assert again == pytest.approx(effect, rel=1e-9) == design._stated(phi, {})
+
+
+def test_plans_take_distances_of_rankings_wherever_they_take_phi():
+    rankings, choices = UNIFORM(2, replicates=100), UNIFORM(2, kind="choices")
+    # of two items the distance is that of two choices
+    power = rankings.power(nobs=90, **two(0.5))
+    assert abs(power - choices.power(nobs=90, **two(0.5))) < 4 * power.error
+    phi = 0.4 / 0.6
+    assert power == pytest.approx(float(rankings.power(nobs=90, phi=phi, epsilon=0.5)), abs=1e-9)
+    n = rankings.solve_power(power=0.8, **two(0.5))
+    assert n == rankings.solve_power(power=0.8, phi=phi, epsilon=0.5)
+    assert UNIFORM(5)._shown(UNIFORM(5)._read_distance(1 - 1 / 120)) < 1e-20
+    design = UNIFORM(3, replicates=20)
+    at = {"total_variation": [0.1, 0.3], "nobs": 50, "epsilon": 1.0}
+    ax = design.plot_power("effect", **at).axes[0]
+    assert ax.get_xlabel() == "total variation" and ax.get_ylabel() == "power"
+    drawn = [design.power(50, 1.0, total_variation=distance) for distance in (0.1, 0.3)]
+    assert ax.lines[0].get_ydata().tolist() == drawn
+    ax = design.plot_power(nobs=[50, 90], epsilon=1.0, total_variation=0.3).axes[0]
+    assert ax.get_ylabel() == "power" and ax.lines[0].get_ydata()[0] == drawn[1]
 
 
 def test_detectable_effects_come_from_the_same_engine():
@@ -199,11 +249,27 @@ BAD = {
     ),
     "two effects": (
         lambda: UNIFORM(4).power(nobs=25, phi=0.5, **two(1.0)),
-        "takes no total_variation=",
+        "takes no total_variation= beside an effect: state phi= or total_variation= once",
     ),
     "phi of choices": (
         lambda: CHOICES.power(nobs=25, phi=0.5, epsilon=1.0),
-        "takes no phi=",
+        "takes no phi=: state total_variation= once, or plan with kind='rankings'",
+    ),
+    "an effect twice": (
+        lambda: UNIFORM(4).power(nobs=25, effect=0.5, **two(1.0)),
+        "takes no total_variation= beside an effect: state phi= or total_variation= once",
+    ),
+    "a distance of rankings": (
+        lambda: UNIFORM(3).power(nobs=9, total_variation=0.9, epsilon=1.0),
+        "total_variation must be a distance of at least 0 and at most 0.8333",
+    ),
+    "a distance beyond uniformity": (
+        lambda: IDENTITY(pr.Mallows(3, 0.5)).power(nobs=9, total_variation=0.3, epsilon=1.0),
+        "at most 0.2619",
+    ),
+    "no number": (
+        lambda: UNIFORM(3).power(nobs=9, total_variation="far", epsilon=1.0),
+        "total_variation must be a distance",
     ),
     "phi": (lambda: UNIFORM(4).power(nobs=25, phi=1.5, epsilon=1.0), "phi must lie between"),
     "a distance": (lambda: TABLE.power(nobs=9, total_variation=0.7, epsilon=1), "at most 0.5"),
