@@ -299,14 +299,12 @@ class Power(ABC):
         readers = self._readers
         unknown = [name for name in stated if name not in readers]
         if unknown or len(stated) + (effect is not None) > 1:
-            wrong = (unknown or list(stated))[-1]
-            differs = wrong == "phi" and hasattr(self, "kind") and "phi" not in readers
+            differs = "phi" in unknown and hasattr(self, "kind")
             other = "plan with kind='rankings'" if differs else "leave it out"
-            beside = " beside an effect" * (wrong in readers)
-            names = " or ".join(f"{name}=" for name in readers)
+            wrong = f"{unknown[-1]}=" if unknown else f"{[*stated][-1]}= beside an effect"
             raise TypeError(
-                f"a {type(self).__name__} takes no {wrong}={beside}: state {names} once, or "
-                f"{other}."
+                f"a {type(self).__name__} takes no {wrong}: state {'= or '.join(readers)}= once, "
+                f"or {other}."
             )
         name, value = next(iter(stated.items()), (self._named, effect))
         return None if value is None else readers[name](value)
