@@ -242,8 +242,8 @@ class UniformityTest:
             leave them alone at one tenth. ``"borda"``, mean ranks alone: the norm of the summed
             rank vectors, capped where n and m say that this lowers the noise (without noise,
             Friedman's test). ``"laplace"``, the sum of squared wins in disjoint random pairs of
-            items. ``"mallows"``, distances to the order of the columns; ``"two-sample"``, the
-            distance of two rankings; ``"omnibus"``, for at most 6 items, counts over all orders;
+            items. ``"mallows"``, distances to the order of the columns; ``"two-sample"``, for two
+            rankings, their distance; ``"omnibus"``, for at most 6 items, counts over all orders;
             ``"truncated"`` and ``"bucket"`` release the decision alone. For choices: ``"auto"`` or
             ``"omnibus"``, small deviations of many categories and large ones of few together;
             ``"tv"``, the total variation distance, with a confidence interval. The summary says
@@ -252,7 +252,8 @@ class UniformityTest:
             Significance level.
         tolerance : float, optional
             Total variation distance at which ``"truncated"`` and ``"two-sample"`` shall have their
-            published guarantee; by default the smallest at which they have it.
+            published guarantee; by default the smallest at which they have it. There is none for
+            ``"two-sample"`` of few items, whose level does not depend on it.
         draws : int, optional
             Monte Carlo draws of the null distribution where it is not known exactly. By default
             9,999, and 1,999 or 999 for so many rankings of so many items that one takes long. They
@@ -393,7 +394,7 @@ def ask(
     elif method == "bucket":
         constants = {"level": alpha, "buckets": float(bfz21.Buckets.design(n, m, xi, alpha).count)}
     elif method == "two-sample":
-        constants = {"tolerance": samples.guaranteed(n, m, alpha, tolerance)}
+        constants = samples.guaranteed(n, m, alpha, tolerance)
     return statistic_or_bit(method, sample, xi, constants), constants
 
 

@@ -21,6 +21,7 @@ from privrank.release.survey import Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import is_number, quoted
 from privrank.util.frozen import immutable
+from privrank.util.solvers import zero
 
 MOST_THETA = 50.0
 """A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
@@ -190,6 +191,13 @@ class Alternatives:
             self.model(0.0) if self.null.center else "uniform"
         )
 
+    def effect(self, distance: float) -> float:
+        """Return the effect whose total variation distance from H0, which rises, is this one."""
+        if self.null.probabilities:
+            return distance
+        # a theta of many items is small: its digits count, not its size
+        return zero(lambda effect: self.distance(effect) - distance, 0.0, self.most, xtol=1e-18)
+
     def stated(self, solved: Solved | None, power: float, alpha: float) -> DetectableEffect:
         """Return an effect with its Monte Carlo error in terms that a reader knows."""
         if solved is None:
@@ -220,7 +228,7 @@ def curve_of(
 ) -> Curve | Enumerated:
     """Return the power of a test of one sample by effect.
 
-    Of two categories it is exact.
+    Of two categories it is exact, by a statistic and by a bit.
     """
     sample, items = against.sample, len(against.sample.items)
     # reports of the local model are simulated as statistics; two categories have so few samples
@@ -228,7 +236,7 @@ def curve_of(
     if isinstance(query, Statistic) and query.sampler is not None:
         return Curve(reject, query.sampler, items, query.name, n_jobs)
     two = sample.kind == "choices" and items == 2 and sample.nobs <= MOST_ENUMERATED
-    if isinstance(query, Statistic) and two:
+    if two:
         return Enumerated(reject, partial(_first, against), sample.nobs)
     return Curve(reject, against.simulate, items, query.name, n_jobs)
 

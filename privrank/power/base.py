@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Integral
@@ -182,6 +182,9 @@ class Power(ABC):
     def _assumption(self) -> str:
         """What is supposed beside what can be asked about."""
         return ""
+    def _readers(self) -> dict[str, Callable[[Any], float]]:
+        """How an effect is read, by each name by which it may be stated."""
+        return {self._named: self._read}
 
     def _read(self, value: Any) -> float:
         """Return an effect, as it is stated, on the engine's scale."""
@@ -308,18 +311,18 @@ class Power(ABC):
 
     def _stated(self, effect: float | None, stated: Mapping[str, Any]) -> float | None:
         """Return the effect on the engine's scale, however it is stated; None if it is not."""
-        name = self._named
-        if unknown := [given for given in stated if given != name or effect is not None]:
-            kind = {"phi": "rankings", "total_variation": "choices"}.get(unknown[0])
-            differs = kind is not None and hasattr(self, "kind") and unknown[0] != name
-            other = f"plan with kind={kind!r}" if differs else "leave it out"
-            beside = " beside an effect" * (unknown[0] == name)
+        readers = self._readers
+        unknown = [name for name in stated if name not in readers]
+        if unknown or len(stated) + (effect is not None) > 1:
+            differs = "phi" in unknown and hasattr(self, "kind")
+            other = "plan with kind='rankings'" if differs else "leave it out"
+            wrong = f"{unknown[-1]}=" if unknown else f"{[*stated][-1]}= beside an effect"
             raise TypeError(
-                f"a {type(self).__name__} takes no {unknown[0]}={beside}: state {name}= once, or "
-                f"{other}."
+                f"a {type(self).__name__} takes no {wrong}: state {'= or '.join(readers)}= once, "
+                f"or {other}."
             )
-        value = stated.get(name, effect)
-        return None if value is None else self._read(value)
+        name, value = next(iter(stated.items()), (self._named, effect))
+        return None if value is None else readers[name](value)
 
     def _point(
         self,
@@ -443,7 +446,7 @@ class Power(ABC):
         # scalars become lists of one, so that the grid of points is their product in any case
         listed = {name: checks.as_list(value) for name, value in at.items()}
         lists = {name: [at[name]] if some is None else some for name, some in listed.items()}
-        effect = self._named if self._named in at else "effect"
+        effect = next((name for name in self._readers if name in at), "effect")
         across = effect if dep_var == "effect" else dep_var
         if empty := [name for name in (across, *lists) if not lists.get(name)]:
             raise ValueError(f"{empty[0]} must be a number, or a list of at least one.")

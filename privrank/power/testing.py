@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -55,6 +55,11 @@ class TestPower(Power):
     Its centre is that of H0, if H0 has one. Of choices it is the ``total_variation`` distance from
     H0, or of the smallest group from the others. The phi that is found is the closest to that of
     H0, on the side of 1, or on that of 0 where H0 is uniform.
+
+    The effect on rankings may be stated as a ``total_variation``, too: half the sum, over all
+    rankings, of the absolute differences of probabilities. The alternative is then the same Mallows
+    model, whose phi is the one at this distance from H0 on that side. It is not the least
+    favourable: other distributions as far from H0 may be found less often, or more.
     """
 
     @abstractmethod
@@ -64,6 +69,10 @@ class TestPower(Power):
     @property
     def _named(self) -> str:
         return "total_variation" if self._against(10).null.probabilities else "phi"
+
+    @property
+    def _readers(self) -> dict[str, Callable[[Any], float]]:
+        return {self._named: self._read, "total_variation": self._read_distance}
 
     def _read(self, value: Any) -> float:
         against = self._against(10)
@@ -77,12 +86,17 @@ class TestPower(Power):
             # beside a Mallows null with theta_0
             theta = min(-math.log(value) if value > 0 else math.inf, MOST_THETA)
             return 1.0 - theta / against.null.theta if against.null.center else theta
-        if not is_number(value) or not 0 <= value <= against.most:
+        return self._read_distance(value)
+
+    def _read_distance(self, value: Any) -> float:
+        against = self._against(10)
+        most = against.distance(against.most)
+        if not is_number(value) or not 0 <= value <= most * (1 + 1e-12):
             raise ValueError(
-                f"total_variation must be a distance of at least 0 and at most {against.most:.4g}, "
+                f"total_variation must be a distance of at least 0 and at most {most:.4g}, "
                 f"which is how far the alternatives get from H0 here, got {quoted(value)}."
             )
-        return float(value)
+        return against.effect(min(float(value), most))
 
     def _shown(self, effect: float) -> float:
         """Return an effect as a user states it: phi, or the distance of choices."""
@@ -192,6 +206,13 @@ class UniformityPower(OneSamplePower):
     >>> round(design.power(total_variation=0.1, nobs=400, epsilon=1.0), 3)
     0.979
 
+    An effect on rankings is a phi, or the total variation distance of that Mallows model:
+
+    >>> design = pr.power.UniformityPower(items=4, replicates=40)
+    >>> phi = pr.tolerance_to_phi(4, 0.1)
+    >>> bool(design.power(200, 1.0, total_variation=0.1) == design.power(200, 1.0, phi=phi))
+    True
+
     Without a curator who sees the rankings it takes more of them:
 
     >>> local = pr.power.UniformityPower(items=6, mode="local")
@@ -244,9 +265,11 @@ class IdentityPower(OneSamplePower):
         The distribution under H0: a :class:`privrank.Mallows` model, or the probabilities of
         choices by category. For uniformity see :class:`UniformityPower`.
     method : str, default "auto"
-        As for `fit`, but for ``"sigmoid"``, which is not planned.
+        As for `fit`.
     alternative : {"two-sided", "larger", "smaller"}
         As for `fit`: of two categories, what the probability of the first is under H1.
+    tolerance : float, optional
+        As for `fit`: the total variation distance for which the bit of ``"sigmoid"`` is made.
     replicates, n_jobs
         As for :class:`UniformityPower`.
 
@@ -264,6 +287,8 @@ class IdentityPower(OneSamplePower):
     **Statistic.** As :class:`UniformityPower`. The alternatives to a Mallows model have its centre
     and another phi; those to probabilities have more of some categories, which make up half of the
     mass. Which ones is drawn for each sample, so that the order of the categories does not matter.
+    The bit of ``"sigmoid"`` has no level: what it is made for is `tolerance`, whatever `alpha`, and
+    its power at a distance of 0 is how often it errs under H0.
 
     Examples
     --------
@@ -271,12 +296,19 @@ class IdentityPower(OneSamplePower):
     >>> census = pr.power.IdentityPower({"town": 0.7, "country": 0.3})
     >>> census.solve_power(nobs=500, total_variation=0.06, power=0.8)
     epsilon = 0.4365 (no Monte Carlo error)
+
+    The published bit at this epsilon, under H0 and at the same distance:
+
+    >>> bit = pr.power.IdentityPower([0.7, 0.3], method="sigmoid", tolerance=0.06)
+    >>> [round(bit.power(500, 0.4365, distance), 2) for distance in (0.0, 0.06)]
+    [0.17, 0.91]
     """
 
     null: Mallows | Mapping[str, float] | Sequence[float]
     _: KW_ONLY
     method: IdentityMethod = "auto"
     alternative: Alternative = "two-sided"
+    tolerance: float | None = None
     replicates: int = 400
 
     caption = "Test of identity"
@@ -284,11 +316,6 @@ class IdentityPower(OneSamplePower):
     def __post_init__(self) -> None:
         """Check what is fixed."""
         super().__post_init__()
-        if self.method == "sigmoid":
-            raise ValueError(
-                f"method={self.method!r} is not planned, as it is never the most powerful: use "
-                f"method='auto'."
-            )
         self._ask(self._against(10).sample, 1.0, 0.05)
 
     def _against(self, nobs: int) -> Alternatives:
@@ -314,6 +341,7 @@ class IdentityPower(OneSamplePower):
             self.method,
             xi=xi,
             alternative=self.alternative,
+            tolerance=self.tolerance,
         )
 
 
