@@ -182,6 +182,8 @@ class Power(ABC):
     def _assumption(self) -> str:
         """What is supposed beside what can be asked about."""
         return ""
+
+    @property
     def _readers(self) -> dict[str, Callable[[Any], float]]:
         """How an effect is read, by each name by which it may be stated."""
         return {self._named: self._read}
