@@ -135,8 +135,8 @@ def _check_kinds(results: Sequence[Any]) -> None:
     """Refuse what is no result that can be pooled, different kinds, and one release twice."""
     if any(isinstance(result, TopKResult) for result in results):
         raise TypeError(
-            "results must not be of PrivateTopK, whose win rates depend on who met whom: pool worths "
-            "of PrivateBTL instead."
+            "results must not be of PrivateTopK, whose win rates depend on who met whom: pool "
+            "worths of PrivateBTL instead."
         )
     if not all(isinstance(result, BTLResult | AggregationResult) for result in results):
         raise TypeError(
