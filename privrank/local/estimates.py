@@ -47,7 +47,9 @@ _PSEUDO = 3.0
 """Pseudo-votes of mean 0 beside the n votes on a pair, by the root of n."""
 
 
-def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
+def release_consensus(
+    tally: Tally, rule: Rule = "EB-Kemeny", rng: np.random.Generator | None = None
+) -> Release:
     """Return fractions and Borda scores with their errors, and the order that is found in them.
 
     Parameters
@@ -57,10 +59,20 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
     rule : str
         How the order is found in the fractions of pairs. Where a protocol has none, the order is
         that of Borda scores.
+    rng : numpy.random.Generator, optional
+        Draws the order of equal items, which is that of KwikSort's pivots; a public one if left
+        out.
 
     Returns
     -------
     Release
+
+    Notes
+    -----
+    **Statistic.** "KwikSort" is the order of LDP-KwikSort (Yan, Li and Liu 2020, Algorithm 1): the
+    majorities of the estimated fractions, sorted by random pivots. Where nobody was asked about a
+    pair of an item and its pivot the paper has a tie, and here the fraction is that of the surface
+    (:func:`_borda`).
     """
     check_tally(tally, FEWEST)
     protocol = tally.protocol
@@ -73,8 +85,13 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         )
     estimates = estimate(tally, protocol)
     # without estimates of pairs an order can only go by scores
-    tie_break = public_order(len(protocol.items))
+    tie_break = public_order(len(protocol.items), rng)
     if estimates.pairs is None or estimates.filled is None:
+        if rule == "KwikSort":
+            raise ValueError(
+                f"method='kwiksort' sorts by the majorities of pairs, and reports of the protocol "
+                f"{protocol.kind!r} are about whole rankings: leave out method=."
+            )
         rule, order, gaps = "Borda", by_score(estimates.scores, tie_break), {}
     else:
         best = consensus_of(rule, estimates.filled, estimates.pairs.largest_variance, tie_break)
@@ -96,6 +113,7 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
             "square": 1.0 if estimates.pairs is None else estimates.pairs.square,
         },
         findings=gaps,
+        tie_break=tie_break,
     )
 
 
