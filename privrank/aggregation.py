@@ -329,7 +329,9 @@ class PrivateRankAggregation:
         Parameters
         ----------
         tally : Tally
-            Reports as ``protocol.tally(reports)`` counts them.
+            Reports as ``protocol.tally(reports)`` counts them, of a protocol that asks everybody
+            for a random part of their ranking. Those of :class:`privrank.local.Comparisons` have
+            to be without ties, those of :class:`privrank.local.PairBits` of private pairs.
         method : {"auto", "kwiksort"}
             How the order is found; all else is the same. ``"kwiksort"``, to compare with, is that
             of LDP-KwikSort, KwikSort by the majorities of the estimated fractions of pairs.

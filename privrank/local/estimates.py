@@ -27,7 +27,7 @@ from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
 from privrank.local.protocols import Asking, Protocol, pair_place
-from privrank.local.protocols_orders import RandomPairs, SubRanking
+from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
 from privrank.local.tally import Tally, Values, check_tally, fixed_point, public_order, release_of
@@ -77,11 +77,13 @@ def release_consensus(
     check_tally(tally, FEWEST)
     protocol = tally.protocol
     estimate = _ESTIMATES.get(type(protocol))
-    if estimate is None:
+    # a tie is no vote of 1 or -1 on its pair, and public pairs share no items to connect others by
+    public = isinstance(protocol, PairBits) and protocol.pairing == "public"
+    if estimate is None or protocol.keeps_ties or public:
         raise ValueError(
             f"tally must be of a protocol that asks everybody for a random part of their ranking, "
-            f"and this one is of {protocol.kind}: use SubRanking, RandomPairs, DuchiBall or "
-            f"CapBorda for a consensus."
+            f"without ties, and this one is of {protocol.kind}: use SubRanking for a consensus, or "
+            f"Comparisons without ties=True and PairBits with pairing='private'."
         )
     estimates = estimate(tally, protocol)
     # without estimates of pairs an order can only go by scores
@@ -378,6 +380,8 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
 _ESTIMATES: dict[type[Protocol], Callable[[Tally, Any], _Found]] = {
     SubRanking: _asked,
     RandomPairs: _asked,
+    Comparisons: _asked,
+    PairBits: _asked,
     DuchiBall: _turned,
     CapBorda: _placed,
 }

@@ -324,6 +324,7 @@ class Comparisons(Asking):
     --------
     privrank.PrivateBTL.from_reports : Reads a tally of reports as worths.
     privrank.PrivateTopK.from_reports : Reads it as the leading items.
+    privrank.PrivateRankAggregation.from_reports : Reads one without ties as a consensus.
 
     Notes
     -----

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.local import CapBorda, DuchiBall, RandomPairs, SubRanking, Tally
+from privrank.local import (
+    CapBorda,
+    Comparisons,
+    DuchiBall,
+    PairBits,
+    RandomPairs,
+    SubRanking,
+    Tally,
+)
 from privrank.local.tally import public_order
 from privrank.plans.aggregation import predicted_excess
 
@@ -16,6 +24,8 @@ PROTOCOLS = {
     "pairs": RandomPairs(ITEMS, 2.0, pairs=2),
     "ball": DuchiBall(ITEMS, 2.0),
     "cap": CapBorda(ITEMS, 2.0),
+    "comparisons": Comparisons(ITEMS, 2.0),
+    "bits": PairBits(ITEMS, 2.0, pairing="private"),
 }
 
 
@@ -106,7 +116,7 @@ def sorted_by(fractions, pivots):
 
 
 @pytest.mark.filterwarnings("ignore:Low accuracy")
-@pytest.mark.parametrize("name", ["default", "pairs", "ball"])
+@pytest.mark.parametrize("name", ["default", "pairs", "ball", "comparisons"])
 def test_kwiksort_is_by_the_majorities_of_the_same_fractions(name):
     # so close to uniform that the majorities are no order, and pivots decide
     orders = set()
