@@ -250,7 +250,7 @@ class Votes:
 
     def concerned(self) -> IntArray:
         """Return how many reports concern either of two items, on the diagonal one of them."""
-        table = self._by_item(np.ones(self.vote.shape, dtype=np.int64), 1) > 0
+        table = self.by_item(np.ones(self.vote.shape, dtype=np.int64), 1) > 0
         # reports about both, so that those about either are the sum less these
         both = (table.T @ table.multiply(self.count[:, None]).tocsr()).toarray().astype(np.int64)
         own = np.diag(both)
@@ -268,10 +268,10 @@ class Votes:
         others = pairs.means[at] * counts - self.vote
         expected = others / (counts - 1.0 + _PSEUDO * np.sqrt(counts))
         # residuals by report and item, with the weight 1 / (2 gain n) that a vote has in a score
-        table = self._by_item((self.vote - expected) * (0.5 / pairs.gain) / counts, -1)
+        table = self.by_item((self.vote - expected) * (0.5 / pairs.gain) / counts, -1)
         return np.asarray((table.T @ (table * self.count[:, None])).toarray())
 
-    def _by_item(self, numbers: NDArray[Any], sign: int) -> csr_array:
+    def by_item(self, numbers: NDArray[Any], sign: int) -> csr_array:
         """Return the sums of numbers of votes by cell and item, the later items' of this sign."""
         cells, votes = numbers.shape
         rows = np.tile(np.repeat(np.arange(cells), votes), 2)
@@ -336,14 +336,8 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     n.
     """
     m, pairs = len(protocol.items), len(protocol.all_pairs)
-    first, second = np.eye(m, dtype=np.int64)[protocol.all_pairs.T]
-
     # moments are those of the sums by item
-    net, covariance = _moments(
-        tally,
-        lambda seeds, answers: (1 - 2 * answers)[:, None] * protocol.directions(seeds),
-        first - second,
-    )
+    net, covariance = _moments(tally, *_sent(protocol))
     counts = np.full(pairs, tally.n, dtype=np.int64)
     table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
     filled = table.fractions
@@ -370,7 +364,7 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     n.
     """
     m = len(protocol.items)
-    sums, covariance = _moments(tally, protocol.directions, np.eye(m, dtype=np.int64))
+    sums, covariance = _moments(tally, *_sent(protocol))
     # a mean direction is gain x / |x| of length SCALE, |x| that of all rankings
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
     scores = 0.5 * (m - 1) + scale * sums / tally.n
@@ -388,13 +382,44 @@ _ESTIMATES: dict[type[Protocol], Callable[[Tally, Any], _Found]] = {
 """How each protocol that asks everybody for a random part of their ranking is estimated from."""
 
 
-def _moments(
-    tally: Tally, sent: Callable[[IntArray, IntArray], IntArray], ends: IntArray
-) -> tuple[IntArray, FloatArray]:
+Sent = Callable[[IntArray, IntArray], IntArray]
+"""What assignments and answers stand for: a vector each, in whole numbers."""
+
+
+def _sent(protocol: DuchiBall | CapBorda) -> tuple[Sent, IntArray]:
+    """Return the vectors that reports stand for, and what each entry adds to each item."""
+    unit = np.eye(len(protocol.items), dtype=np.int64)
+    if isinstance(protocol, CapBorda):
+        return protocol.directions, unit
+    first, second = unit[protocol.all_pairs.T]
+    directions = protocol.directions
+    return lambda seeds, answers: (1 - 2 * answers)[:, None] * directions(seeds), first - second
+
+
+def by_item(tally: Tally) -> FloatArray:
+    """Return what a report of each combination says for each item and against it, (cells, m).
+
+    Votes for an item less those against it, or directions; both add up to 0.
+    """
+    protocol = tally.protocol
+    if isinstance(protocol, Asking):
+        votes = Votes.of(tally, protocol)
+        return np.asarray(votes.by_item(votes.vote, -1).toarray(), dtype=np.float64)
+    assert isinstance(protocol, DuchiBall | CapBorda)
+    sent, ends = _sent(protocol)
+    parts = [
+        sent(tally.assignment[rows], tally.answer[rows]) @ ends
+        for rows in blocks(len(tally.count), len(ends))
+    ]
+    table = np.concatenate(parts)
+    # directions of scores sum to 0 up to their rounding
+    return np.asarray(table - table.mean(axis=1, keepdims=True))
+
+
+def _moments(tally: Tally, sent: Sent, ends: IntArray) -> tuple[IntArray, FloatArray]:
     """Return the sum of the vectors that were sent, and the covariance of their mean by item.
 
-    Given what assignments and answers stand for, and what each entry adds to each item. Sums of
-    whole numbers are exact.
+    Sums of whole numbers are exact.
     """
     sums, products = np.zeros(len(ends), dtype=np.int64), np.zeros((ends.shape[1],) * 2)
     for rows in blocks(len(tally.count), len(ends)):
