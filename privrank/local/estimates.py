@@ -396,7 +396,7 @@ def _sent(protocol: DuchiBall | CapBorda) -> tuple[Sent, IntArray]:
     return lambda seeds, answers: (1 - 2 * answers)[:, None] * directions(seeds), first - second
 
 
-def by_item(tally: Tally) -> FloatArray:
+def by_item(tally: Tally) -> csr_array:
     """Return what a report of each combination says for each item and against it, (cells, m).
 
     Votes for an item less those against it, or directions; both add up to 0.
@@ -404,7 +404,7 @@ def by_item(tally: Tally) -> FloatArray:
     protocol = tally.protocol
     if isinstance(protocol, Asking):
         votes = Votes.of(tally, protocol)
-        return np.asarray(votes.by_item(votes.vote, -1).toarray(), dtype=np.float64)
+        return votes.by_item(votes.vote, -1)
     assert isinstance(protocol, DuchiBall | CapBorda)
     sent, ends = _sent(protocol)
     parts = [
@@ -413,7 +413,7 @@ def by_item(tally: Tally) -> FloatArray:
     ]
     table = np.concatenate(parts)
     # directions of scores sum to 0 up to their rounding
-    return np.asarray(table - table.mean(axis=1, keepdims=True))
+    return csr_array(table - table.mean(axis=1, keepdims=True))
 
 
 def _moments(tally: Tally, sent: Sent, ends: IntArray) -> tuple[IntArray, FloatArray]:

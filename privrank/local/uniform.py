@@ -47,11 +47,10 @@ every report is simulated.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -94,8 +93,8 @@ def usual_draws(size: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Reported(ABC):
-    """What was asked how often, and the quadratic form that is made of net wins.
+class Asked:
+    """What was asked how often, and the quadratic form that it makes of net wins.
 
     Parameters
     ----------
@@ -105,16 +104,20 @@ class Reported(ABC):
         The assignments that occur, sorted, and their numbers of reports.
     net : ndarray, shape (m,)
         Net wins of the items as reported, or the sum of the directions that were sent.
+    whole : (ndarray of int64, ndarray) or None
+        Of reports that are drawn as a whole, how many there are of each combination of assignment
+        and answer, shape (cells,), and what one of them adds to net wins, shape (cells, m).
     """
 
     protocol: Protocol
     assignment: IntArray
     count: IntArray
     net: FloatArray
+    whole: tuple[IntArray, FloatArray] | None = None
 
-    @staticmethod
-    def of(tally: Tally) -> Reported:
-        """Return what the reports of a tally say, or refuse."""
+    @classmethod
+    def of(cls, tally: Tally) -> Asked:
+        """Return what the reports of a tally were asked, or refuse."""
         check_tally(tally)
         protocol = tally.protocol
         if protocol.keeps_ties:
@@ -123,40 +126,27 @@ class Reported(ABC):
                 f"protocol {protocol.kind!r} with ties: collect reports of PairBits, SubRanking, "
                 f"or Comparisons without ties=True."
             )
+        table = by_item(tally)
+        if is_whole(protocol) and not table.count_nonzero():
+            raise ValueError(
+                "tally must hold reports that prefer an item, and in these the votes for each are "
+                "as many as against it: collect more reports."
+            )
         assignment, place = np.unique(tally.assignment, return_inverse=True)
         count = np.bincount(place, tally.count, minlength=len(assignment)).astype(np.int64)
-        if not isinstance(protocol, Asking) or is_whole(protocol):
-            table = by_item(tally)
-            if not table.any():
-                raise ValueError(
-                    "tally must hold reports that prefer an item, and in these the votes for each "
-                    "are as many as against it: collect more reports."
-                )
-            return Reversed(protocol, assignment, count, tally.count @ table, tally.count, table)
-        votes = tally.count[:, None, None] * _wins(protocol)[protocol.unpacked(tally.answer)]
-        net = np.bincount(
-            protocol.asked(tally.assignment).ravel(), votes.ravel(), minlength=len(protocol.items)
-        )
-        return Asked(protocol, assignment, count, np.asarray(net, dtype=np.float64))
+        whole = (tally.count, table.toarray()) if is_whole(protocol) else None
+        net = np.asarray(tally.count @ table, dtype=np.float64)
+        return cls(protocol, assignment, count, net, whole)
 
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Random numbers that a draw of the statistic takes."""
-
-    @property
-    @abstractmethod
-    def covariance(self) -> FloatArray:
-        """V, the covariance of net wins under H0, shape (m, m)."""
-
-    @abstractmethod
-    def _net_wins(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draw net wins under H0, shape (number, m)."""
+    @cached_property
+    def items(self) -> IntArray:
+        """The items of each digit, shape (a, digits, width)."""
+        return cast(Asking, self.protocol).asked(self.assignment)
 
     @cached_property
     def root(self) -> FloatArray:
         """A matrix whose product with its transpose is V^+, shape (m, rank)."""
-        table = self.covariance
+        table = self._covariance()
         # V of the items that were asked about; its null space, such as the constant, goes
         met = np.flatnonzero(np.diag(table))
         values, vectors = spectrum(table[np.ix_(met, met)])
@@ -164,6 +154,20 @@ class Reported(ABC):
         root = np.zeros((len(table), int(positive.sum())))
         root[met] = vectors[:, positive] / np.sqrt(values[positive])
         return root
+
+    def _covariance(self) -> FloatArray:
+        """Return V, of whole reports by their squares, else by what was asked alone."""
+        if self.whole is not None:
+            reports, added = self.whole
+            return np.asarray((added * reports[:, None]).T @ added)
+        m, wins = len(self.protocol.items), _wins(self.protocol)
+        covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
+        digits = self.items.reshape(-1, self.items.shape[2])
+        weight = np.repeat(self.count, self.items.shape[1])
+        cells = digits[:, :, None] * m + digits[:, None, :]
+        terms = weight[:, None, None] * covariance
+        table = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
+        return np.asarray(table, dtype=np.float64).reshape(m, m)
 
     @property
     def rank(self) -> int:
@@ -178,6 +182,13 @@ class Reported(ABC):
     def _values(self, net: FloatArray) -> IntArray:
         """Return the statistics of net wins, shape (rows, m), in lattice steps."""
         return np.asarray(np.rint(((net @ self.root) ** 2).sum(axis=1) / STEP), dtype=np.int64)
+
+    @property
+    def size(self) -> int:
+        """Random numbers of a draw: one for each value of each digit, or for each whole report."""
+        if self.whole is not None:
+            return len(self.whole[0])
+        return len(self.assignment) * self.protocol.digits * self.protocol.options
 
     def draws(self, number: int) -> IntArray:
         """Return statistics under H0, in lattice steps, from a public sequence."""
@@ -194,36 +205,19 @@ class Reported(ABC):
         bar.close()
         return np.concatenate(parts)
 
-
-class Asked(Reported):
-    """Reports whose digits are independent under H0, given what was asked."""
-
-    protocol: Asking
-
-    @cached_property
-    def items(self) -> IntArray:
-        """The items of each digit, shape (a, digits, width)."""
-        return self.protocol.asked(self.assignment)
-
-    @property
-    def size(self) -> int:
-        """One random number for each value of each digit."""
-        return len(self.assignment) * self.protocol.digits * self.protocol.options
-
-    @property
-    def covariance(self) -> FloatArray:
-        """V, from what was asked alone."""
-        m, wins = len(self.protocol.items), _wins(self.protocol)
-        covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
-        digits = self.items.reshape(-1, self.items.shape[2])
-        weight = np.repeat(self.count, self.items.shape[1])
-        cells = digits[:, :, None] * m + digits[:, None, :]
-        terms = weight[:, None, None] * covariance
-        table = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
-        return np.asarray(table, dtype=np.float64).reshape(m, m)
-
     def _net_wins(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draw net wins from how often each digit has each value."""
+        """Draw net wins under H0, shape (number, m).
+
+        From how many whole reports are reversed, or how often each digit has each value.
+        """
+        if self.whole is not None:
+            reports, added = self.whole
+            shape = (number, len(reports))
+            single = reports.max() == 1  # a binomial draw, but in less time
+            forward = (
+                rng.integers(0, 2, shape, np.int8) if single else rng.binomial(reports, 0.5, shape)
+            )
+            return np.asarray((2.0 * forward - reports) @ added)
         options, count = self.protocol.options, np.repeat(self.count, self.items.shape[1])
         if options == 2:  # a multinomial draw, but in less time
             first = rng.binomial(count, 0.5, (number, len(count)))
@@ -243,54 +237,20 @@ class Asked(Reported):
         return csr_array((votes.ravel(), columns.ravel(), starts), shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Reversed(Reported):
-    """Reports that under H0 are as likely as their reverse.
-
-    Parameters
-    ----------
-    reports : ndarray of int64, shape (cells,)
-        How many there are of each combination of assignment and answer.
-    table : ndarray, shape (cells, m)
-        What one of them adds to net wins, and its reverse takes from them.
-    """
-
-    reports: IntArray
-    table: FloatArray
-
-    @property
-    def size(self) -> int:
-        """One random number for each combination."""
-        return len(self.reports)
-
-    @property
-    def covariance(self) -> FloatArray:
-        """V, which no reversal changes."""
-        return np.asarray((self.table * self.reports[:, None]).T @ self.table)
-
-    def _net_wins(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draw net wins from how many reports of each combination are reversed."""
-        shape, single = (number, self.size), self.reports.max() == 1
-        forward = (
-            rng.integers(0, 2, shape, np.int8) if single else rng.binomial(self.reports, 0.5, shape)
-        )
-        return np.asarray((2.0 * forward - self.reports) @ self.table)
-
-
 def is_whole(protocol: Protocol) -> bool:
     """Whether the parts of a report depend on each other under H0, so that it is drawn as one."""
     several = isinstance(protocol, RandomPairs) and protocol.digits > 1
     return several or isinstance(protocol, DuchiBall | CapBorda)
 
 
-def _wins(protocol: Asking) -> FloatArray:
+def _wins(protocol: Protocol) -> FloatArray:
     """Return net wins of the items of a digit by the value that is reported, (options, width)."""
-    return np.asarray(protocol.signs.sum(axis=2), dtype=np.float64)
+    return np.asarray(cast(Asking, protocol).signs.sum(axis=2), dtype=np.float64)
 
 
 def release_test(tally: Tally, draws: int | None) -> Release:
     """Return the statistic of a tally with its null draws, so many or the usual number."""
-    facts = Reported.of(tally)
+    facts = Asked.of(tally)
     drawn = facts.draws(usual_draws(facts.size) if draws is None else draws)
     return release_of(
         tally,
@@ -390,7 +350,7 @@ class Collection:
         """Return the statistic of one survey."""
         return self.survey(theta, rng).statistic
 
-    def survey(self, theta: float, rng: np.random.Generator) -> Reported:
+    def survey(self, theta: float, rng: np.random.Generator) -> Asked:
         """Simulate a survey whose rankings are of a Mallows model with this -log phi."""
         place = rng.permutation(len(self.protocol.items))
         return self._counts(theta, place, rng) if self.bits else self._reports(theta, place, rng)
@@ -414,11 +374,11 @@ class Collection:
         net = np.bincount(first, more, m) - np.bincount(second, more, m)
         return Asked(protocol, questions, count.astype(np.int64), net.astype(np.float64))
 
-    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Reported:
+    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
         """Simulate respondents one by one."""
         protocol = self.protocol
         ranks = Mallows.from_theta(len(place), theta).rvs(self.nobs, rng)[:, place]
-        return Reported.of(protocol.tally(protocol.simulate(ranks, rng)))
+        return Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
 
 
 def _as_drawn(statistic: IntArray, order: Order) -> int:
