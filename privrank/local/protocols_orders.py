@@ -249,6 +249,7 @@ class PairBits(Asking):
     See Also
     --------
     privrank.UniformityTest.from_reports : Tests whether all orders are equally likely.
+    privrank.PrivateRankAggregation.from_reports : Reads private pairs as a consensus.
 
     References
     ----------
