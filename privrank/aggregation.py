@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from privrank.encode.encoded import EncodedSample
 from privrank.encode.frames import check_rows
 from privrank.encode.samples import encode_rankings, ranks_by_name, sample_of_formula
 from privrank.local.estimates import release_consensus
+from privrank.local.protocols import check_generator
 from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import (
@@ -33,6 +34,8 @@ from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
 from privrank.util import checks
 from privrank.util.arrays import own
+
+ReportsMethod = Literal["auto", "kwiksort"]
 
 
 class PrivateRankAggregation:
@@ -318,23 +321,42 @@ class PrivateRankAggregation:
 
     @staticmethod
     def from_reports(
-        tally: Tally, *, alpha: float = 0.05, target: Target = "population"
+        tally: Tally,
+        *,
+        method: ReportsMethod = "auto",
+        alpha: float = 0.05,
+        target: Target = "population",
+        rng: np.random.Generator | None = None,
     ) -> AggregationResult:
         """Estimate the consensus from reports of a local protocol, which nobody holds raw.
 
         Parameters
         ----------
         tally : Tally
-            Reports as ``protocol.tally(reports)`` counts them.
+            Reports as ``protocol.tally(reports)`` counts them, of a protocol that asks everybody
+            for a random part of their ranking. Those of :class:`privrank.local.Comparisons` have
+            to be without ties, those of :class:`privrank.local.PairBits` of private pairs.
+        method : {"auto", "kwiksort"}
+            How the order is found; all else is the same. ``"kwiksort"``, to compare with, is that
+            of LDP-KwikSort, KwikSort by the majorities of the estimated fractions of pairs.
         alpha : float, default 0.05
             One minus the confidence level.
         target : {"population", "sample"}
             What intervals are about. They hold for both alike: among the respondents themselves
             fractions and scores vary less.
+        rng : numpy.random.Generator, optional
+            Draws the pivots of ``"kwiksort"``, and the order of equal items. If it is left out,
+            both are a public random order, the same for all surveys of as many items.
 
         Returns
         -------
         AggregationResult
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the tally or an argument breaks a rule, and for ``"kwiksort"`` of reports that say
+            nothing about pairs.
 
         See Also
         --------
@@ -348,7 +370,11 @@ class PrivateRankAggregation:
 
         **Statistic.** See :mod:`privrank.local.estimates`: unbiased fractions of pairs and Kemeny's
         order of them, shrunken as far as sampling and response explain them; or Borda scores and
-        the order of these.
+        the order of these. For KwikSort see :func:`privrank.consensus.orders.kwiksort`.
+
+        References
+        ----------
+        Yan, Li and Liu (2020), Algorithm 1, as corrected: https://arxiv.org/abs/1908.04486.
 
         Examples
         --------
@@ -357,8 +383,14 @@ class PrivateRankAggregation:
         >>> tally = protocol.tally(protocol.simulate(rankings, np.random.default_rng(3)))
         >>> pr.PrivateRankAggregation.from_reports(tally).order
         ('tea', 'coffee', 'milk')
+        >>> pr.PrivateRankAggregation.from_reports(tally, method="kwiksort").order
+        ('tea', 'coffee', 'milk')
         """
-        return _warned(release_consensus(tally), alpha=alpha, target=target)
+        checks.check_choice("method", method, ReportsMethod)
+        if rng is not None:
+            check_generator(rng)
+        release = release_consensus(tally, "EB-Kemeny" if method == "auto" else "KwikSort", rng)
+        return _warned(release, alpha=alpha, target=target)
 
 
 def _warned(release: Release, *, alpha: float, target: Target) -> AggregationResult:

@@ -320,16 +320,28 @@ class UniformityTest:
         Parameters
         ----------
         tally : Tally
-            Of a protocol that asks for orders: ``protocol.tally(reports)``, such as of
+            Of a protocol without ties: ``protocol.tally(reports)``, such as of
             :class:`privrank.local.PairBits`, which is made for this test.
         alpha : float, default 0.05
             Significance level.
         draws : int, optional
             Monte Carlo draws of the null distribution; by default 9,999, fewer for many reports.
 
+        Returns
+        -------
+        RankTestResult
+
         See Also
         --------
         privrank.local.PairBits : The protocol of such reports.
+
+        Notes
+        -----
+        **Validity.** The null distribution is exact up to its simulation, for any number of
+        reports: given how often each pair or list of items was asked; for reports of several random
+        pairs, and of directions, given each report or its reverse. Proofs are in
+        :mod:`privrank.local.uniform`. All these statistics see mean ranks alone, or those of the
+        public pairs.
 
         Examples
         --------

@@ -20,7 +20,7 @@ from privrank.privacy.gaussian import gaussian_scale, integer_scale, lattice_sca
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, permutohedron_moment
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
-from privrank.release.names import COVARIANCE, ORDER, PAIRS, SCORE, TOTALS
+from privrank.release.names import COVARIANCE, ORDER, PAIR_COUNTS, PAIRS, SCORE, TOTALS
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
@@ -381,8 +381,9 @@ def predicted_excess(release: Release) -> float | None:
     """Return the predicted disagreements beyond the least, as a share of all pairs.
 
     From public numbers, as in :func:`predicted_excesses`; None without noise, and for what releases
-    an order alone. Kemeny's order of pairs that are not shrunken follows the noise of each pair. In
-    the local model the mean variance of the differences of two Borda scores has sampling in it.
+    an order alone. Kemeny's order of pairs that are not shrunken follows the noise of each pair,
+    and so does KwikSort's. In the local model the mean variance of the differences of two Borda
+    scores has sampling in it, and so has that of a pair, which adds 1/2 at most.
     """
     if math.isinf(release.epsilon):
         return None
@@ -390,6 +391,10 @@ def predicted_excess(release: Release) -> float | None:
     if release.local:
         if COVARIANCE not in release.parts:  # an adaptive protocol's
             return None
+        if release.plan.method == "KwikSort":
+            counts = np.maximum(release.parts[PAIR_COUNTS].values, 1e-9)
+            spread = np.sqrt(release.plan.number("square") / counts) / release.plan.number("gain")
+            return float(np.minimum(0.17 * spread, 0.5).mean())
         errors, m = release.parts[COVARIANCE], len(sample.items)
         covariance = errors.step * errors.values.reshape(m, m)
         differences = 2.0 * (m * np.trace(covariance) - covariance.sum()) / (m * (m - 1))
