@@ -25,8 +25,7 @@ from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, kept, own
-from privrank.util.frozen import immutable
+from privrank.util.arrays import FloatArray, immutable, kept, own
 from privrank.util.solvers import product, pseudo_inverse
 
 

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import IntArray, immutable
 from privrank.util.checks import Rng
-from privrank.util.frozen import immutable
 
 SLACK = 2.0**-26
 """Privacy loss per step set aside for rounding the weights of the radius."""

@@ -38,9 +38,8 @@ from privrank.privacy.noise import (
     geometric,
 )
 from privrank.privacy.sensitivity import UnitSensitivity
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import IntArray, immutable
 from privrank.util.checks import Rng
-from privrank.util.frozen import immutable
 
 NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 

@@ -29,9 +29,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import IntArray, immutable
 from privrank.util.checks import Rng
-from privrank.util.frozen import immutable
 
 Bits = Callable[[int], bytes]
 """Returns so many random bytes."""

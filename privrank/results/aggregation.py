@@ -21,8 +21,7 @@ from privrank.release.release import Part
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
 from privrank.results.consensustable import consensus_table, order_cautions
-from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.frozen import immutable
+from privrank.util.arrays import FloatArray, IntArray, immutable, own
 
 
 @immutable

@@ -18,8 +18,8 @@ from privrank.release.survey import Sample, size_of
 from privrank.results import plots
 from privrank.results.guarantee import delta_notes, effect_notes, release_facts
 from privrank.results.tables import Table
+from privrank.util.arrays import immutable
 from privrank.util.checks import check_alpha, check_names, seen
-from privrank.util.frozen import immutable
 
 # The words of ``tidy()`` for the columns of frames.
 _WORDS = {

@@ -36,9 +36,8 @@ from privrank.results.pairs import (
 )
 from privrank.results.tables import Table
 from privrank.results.worthtable import TIE_ROW, fit_table, limit_notes
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_choice, check_count, check_number
-from privrank.util.frozen import immutable
 from privrank.util.solvers import applied
 
 # Points of the Elo scale in one unit of the logit: 400 of them are odds of 10.

@@ -32,8 +32,8 @@ from privrank.results.testnotes import (
     range_words,
     verdict,
 )
+from privrank.util.arrays import immutable
 from privrank.util.checks import check_count, check_flag
-from privrank.util.frozen import immutable
 
 _COMPLETED = (
     "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "

@@ -27,10 +27,9 @@ from privrank.results.hypotheses import (
 )
 from privrank.results.likelihood import likelihood_ratio, log_likelihood
 from privrank.results.pairs import tie_series
-from privrank.util.arrays import FloatArray, own
+from privrank.util.arrays import FloatArray, immutable, own
 from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
-from privrank.util.frozen import immutable
 from privrank.util.solvers import applied, carried
 
 

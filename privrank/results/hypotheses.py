@@ -18,9 +18,8 @@ from privrank.bradley_terry.jointtests import joint_test
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.results.tables import Forms, Table, interval_heads, printed, pvalue_cell
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_alpha
-from privrank.util.frozen import immutable
 
 # Weights of the coefficients by row, and the constants that they are compared with.
 Linear = tuple[FloatArray, FloatArray]

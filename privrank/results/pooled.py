@@ -25,8 +25,7 @@ from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
 from privrank.results.pooledtable import pooled_table, twice_notes
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
-from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.frozen import immutable
+from privrank.util.arrays import FloatArray, IntArray, immutable
 
 Survey = Literal["same", "different"]
 Effects = Literal["common", "random"]

@@ -27,8 +27,8 @@ from privrank.results.testnotes import (
     noise_of,
     power_notes,
 )
+from privrank.util.arrays import immutable
 from privrank.util.checks import check_count, check_flag, is_number
-from privrank.util.frozen import immutable
 
 
 @immutable

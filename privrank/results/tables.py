@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from privrank.util.frozen import immutable
+from privrank.util.arrays import immutable
 
 # What is printed in place of a number that a release does not identify.
 UNIDENTIFIED = "not identified"

@@ -20,9 +20,8 @@ from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
 from privrank.results.worthtable import part_notes
-from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, own
 from privrank.util.checks import check_count, check_flag
-from privrank.util.frozen import immutable
 from privrank.util.solvers import bracket
 
 
