@@ -170,7 +170,6 @@ class CubeNoise:
 
     def draw(self, values: IntArray, rng: Rng) -> IntArray:
         """Return `values` plus one draw of noise: secure, or seeded when `rng` is given."""
-        values = np.asarray(values, dtype=np.int64)
         if values.shape != (self.dimension,):
             raise ValueError(f"expected {self.dimension} values, got shape {values.shape}.")
         if self.radius is None:
@@ -259,7 +258,6 @@ class PermutohedronNoise:
 
     def draw(self, totals: IntArray, rng: Rng) -> IntArray:
         """Return `fineness` times the totals plus noise: secure, or seeded when `rng` is given."""
-        totals = np.asarray(totals, dtype=np.int64)
         if totals.shape != (self.items,):
             raise ValueError(f"expected {self.items} totals, got shape {totals.shape}.")
         if self.radius is None:

@@ -269,7 +269,6 @@ class DiscreteLaplace:
 
         Given an int64 vector, returns a new int64 vector; nothing of the noise is kept.
         """
-        values = np.asarray(values, dtype=np.int64)
         if self.scale == 0:
             return values.copy()
         return clipped_sum(values, self.noise(values.size, rng))
@@ -327,7 +326,6 @@ class DiscreteGaussian:
 
         Given an int64 vector, returns a new int64 vector; nothing of the noise is kept.
         """
-        values = np.asarray(values, dtype=np.int64)
         if self.scale == 0:
             return values.copy()
         if rng is not None:
