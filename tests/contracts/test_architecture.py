@@ -86,7 +86,7 @@ LARGER = {
     "plans.calibration.plan_comparisons": 37,
     "power.surveys._encoded": 33,
     "release.archived._check_part": 38,
-    "results.pooledtable._notes": 33,
+    "results.pooled._notes": 33,
 }
 
 
@@ -491,8 +491,6 @@ def test_no_class_inherits():
     # the ledger's table is printed by a room that the ledger does not know
     assert found.pop(("results.ledger", "Budget")) == ["Ledger"]
     assert found.pop(("results.base", "Result")) == ["ABC"]
-    # a fit of comparisons is its coefficients, and what these say of the items
-    assert found.pop(("results.btl", "BTLResult")) == ["Coefficients"]
     # a protocol says what is asked and which values a ranking favours; the response is one
     assert found.pop(("local.protocols", "Protocol")) == ["ABC"]
     # a number that says its error; a design whose one answer is found from all others
