@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.spatial.distance import squareform
 from scipy.special import ndtr, ndtri
@@ -18,8 +16,8 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.jointtests import JointTest, joint_test
 from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.hypotheses.ranksets import rank_sets
-from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import PrivrankWarning
+from privrank.util.arrays import BoolArray, FloatArray, IntArray
+from privrank.util.checks import warn
 from privrank.util.solvers import applied, attempt, carried, quadratic
 
 
@@ -121,11 +119,9 @@ def lack_of_fit(inference: Inference) -> JointTest:
         )
     without = free.inference
     if without.fitted.infinite:
-        warnings.warn(
+        warn(
             "without a penalty the worths that the item covariates are tested against are not "
             "finite at this release; penalty='auto' was used for them.",
-            PrivrankWarning,
-            stacklevel=3,
         )
     contrast = np.kron(np.eye(without.equations.weights.shape[1]), free.left)
     if without.equations.ordered:
@@ -179,7 +175,7 @@ class Worths:
         return np.triu_indices(len(self.values), 1)
 
     @cached_property
-    def together(self) -> NDArray[np.bool_]:
+    def together(self) -> BoolArray:
         """Whether the differences are identified, shape (pairs,)."""
         return self.inference.equations.together[self._places]
 

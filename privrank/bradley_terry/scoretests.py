@@ -36,7 +36,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from privrank.bradley_terry.errors import ScoreErrors, error_pvalues, from_normal, to_normal
@@ -44,7 +43,7 @@ from privrank.bradley_terry.inference import MOST_SIMULATED_ITEMS, Inference
 from privrank.bradley_terry.losses import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.paircounts import weak_cuts
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, blocks
 from privrank.util.solvers import applied, product, quadratic
 
 _BLOCK = 512
@@ -161,7 +160,7 @@ def _third(
 
 
 def _beside_zero(
-    low: FloatArray, high: FloatArray, holds_zero: NDArray[np.bool_], positive: NDArray[np.bool_]
+    low: FloatArray, high: FloatArray, holds_zero: BoolArray, positive: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return limits that have zero between them where they are to, given the side of the estimates.
 

@@ -7,7 +7,6 @@ Messages name columns and rules, never a cell's value.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -307,7 +306,7 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
         owner,
         columns.respondent,
         read.size,
-        rules.max_rows if bounded else math.inf,
+        rules.max_rows if bounded else np.inf,
         sampling=rules.sampling,
     )
     described, counted, patterns, number = None, None, 1, read.low * items + read.high

@@ -24,14 +24,13 @@ from typing import Any, Literal, NoReturn, TypeVar, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.encode import coding, frames
 from privrank.encode.coding import Signs
 from privrank.encode.frames import COUNT
 from privrank.plans.nullmodel import Missing
 from privrank.release.survey import Design, Sample
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import IntArray, Words
 from privrank.util.checks import check_name
 from privrank.util.workers import in_threads
 
@@ -67,7 +66,7 @@ class Part:
         How many answers these are.
     """
 
-    name: NDArray[np.uint64]
+    name: Words
     person: IntArray
     pair: IntArray
     sign: IntArray
@@ -109,7 +108,7 @@ class Rows:
         Ranks; or the code of the category, in one column.
     """
 
-    name: NDArray[np.uint64]
+    name: Words
     person: IntArray
     cells: IntArray
 
@@ -119,7 +118,7 @@ class Rows:
         return fingerprint(self.name, self.person, *self.cells.T)
 
 
-def fingerprint(name: NDArray[np.uint64], person: IntArray, *columns: IntArray) -> int:
+def fingerprint(name: Words, person: IntArray, *columns: IntArray) -> int:
     """Return a number of the respondents and of all rows; those of separate parts add up.
 
     A sum of mixed words, in which data that differ by accident have different numbers with a
@@ -133,7 +132,7 @@ def fingerprint(name: NDArray[np.uint64], person: IntArray, *columns: IntArray) 
     return (int(word.sum()) + int(_mixed(name).sum())) % 2**64
 
 
-def _mixed(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mixed(word: Words) -> Words:
     """Return the finaliser of SplitMix64 of each word."""
     word = word + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

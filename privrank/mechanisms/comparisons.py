@@ -10,10 +10,8 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.dependence import contrast_directions, expected_answers
 from privrank.bradley_terry.estimate import estimate, response
@@ -47,7 +45,7 @@ from privrank.release import names
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release, fit_error_guard
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import AnyArray, FloatArray, IntArray
 from privrank.util.checks import Rng
 
 _SECOND_STAGE = {names.DEPENDENCE, names.OPPONENTS}
@@ -280,7 +278,7 @@ def draw_worths(
 
 def certified_worths(
     target: FloatArray,
-    drawn: NDArray[Any],
+    drawn: AnyArray,
     linear: ItemContrasts,
     loss: EdgeLoss,
     noise: Perturbation,
@@ -358,7 +356,7 @@ def certified_worths(
     return [int(step) - move for step, move in zip(centre + _grid(fit.point), moves, strict=True)]
 
 
-def _gathered(drawn: NDArray[Any], gap: Fraction, unit: Fraction) -> list[int]:
+def _gathered(drawn: AnyArray, gap: Fraction, unit: Fraction) -> list[int]:
     """Return how many units each number comes nearer to 0 so that gaps among them narrow.
 
     In the order of the numbers and 0, a gap wider than `gap` becomes one of at least that, and at
@@ -373,7 +371,7 @@ def _gathered(drawn: NDArray[Any], gap: Fraction, unit: Fraction) -> list[int]:
     return moves
 
 
-def _grid(theta: FloatArray) -> NDArray[Any]:
+def _grid(theta: FloatArray) -> AnyArray:
     """Return the nearest grid steps: int64, or Python integers where 61 binary digits are few."""
     steps = np.rint(theta / OUTPUT_STEP)
     if (np.abs(steps) < 2.0**61).all():

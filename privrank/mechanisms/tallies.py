@@ -32,7 +32,7 @@ from privrank.bradley_terry.dependence import Directions
 from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.plans.choice import FINE, STEPS
-from privrank.privacy.draws import Words, draw_key, draw_rows
+from privrank.privacy.draws import draw_key, draw_rows
 from privrank.release.names import (
     BY_PAIR,
     GROUP_ANSWERS,
@@ -45,7 +45,7 @@ from privrank.release.names import (
     TIES,
 )
 from privrank.release.survey import Covariates, Design, PairCounts
-from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.arrays import FloatArray, IntArray, Words, blocks
 from privrank.util.checks import Rng
 
 _DENSE = 0.02

@@ -18,14 +18,12 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
-from privrank.util.arrays import IntArray, immutable
+from privrank.util.arrays import AnyArray, IntArray, immutable
 from privrank.util.checks import Rng
 
 SLACK = 2.0**-26
@@ -308,7 +306,7 @@ def spanning_tree(word: IntArray, items: int) -> IntArray:
     return parent.reshape(*shape, items - 1)
 
 
-def tree_point(parent: IntArray, steps: NDArray[Any], radius: int) -> NDArray[Any]:
+def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
     """Return the point of `radius` times K with these coordinates in the tile of a tree.
 
     The last axis of `parent` has the parents of the items 0..m - 2 in a tree whose root is item

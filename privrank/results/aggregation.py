@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.orders import SUBSET_LIMIT, copeland
@@ -21,7 +20,7 @@ from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UN
 from privrank.release.release import Part, Release, distribution_name
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
-from privrank.util.arrays import FloatArray, IntArray, immutable, own
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, own
 from privrank.util.checks import check_flag
 
 # How ties and missing items were declared to be read, by the constant that says so.
@@ -120,7 +119,7 @@ class AggregationResult(Result):
             ranks.iloc[item] = first + 1
         return ranks.sort_values(kind="stable")
 
-    def _tied(self) -> NDArray[np.bool_]:
+    def _tied(self) -> BoolArray:
         """Return which items the rule of the consensus does not distinguish, shape (m, m)."""
         rule = self.release.plan.method
         if self.stated is None or rule not in ("Borda", "Copeland", "Kemeny"):
@@ -172,7 +171,7 @@ class AggregationResult(Result):
             )
         return self.stated
 
-    def _in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
+    def _in_order(self, matrix: AnyArray) -> AnyArray:
         """Return a matrix with its items in the consensus order."""
         shown = pd.Index(self.items).get_indexer(self.consensus.index)
         return matrix[np.ix_(shown, shown)]
@@ -231,7 +230,7 @@ class AggregationResult(Result):
         stated, (first, second) = self._about_pairs(), np.triu_indices(len(self.places), 1)
         low, high = stated.fraction_bounds(level, self.target, False)
         all_low, all_high = stated.fraction_bounds(level, self.target, True)
-        columns: dict[str, NDArray[Any]] = {
+        columns: dict[str, AnyArray] = {
             "fraction": np.asarray(stated.fractions),
             "std_err": stated.fraction_errors(self.target),
             "lower": low,
@@ -337,7 +336,7 @@ class AggregationResult(Result):
         stated, m = self._scores(), len(self.items)
         gaps = np.abs(stated.scores[:, None] - stated.scores)
 
-        def certain(left: int) -> NDArray[np.bool_]:
+        def certain(left: int) -> BoolArray:
             # equal scores may differ by the rounding of a sum
             return gaps > stated.certain_gaps(level, self.target, left) + m * 2.0**-40
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.bradley_terry import contrasts, scoretests
 from privrank.bradley_terry.contrasts import Worths, standard_errors
@@ -49,7 +48,7 @@ from privrank.results.pairs import (
 )
 from privrank.results.tables import Table
 from privrank.results.worthtable import TIE_ROW, fit_table, limit_notes
-from privrank.util.arrays import FloatArray, immutable, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, own
 from privrank.util.checks import check_choice, check_count, check_flag, check_number
 from privrank.util.formula import constraint
 from privrank.util.solvers import applied, carried
@@ -651,7 +650,7 @@ class BTLResult(Result):
             ranks[part] = shared_ranks(worths[part])
         return self._series(ranks if np.isnan(ranks).any() else ranks.astype(np.int64), "rank")
 
-    def _several(self, worths: FloatArray) -> list[NDArray[np.int64]]:
+    def _several(self, worths: FloatArray) -> list[IntArray]:
         """Return the parts of more than one item, unless one is all there is."""
         return [part for part in self._equations().components if len(part) > 1 or len(worths) == 1]
 

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import degrees_of_freedom
@@ -20,7 +19,7 @@ from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
 from privrank.results.worthtable import part_notes
-from privrank.util.arrays import FloatArray, IntArray, immutable, own
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, own
 from privrank.util.checks import check_count, check_flag
 from privrank.util.solvers import bracket
 
@@ -140,7 +139,7 @@ class TopKResult(Result):
         return replace(facts, score=own(facts.score, np.float64))
 
     @once
-    def _known(self) -> NDArray[np.bool_]:
+    def _known(self) -> BoolArray:
         """Return which items have comparisons beyond the noise on their number."""
         return own(np.isfinite(np.diag(self.effects)), np.bool_)
 

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+AnyArray = NDArray[Any]
 Class = TypeVar("Class", bound=type)
 
 CELLS = 2**22
