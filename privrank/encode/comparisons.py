@@ -19,7 +19,6 @@ from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
 from privrank.bradley_terry.paircounts import check_connected
 from privrank.encode import coding, frames
 from privrank.encode.clusters import count_parts
-from privrank.encode.coding import Signs, outcome_signs
 from privrank.encode.encoded import (
     NONE,
     Encoded,
@@ -338,7 +337,7 @@ class _Rows:
     size: IntArray
     low: IntArray
     high: IntArray
-    first_named: Signs
+    first_named: coding.Signs
     comparisons: IntArray
     net: IntArray
 
@@ -365,7 +364,7 @@ def _read(
         declared_codes(keys[name], labels, name, "items") for name in (columns.item1, columns.item2)
     )
     check_apart(first, second, (columns.item1, columns.item2))
-    answered, sign = outcome_signs(keys, columns.outcome, len(size), ties)
+    answered, sign = coding.outcome_signs(keys, columns.outcome, len(size), ties)
     low, high, order = in_order(first, second)
     return _Rows(keys, size, low, high, order, size * answered, size * (sign * order))
 
@@ -515,7 +514,7 @@ def schema_of(frame: object, right: str, *, public: bool) -> Schema:
 def read_patterns(
     predictor: Predictor,
     keys: Mapping[str, coding.Key],
-    first_named: Signs,
+    first_named: coding.Signs,
     person: IntArray | None,
     kind: DesignKind,
 ) -> tuple[IntArray, Covariates]:

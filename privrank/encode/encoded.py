@@ -26,8 +26,6 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import coding, frames
-from privrank.encode.coding import Signs
-from privrank.encode.frames import COUNT
 from privrank.plans.nullmodel import Missing
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray, Words
@@ -388,11 +386,13 @@ def check_owned(owner: coding.Key, column: str | None, what: str = "respondent")
 
 def refuse_unused(present: Sequence[Any], used: Sequence[Any], name: str = "frame") -> None:
     """Refuse a column of counts that nothing uses; given the columns and what messages call all."""
-    if COUNT in present and COUNT not in used:
+    if frames.COUNT in present and frames.COUNT not in used:
         raise ValueError(
-            f"{name} has a column {COUNT!r} that nothing uses: name it with counts={COUNT!r} if a "
-            f"row stands for so many comparisons, repeat rows that stand for so many respondents "
-            f"with frame.loc[frame.index.repeat(frame[{COUNT!r}])].drop(columns={COUNT!r}), else "
+            f"{name} has a column {frames.COUNT!r} that nothing uses: name it with "
+            f"counts={frames.COUNT!r} if a row stands for so many comparisons, repeat rows that "
+            f"stand for so many respondents with "
+            f"frame.loc[frame.index.repeat(frame[{frames.COUNT!r}])]"
+            f".drop(columns={frames.COUNT!r}), else "
             f"leave it out."
         )
 
@@ -406,7 +406,7 @@ def check_apart(first: IntArray, second: IntArray, columns: Iterable[str]) -> No
         )
 
 
-def in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, Signs]:
+def in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, coding.Signs]:
     """Return each pair in the order of the items, and by which sign its outcome is turned."""
     sign = 1 - 2 * (first > second).astype(np.int8)
     return np.minimum(first, second), np.maximum(first, second), sign

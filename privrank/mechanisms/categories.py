@@ -19,9 +19,10 @@ from typing import Literal
 import numpy as np
 
 from privrank.encode.samples import count_orders
-from privrank.hypotheses import nullmodel
 from privrank.hypotheses.nullmodel import (
     Probabilities,
+    binomial_null,
+    binomial_weights,
     is_uniform,
     multinomial,
     sorted_multinomial,
@@ -170,7 +171,7 @@ def _whole(measure: Measure, counts: IntArray, order: Order) -> int:
 def _null_of_two(measure: Measure, n: int, p: Probabilities, draws: int) -> Null:
     """Return the exact distribution of a measure of the counts of two categories."""
     count = np.arange(n + 1)
-    weights = nullmodel.binomial_weights(n, p[0] / math.fsum(p), count)
+    weights = binomial_weights(n, p[0] / math.fsum(p), count)
     values, place = np.unique(measure(np.stack((count, n - count), axis=1)), return_inverse=True)
     return Null(values, np.bincount(place, weights).astype(np.float64))
 
@@ -369,7 +370,7 @@ def _count(counts: IntArray, order: Order, category: int) -> int:
 
 
 def _binomial_null(n: int, p: float, draws: int) -> Null:
-    return nullmodel.binomial_null(n, p)
+    return binomial_null(n, p)
 
 
 GRID = 1024

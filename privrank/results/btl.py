@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry import contrasts, scoretests
-from privrank.bradley_terry.contrasts import Worths, standard_errors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
@@ -22,9 +21,8 @@ from privrank.distributions.links import LOGIT, Link
 from privrank.distributions.simulate import PlackettLuce, generator
 from privrank.hypotheses.ranksets import shared_ranks
 from privrank.release.release import Release
-from privrank.results import plots
+from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
-from privrank.results.guarantee import caption, effect_notes
 from privrank.results.hypotheses import (
     ContrastTests,
     HypothesisTest,
@@ -46,7 +44,6 @@ from privrank.results.pairs import (
     tie_series,
     worth_columns,
 )
-from privrank.results.tables import Table
 from privrank.results.worthtable import TIE_ROW, fit_table, limit_notes
 from privrank.util.arrays import FloatArray, IntArray, immutable, own
 from privrank.util.checks import check_choice, check_count, check_flag, check_number
@@ -226,7 +223,9 @@ class BTLResult(Result):
         >>> result.bse.round(3).to_dict()
         {'crimRate': 0.184, 'position': 0.177, 'socBurd': 0.176, 'culture': 0.191}
         """
-        return self._named(standard_errors(self._display(), self._covariance().total), "std err")
+        return self._named(
+            contrasts.standard_errors(self._display(), self._covariance().total), "std err"
+        )
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
@@ -580,8 +579,8 @@ class BTLResult(Result):
         design = self.release.design
         return worth_map(design, groups_at(design.covariates, at, every=every))
 
-    def _at(self, at: At) -> Worths:
-        return Worths(self._inference(), self._map(at))
+    def _at(self, at: At) -> contrasts.Worths:
+        return contrasts.Worths(self._inference(), self._map(at))
 
     def _values(self, at: At) -> FloatArray:
         """Return the worths alone, which need no covariance."""
@@ -898,7 +897,7 @@ class BTLResult(Result):
         else:
             tie = float(self.estimate.coefficients[-1])
             frame = _comparisons(release, worths, tie, size, source)
-        frame.attrs["synthetic"] = f"drawn from a fitted model, {caption(release)}"
+        frame.attrs["synthetic"] = f"drawn from a fitted model, {guarantee.caption(release)}"
         return frame
 
     def to_frame(self) -> pd.DataFrame:
@@ -927,13 +926,13 @@ class BTLResult(Result):
         return self._cautioned(pd.concat(sorted_parts))
 
     def _warned(self) -> list[str]:
-        return [*self.warnings, *effect_notes(self.release)]
+        return [*self.warnings, *guarantee.effect_notes(self.release)]
 
     @once
     def _cautions(self) -> tuple[str, ...]:
         return (*self._warned(), *limit_notes(self))
 
-    def summary(self, details: bool = False) -> Table:
+    def summary(self, details: bool = False) -> tables.Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon.
 
         Examples
@@ -957,7 +956,7 @@ class BTLResult(Result):
         'worth (logit scale, centred)'
         """
         facts, name = self.release.design.covariates, self.link.name
-        heading = f"{self.link.model} worths, {caption(self.release)}"
+        heading = f"{self.link.model} worths, {guarantee.caption(self.release)}"
         if facts is None:
             return plots.worth(self.to_frame(), self.alpha, heading, name, ax=ax)
         return plots.group_worths(
@@ -985,7 +984,7 @@ class BTLResult(Result):
         ties = self.release.design.ties
         label = "P(row if decided)" if ties == "davidson" else "P(row) + P(tie) / 2"
         named = {"label": label} if ties else {}
-        return plots.pairwise(table, caption(self.release), **named, ax=ax)
+        return plots.pairwise(table, guarantee.caption(self.release), **named, ax=ax)
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the worths (:meth:`plot_worth`).
