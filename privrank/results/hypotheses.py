@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc, ndtri
 
-from privrank.bradley_terry.contrasts import standard_errors
+from privrank.bradley_terry.contrasts import joint_test, standard_errors
 from privrank.bradley_terry.estimate import Estimate
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.jointtests import joint_test
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.release.names import TIES

@@ -9,7 +9,7 @@ import referencecore as reference
 
 import privrank as pr
 from privrank.bradley_terry import dependence, errors, scoretests
-from privrank.bradley_terry.jointtests import joint_test
+from privrank.bradley_terry.contrasts import joint_test
 
 pytestmark = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 
