@@ -17,8 +17,7 @@ import numpy as np
 from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
 from privrank.bradley_terry.paircounts import check_connected
-from privrank.encode import coding, frames
-from privrank.encode.clusters import count_parts
+from privrank.encode import clusters, coding, frames
 from privrank.encode.encoded import (
     NONE,
     Encoded,
@@ -270,7 +269,7 @@ def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     # patterns that are numbered as they are met need all rows at once, and so do counts in total
     whole = rules.kind == "public" and predictor is not None or rows and columns.counts is not None
     names = frames.column_names(view) if rows else names
-    total, parts = count_parts(
+    total, parts = clusters.count_parts(
         view, names, columns.respondent, partial(count, rules=rules), _added, whole=whole
     )
     frames.check_rows(0 if total is None else total.nobs, "comparisons")

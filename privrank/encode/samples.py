@@ -15,8 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from privrank.encode import coding, frames
-from privrank.encode.clusters import count_parts
+from privrank.encode import clusters, coding, frames
 from privrank.encode.encoded import (
     Declared,
     EncodedSample,
@@ -239,7 +238,7 @@ def read_samples(
         return np.sum(units, axis=0), np.concatenate(texts) if named else texts[0][:0]
 
     read = partial(_counted if rules.counted else _rows_by_group, rules=rules, groups=groups)
-    reading, people = count_parts(view, names, owner, read, total)
+    reading, people = clusters.count_parts(view, names, owner, read, total)
     if reading is None:  # no rows
         reading = np.zeros((len(groups.labels), len(rules.items)), dtype=np.int64), np.array([])
     units = tuple(reading[0].sum(axis=1).tolist())

@@ -27,8 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from privrank.bradley_terry import linear
-from privrank.bradley_terry.dependence import Directions
+from privrank.bradley_terry import dependence, linear
 from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.plans.choice import FINE, STEPS
@@ -345,7 +344,9 @@ class Contrasts:
     tie_floor: float = 1.0
 
 
-def round_directions(design: Design, directions: Directions, expected: Expected) -> Contrasts:
+def round_directions(
+    design: Design, directions: dependence.Directions, expected: Expected
+) -> Contrasts:
     """Bring contrasts to whole numbers and bound what one respondent can add to each.
 
     One respondent answers at most `rows` pairs, and an answer adds its contrast's difference of the
