@@ -83,7 +83,7 @@ LARGER = {
     "kernels.search.pivot_sort": 32,
     "kernels.search.stationary_direction": 38,
     "plans.aggregation.plan_aggregation": 40,
-    "plans.calibration.plan_comparisons": 37,
+    "plans.calibration.plan_comparisons": 36,
     "power.surveys._encoded": 33,
     "release.archived._check_part": 38,
     "results.pooled._notes": 33,
