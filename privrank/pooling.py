@@ -11,8 +11,7 @@ from privrank.release.release import Release
 from privrank.release.survey import Design, record_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
-from privrank.results.pooled import Effects, PooledResult, Survey, pooled
-from privrank.results.pooledtable import twice_notes
+from privrank.results.pooled import Effects, PooledResult, Survey, pooled, twice_notes
 from privrank.results.topk import TopKResult
 from privrank.util import checks
 

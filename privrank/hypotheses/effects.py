@@ -18,9 +18,8 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import IntArray, immutable
 from privrank.util.checks import is_number, quoted
-from privrank.util.frozen import immutable
 from privrank.util.solvers import zero
 
 MOST_THETA = 50.0

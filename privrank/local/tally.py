@@ -37,9 +37,8 @@ from privrank.release.names import GAIN, ORDER, REJECTED, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
-from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, own
 from privrank.util.checks import LARGEST_COUNT, as_array, check_flag
-from privrank.util.frozen import immutable
 
 Values = Mapping[str, tuple[IntArray, float]]
 """Released numbers by name: whole numbers, and the size of their step."""

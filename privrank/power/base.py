@@ -17,7 +17,7 @@ from privrank.hypotheses.effects import check_power
 from privrank.hypotheses.solving import Search, solve
 from privrank.local.protocols import LARGEST_EPSILON
 from privrank.util import checks
-from privrank.util.frozen import immutable
+from privrank.util.arrays import immutable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -62,10 +62,8 @@ rank aggregation, SIAM International Conference on Data Mining.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.consensus.orders import kwiksort, pair_matrix
 from privrank.mechanisms.aggregation import Found
@@ -74,7 +72,7 @@ from privrank.plans.aggregation import FALLBACK, QUERIES
 from privrank.privacy.noise import draw_below
 from privrank.release.names import ORDER, PAIRS, TOTALS
 from privrank.release.plan import Plan
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import AnyArray, FloatArray, IntArray
 from privrank.util.checks import Rng
 
 
@@ -112,7 +110,7 @@ def noisy_kwiksort(
     return order, queries, finished
 
 
-def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntArray:
+def exponential_order(pairs: AnyArray, rate: float, uniforms: FloatArray) -> IntArray:
     """Return one draw of an order with probability proportional to exp(-rate score).
 
     Given are a pair matrix of at most about 20 items (memory and time grow like 2^m) and a rate of
