@@ -167,7 +167,7 @@ def _errors(
     found = []
     for release in (noisy, released(encoded, _plan(exact, math.inf), number)):
         result = btl.infer(release)
-        connected = list(max(result.components, key=len))
+        connected = max(map(list, result.components), key=len)
         apart = (result.params - true)[connected]
         found += [result.params.notna().mean(), 2.0 * apart.var()]
     return [found[0], found[1], found[3]]
@@ -177,7 +177,8 @@ def _summary(found: list[list[float]]) -> list[float]:
     """Return what is said of a bound, from what its simulated fits found."""
     values = pd.DataFrame(found)
     share, whole, alone = values.mean()
-    error = values[1].sem() / (2.0 * math.sqrt(whole))
+    # of a root, by the delta method
+    error = float(values[1].std()) / math.sqrt(4.0 * whole * len(values))
     sampling = min(alone, whole)
     parts = [math.sqrt(part) for part in (whole, sampling, whole - sampling)]
     return [share, *parts, error]
