@@ -422,8 +422,8 @@ class Power(ABC):
         any private test has, or a smaller excess than any private order has on average over the
         orders that may be the best, and the numbers of units, epsilons and effects that follow.
         `privrank.hypotheses.effects.least_errors` has the proof. Other plans have no such bound. In
-        the local model it is that of a curator, which reports stay far from. Between the numbers
-        on the axis lines and regions are joined.
+        the local model it is what no curator could reach, and reports reach much less. Between the
+        numbers on the axis lines and regions are joined.
 
         Parameters
         ----------
