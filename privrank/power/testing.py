@@ -462,7 +462,11 @@ class ClosenessPower(TestPower):
 
     def _limit(self, at: Point, replicates: int) -> tuple[float, float]:
         """Return that of the smallest group, whose units alone have another distribution."""
-        return super()._limit(replace(at, nobs=min(self.sizes(at.nobs))), replicates)
+        # both ends of a group are rounded: it has at most one unit more than its share
+        return super()._limit(
+            replace(at, nobs=int(at.nobs * np.min(self.shares) / np.sum(self.shares)) + 1),
+            replicates,
+        )
 
     @property
     def _searched(self) -> tuple[float, float]:

@@ -114,6 +114,14 @@ def test_of_groups_the_smallest_one_differs():
     assert groups.sizes(62) == (41, 21)
     assert limit(groups, 62, 0.3, 0.2) == limit(UNIFORM, 21, 0.3, 0.2)
     assert groups.power(62, 0.2, total_variation=0.3) <= limit(groups, 62, 0.3, 0.2)
+    # the size of a group in the middle falls now and then as respondents are added: no bound does
+    middle = pr.power.ClosenessPower(3, kind="choices", shares=(3, 1, 3), replicates=20)
+    numbers = range(24, 45)
+    smallest = [min(middle.sizes(n)) for n in numbers]
+    bounds = [limit(middle, n, 0.3, 0.2) for n in numbers]
+    assert min(np.diff(smallest)) < 0 <= min(np.diff(bounds))
+    sizes = [limit(UNIFORM, n, 0.3, 0.2) for n in smallest]
+    assert (np.array(sizes) <= bounds).all()
 
 
 def inversions(order, centre):
