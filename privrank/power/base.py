@@ -148,6 +148,8 @@ class Power(ABC):
     """Whether it grows with the number of units, epsilon and the effect; else it falls."""
     probability: ClassVar[bool] = True
     """Whether it is a probability; else it is positive."""
+    _limit: ClassVar[Any] = None
+    """As `_measure`, what no private method can reach; None where no bound is known."""
     caption: ClassVar[str]
     """What a figure is of, with the names of fields in braces."""
 
@@ -296,6 +298,22 @@ class Power(ABC):
         >>> design.solve_power(nobs=500, total_variation=0.1, power=0.8)
         epsilon = 0.09486 (no Monte Carlo error)
         """
+        return self._answer(
+            self._measure, nobs, epsilon, effect, delta=delta, alpha=alpha, **stated
+        )
+
+    def _answer(
+        self,
+        measure: Callable[[Point, int], tuple[float, float]],
+        nobs: int | None = None,
+        epsilon: float | None = None,
+        effect: float | None = None,
+        *,
+        delta: float = 0.0,
+        alpha: float = 0.05,
+        **stated: float,
+    ) -> Estimate:
+        """Return the one that is left out, where `measure` says what is predicted at a point."""
         target = stated.pop(self.outcome, None)
         size = self._stated(effect, stated)
         given = {self.outcome: target, "nobs": nobs, "epsilon": epsilon, self._named: size}
@@ -305,11 +323,11 @@ class Power(ABC):
             raise ValueError(
                 f"exactly one of {', '.join(given)} must be None, the one to find, and {left}."
             )
-        if target is None:
-            return self.power(nobs, epsilon, effect, delta=delta, alpha=alpha, **stated)  # type: ignore[arg-type]
         at = self._point(nobs=nobs, effect=size, epsilon=epsilon, delta=delta, alpha=alpha)
+        if target is None:
+            return Estimate(*measure(at, self.replicates))
         self._check_target(target, alpha)
-        return self._solved(missing[0], at, float(target))
+        return self._solved(missing[0], at, float(target), measure)
 
     def _stated(self, effect: float | None, stated: Mapping[str, Any]) -> float | None:
         """Return the effect on the engine's scale, however it is stated; None if it is not."""
@@ -353,7 +371,13 @@ class Power(ABC):
     def _check_target(self, target: object, alpha: float) -> None:
         check_power(target, alpha)
 
-    def _solved(self, name: str, point: Point, target: float) -> Estimate:
+    def _solved(
+        self,
+        name: str,
+        point: Point,
+        target: float,
+        predicted: Callable[[Point, int], tuple[float, float]],
+    ) -> Estimate:
         """Find one of nobs, epsilon and effect at which the target is met."""
         start, least, most = self._range(name, point)
         varied = name if name in ("nobs", "epsilon") else "effect"
@@ -361,7 +385,7 @@ class Power(ABC):
         def measure(x: float, replicates: int) -> tuple[float, float]:
             number: Any = int(x) if name == "nobs" else x
             try:
-                return self._measure(replace(point, **{varied: number}), replicates)
+                return predicted(replace(point, **{varied: number}), replicates)
             except ValueError:  # a fit of this size is refused, and finds nothing
                 if x >= most or not self.probability:
                     raise
@@ -415,6 +439,13 @@ class Power(ABC):
         self, dep_var: Dependent = "nobs", *, ax: Axes | None = None, **at: Any
     ) -> Figure:
         """Draw what is predicted, or how many units are needed, against one of the numbers.
+
+        A hatched region is what no private method can reach, whatever it releases: more power than
+        any private test has, or a smaller excess than any private order has on average over the
+        orders that may be the best, and the numbers of units, epsilons and effects that follow.
+        `privrank.hypotheses.effects.least_errors` has the proof. Other plans have no such bound. In
+        the local model it is what no curator could reach, and reports reach much less. Between the
+        numbers on the axis lines and regions are joined.
 
         Parameters
         ----------
@@ -475,6 +506,14 @@ class Power(ABC):
             .reindex(columns=["nobs", "epsilon", "effect"])
         )
         frame[drawn], frame["std err"] = np.array(sizes), [size.error for size in sizes]
+        if self._limit is not None:
+            limits = np.array([self._answer(self._limit, **point) for point in points])
+            # of what is less than the least that is looked for nothing is known
+            frame["beyond"] = np.where(
+                limits > {"nobs": self._searched[0], "epsilon": SMALLEST}.get(drawn, 0.0),
+                limits,
+                np.nan,
+            )
         without = float(frame.loc[frame["epsilon"] == math.inf, drawn].iloc[0]) if plain else None
         frame = frame[frame["epsilon"] < math.inf] if plain else frame
         return plots.planned(
@@ -484,6 +523,7 @@ class Power(ABC):
             self.caption.format_map(vars(self)),
             words=effect.replace("_", " "),
             plain=without,
+            edge=self._shown(0.0) if drawn == effect else float(drawn == "power"),
             ax=ax,
         )
 

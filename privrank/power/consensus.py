@@ -15,6 +15,7 @@ from privrank.consensus.orders import kemeny_score
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.encode.encoded import EncodedSample
+from privrank.hypotheses.effects import least_errors
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_consensus
@@ -164,6 +165,36 @@ class AggregationPower(Power):
             step=step,
         )
         return max(value, 0.5 * step / replicates), error
+
+    @property
+    def _limit(self) -> Any:
+        return self._least_excess if self.loss == "excess" else None
+
+    def _least_excess(self, at: Point, replicates: int) -> tuple[float, float]:
+        """Return an excess below which no private order is, and 0.
+
+        Notes
+        -----
+        **Bound.** It is on the mean over all orders that may be the centre, as whoever knows the
+        centre loses nothing. Exchange the items at two places of a centre. The probability of a
+        ranking then falls by a factor of phi^(2 k + 1) if it has the item that was ahead in the
+        centre ahead, and rises by its inverse otherwise, k the number of items from between the two
+        places that it has between the two. So the total variation distance of the two models is
+        t = 2 p - 1, p the probability under the first that the one item is ahead. That an order has
+        the other one ahead is a test of the two models, and so the probabilities with which it has
+        the two items wrong, under the one model and the other, add up to the errors of
+        `privrank.hypotheses.effects.least_errors` at odds 1, or more. The exchange pairs all
+        centres off: half of the sum holds for their mean, and for each pair of places. A pair that
+        is wrong costs 2 p - 1.
+
+        Theorems 13 and 14 of Alabi, Ghazi, Kumar and Manurangsi (2022) are about the worst case, up
+        to constants that say nothing about surveys of a usual size.
+        """
+        m = len(item_names(self.items))
+        far = [2.0 * pair_probability(gap, at.effect) - 1.0 for gap in range(1, m)]
+        wrong = [0.5 * least_errors(1.0, at.nobs, t, at.epsilon, at.delta) for t in far]
+        # m - gap pairs of places are so far apart
+        return float(np.arange(m - 1, 0, -1) * far @ wrong) / math.comb(m, 2), 0.0
 
     def _lost(self, at: Point, plan: Plan | Protocol, number: int) -> float:
         """Return the excess, or the width of rank intervals, of one simulated survey."""

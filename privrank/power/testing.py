@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,13 @@ from scipy.special import ndtri
 
 from privrank.closeness import ClosenessMethod, compare
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.effects import MOST_THETA, Alternatives, curve_between, curve_of
+from privrank.hypotheses.effects import (
+    MOST_THETA,
+    Alternatives,
+    curve_between,
+    curve_of,
+    least_errors,
+)
 from privrank.hypotheses.nulls import Null, usual_draws
 from privrank.hypotheses.simulation import rejection_at_level
 from privrank.hypotheses.statistic import RandomBit, Statistic
@@ -102,6 +108,18 @@ class TestPower(Power):
         """Return an effect as a user states it: phi, or the distance of choices."""
         against = self._against(10)
         return effect if against.null.probabilities else against.model(effect).phi
+
+    def _limit(self, at: Point, replicates: int) -> tuple[float, float]:
+        """Return the most power that a private test of this level can have, and 0."""
+        odds = np.geomspace(at.alpha, 1.0 / at.alpha, 401)
+        errors = least_errors(
+            odds[:, None],
+            at.nobs,
+            self._against(at.nobs).distance(at.effect),
+            at.epsilon,
+            at.delta,
+        )
+        return min(float(np.min(odds * at.alpha + 1.0 - errors)), 1.0), 0.0
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         against = self._against(at.nobs)
@@ -469,6 +487,14 @@ class ClosenessPower(TestPower):
         )
         reject = comparison_rejects(comparison, plan, sample, at.alpha)
         return curve_between(reject, sample, self.n_jobs)[0].at(at.effect, replicates)
+
+    def _limit(self, at: Point, replicates: int) -> tuple[float, float]:
+        """Return that of the smallest group, whose units alone have another distribution."""
+        # both ends of a group are rounded: it has at most one unit more than its share
+        return super()._limit(
+            replace(at, nobs=int(at.nobs * np.min(self.shares) / np.sum(self.shares)) + 1),
+            replicates,
+        )
 
     @property
     def _searched(self) -> tuple[float, float]:
