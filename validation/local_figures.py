@@ -2,8 +2,8 @@
 
 Busa-Fekete, Fotakis and Zampetakis (2021), Figure 3, local curve, from `localtests_bits.csv`. Yan,
 Li and Liu (2020): Figures 3 and 4 (numbers of pairs), from `local_yll_pairs.csv`; Figure 5
-(epsilon), from `local_yll_epsilons.csv`; respondents, from `local_yll_sizes.csv`; and Figure 6
-(Mallows models), from `local_yll_mallows.csv`. All figures include privrank's default.
+(epsilon), from `local_yll_epsilons.csv`; respondents, from `local_yll_sizes.csv`; and Mallows
+models, from `local_yll_mallows.csv`. All figures include privrank's default.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ central model. KwikSort without privacy finds the best order of all these survey
 
 Respondents: the same on TurkPuzzle by the number of respondents, a random part of all, epsilon 2.
 
-Mallows models (their Figure 6): mean Kendall distance in percent of all pairs by items, rankings
+Mallows models: mean Kendall distance in percent of all pairs by items, rankings
 and theta = 1 - phi, epsilon 2, K = 1; the gap is that of :RR below :Lap, in percent.
 
 Times (their Table 3): seconds of the processor for all respondents' answers, and for the consensus.
