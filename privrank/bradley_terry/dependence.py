@@ -45,7 +45,7 @@ from privrank.release.names import (
 )
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, own
 from privrank.util.solvers import carried, product, quadratic, spectrum
 
 FARTHEST = 4.0
@@ -231,7 +231,7 @@ def moments_by_block(
     for part in blocks(release.design, equations.pairs):
         size = part.stop - part.start
         values = [release.parts[name].values[start : start + size**2] for name in names]
-        yield part, [moments.reshape(size, size).astype(np.float64) for moments in values]
+        yield part, [own(moments.reshape(size, size), np.float64) for moments in values]
         start += size**2
 
 

@@ -216,17 +216,17 @@ def simulated_counts(
     questions = _questions(design, n, rows, public_generator("survey, pairs", number))
     orders = public_generator("survey, orders", number)
     given = np.arange(rows) < answers[:, None]
-    asked, person = questions[given], np.repeat(np.arange(n), answers)
-    one, other = first[asked], second[asked]
+    edge, person = questions[given], np.repeat(np.arange(n), answers)
+    one, other = first[edge], second[edge]
     felt = worths + orders.gumbel(size=(n, m))
     answer = np.where(felt[person, one] > felt[person, other], 1, -1)
     if tie_parameter is not None:
         # a tie whatever is felt: the others are decided with the probabilities of the worths
         tied = answer_probabilities(worths[first] - worths[second], tie_parameter)[1]
         drawn = public_generator("survey, ties", number).random((n, rows))
-        answer = np.where(drawn[given] < tied[asked], 0, answer)
-    count = np.bincount(asked, minlength=pairs)
-    net = sum_by(asked, answer, pairs)
+        answer = np.where(drawn[given] < tied[edge], 0, answer)
+    count = np.bincount(edge, minlength=pairs)
+    net = sum_by(edge, answer, pairs)
     if design.pairs is not None and design.pairs.origin == "observed":
         met = count > 0
         observed = PairCounts(first[met], second[met], count[met], "observed")
@@ -235,7 +235,7 @@ def simulated_counts(
         design = replace(design, pairs=observed if design.kind == "public" else None)
     parts = None
     if design.unit == "respondent":
-        once, pair = np.ones(len(asked), dtype=np.int64), (first * m + second)[asked]
+        once, pair = np.ones(len(edge), dtype=np.int64), (first * m + second)[edge]
         parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
     return Encoded(
         design,
@@ -271,7 +271,7 @@ def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) 
     return questions
 
 
-def spread_worths(worths: object, some: int, words: str) -> FloatArray:
+def spread_worths(worths: object, some: int) -> FloatArray:
     """Return so many worths that are supposed: as they are, or evenly over a range."""
     values = as_numbers(worths)
     if is_number(worths):
@@ -279,7 +279,7 @@ def spread_worths(worths: object, some: int, words: str) -> FloatArray:
         values = np.linspace(0.5, -0.5, some) * float(worths) * (some > 1)
     if values is None or values.shape != (some,) or not np.isfinite(values).all():
         raise ValueError(
-            f"worths must be one number, over whose range they are spread, or one for each of the "
-            f"{some} {words}."
+            f"worths must be one number, over whose range they are spread, or {some} numbers, one "
+            f"for each item they are about."
         )
     return values

@@ -41,7 +41,7 @@ ROOMS = (
     "reporting",
 )
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
-DOORS = {"aggregation", "archive", "btl", "closeness", "contributions", "datasets", "identity"}
+DOORS = {"aggregation", "archive", "btl", "closeness", "datasets", "identity"}
 DOORS |= {"pooling", "topk", "uniformity"}
 
 # Rooms mirror each other by family; else no two modules have one name.
@@ -84,7 +84,7 @@ LARGER = {
     "kernels.search.stationary_direction": 38,
     "plans.aggregation.plan_aggregation": 40,
     "plans.calibration.plan_comparisons": 36,
-    "power.surveys._encoded": 33,
+    "power.surveys.simulated_counts": 33,
     "release.archived._check_part": 38,
     "results.pooled._notes": 33,
 }

@@ -141,11 +141,11 @@ PLANTED = {
     "columns": lambda patch: patch.setattr(columns, "joined", lambda cautions: []),
     "frame": lambda patch: patch.setattr(Result, "_cautioned", _bare),
     "CSV": lambda patch: patch.setattr(tables.Table, "as_csv", _rows_alone),
-    "page": lambda patch: patch.setattr(document, "render", _without_notes),
+    "page": lambda patch: patch.setattr(tables, "render", _without_notes),
     "text": lambda patch: patch.setattr(guarantee, "cost_notes", lambda *given: [BOUND_AGAIN]),
 }
 BOUND_AGAIN = guarantee.effect_notes(fitted(0.5).release)[0]
-_render = document.render
+_render = tables.render
 
 
 def _bare(result, frame):

@@ -108,7 +108,7 @@ def contribution_tradeoff(
     >>> votes, items = {1: 2000, 4: 1500, 9: 100}, list("abcdefghijkl")
     >>> given = {"items": items, "for_epsilon": 4.0, "bounds": [2, 5, 20], "replicates": 5}
     >>> table = pr.contribution_tradeoff(votes, **given)
-    >>> table["rows"].to_list(), table["std_err"].idxmin()
+    >>> table["rows"].to_list(), int(table["std_err"].idxmin())
     ([5200.0, 8500.0, 8900.0], 5)
     """
     epsilon = checks.check_epsilon(for_epsilon, "for_epsilon")
@@ -117,7 +117,7 @@ def contribution_tradeoff(
     cuts, distinct = _check_bounds(bounds), checks.check_flag("distinct_pairs", distinct_pairs)
     labels = checks.check_items(items)
     choice = checks.check_choice("pair_counts", pair_counts, Released)
-    true = spread_worths(worths, len(labels), "items")
+    true = spread_worths(worths, len(labels))
     surveys = range(checks.check_count("replicates", replicates, low=2))
     most = math.comb(len(labels), 2) if distinct else math.inf
     cuts = tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
@@ -137,11 +137,11 @@ def contribution_tradeoff(
         )
         design = replace(facts, pairs=declared_pairs(facts, choice, labels))
         plan = _plan(design, epsilon)
-        kept = np.minimum(answers, design.sensitivity.effective_rows).astype(np.int64)
-        rows[bound] = [(answers > bound).sum(), kept.sum(), *[math.nan] * 5]
+        number = np.minimum(answers, design.sensitivity.effective_rows).astype(np.int64)
+        rows[bound] = [(answers > bound).sum(), number.sum(), *[math.nan] * 5]
         if probably_unidentified(design, plan) <= 0.5:
-            one = partial(_errors, design, plan, true, kept)
-            rows[bound][2:] = _summary(in_processes(one, surveys, f"max_rows {bound}", n_jobs))
+            one = partial(_errors, design, plan, true, number)
+            rows[bound][2:] = _of_bound(in_processes(one, surveys, f"max_rows {bound}", n_jobs))
     table = pd.DataFrame.from_dict(rows, "index", np.float64, COLUMNS)
     return table.rename_axis("max_rows")
 
@@ -164,21 +164,22 @@ def _errors(
     if encoded is None:
         return [math.nan] * 3
     noisy = released(replace(encoded, design=design), plan, number)
-    found = []
+    shares, errors = [], []
     for release in (noisy, released(encoded, _plan(exact, math.inf), number)):
         result = btl.infer(release)
         connected = max(map(list, result.components), key=len)
         apart = (result.params - true)[connected]
-        found += [result.params.notna().mean(), 2.0 * apart.var()]
-    return [found[0], found[1], found[3]]
+        shares.append(result.params.notna().mean())
+        errors.append(2.0 * apart.var())
+    return [shares[0], *errors]
 
 
-def _summary(found: list[list[float]]) -> list[float]:
+def _of_bound(values: list[list[float]]) -> list[float]:
     """Return what is said of a bound, from what its simulated fits found."""
-    values = pd.DataFrame(found)
-    share, whole, alone = values.mean()
+    table = pd.DataFrame(values)
+    share, whole, alone = table.mean()
     # of a root, by the delta method
-    error = float(values[1].std()) / math.sqrt(4.0 * whole * len(values))
+    error = float(table[1].std()) / math.sqrt(4.0 * whole * len(values))
     sampling = min(alone, whole)
     parts = [math.sqrt(part) for part in (whole, sampling, whole - sampling)]
     return [share, *parts, error]
