@@ -2,8 +2,8 @@
 
 A quarter of the items have preference score 1, the others Uniform(0.2, 0.7): the paper prints the
 cases the other way round, the authors' code (github.com/abhinavc3/DP-Ranking) has them so. Worths
-are the log scores, centred. Each pair is compared once with probability p. The error is relative
-in l2, the overlap is the share of the top quarter that is found.
+are the log scores, centred. Each pair is compared once with probability p. Errors are relative, in
+l2 and in l-infinity ("largest error"); the overlap is the share of the top quarter that is found.
 
 Experiment 1 varies the number of items at p = 1, experiment 2 varies p at 300 items, experiment 3
 varies epsilon at 300 items; each is seen at several values of the third quantity, as in the
@@ -79,7 +79,7 @@ METHODS = (
     NO_PRIVACY,
     f"{NO_PRIVACY}, counting",
 )
-MEASURES = ("error", "error of the ridge fit", "overlap", "epsilon spent", "withheld")
+MEASURES = ("error", "error of the ridge fit", "overlap", "epsilon spent", "withheld", "largest")
 
 # items, epsilon, replicates behind the targets; error and overlap by method
 TARGETS = [
@@ -117,12 +117,16 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
     def distance(worths: np.ndarray) -> float:
         return float(np.linalg.norm(worths - theta) / size)
 
+    def largest(worths: np.ndarray) -> float:
+        return float(np.abs(worths - theta).max() / np.abs(theta).max())
+
     for cells, epsilon in zip(out, epsilons, strict=True):
         measured = {}
         ridges = {SMALL_RIDGE: small_ridge(epsilon), THEIR_RIDGE: their_ridge(items, share)}
         for method, ridge in ridges.items():
             worths, spent = estimate(rng, tally, epsilon, ridge)
-            measured[method] = distance(worths), distance(worths), overlap(worths), spent, 0.0
+            errors = distance(worths), distance(worths)
+            measured[method] = *errors, overlap(worths), spent, 0.0, largest(worths)
         found = {COUNTING: noisy_wins(rng, tally, epsilon)}
         fits = {PRIVATE: private, RELEASED: released, PUBLIC: public}
         if np.isinf(epsilon):
@@ -133,7 +137,7 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
             withheld = float(np.isnan(worths).mean())
             chosen = np.nan if withheld else overlap(worths)
             errors = distance(worths), distance(fit.estimate.first)
-            measured[method] = *errors, chosen, epsilon, withheld
+            measured[method] = *errors, chosen, epsilon, withheld, largest(worths)
             if method in (PUBLIC, NO_PRIVACY):
                 top = pr.PrivateTopK.from_release(fit.release, k)
                 found[f"{method}, counting"] = top.estimate
@@ -141,7 +145,7 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
             for method, model in selections.items():
                 found[f"{method}, counting"] = model.fit(epsilon=epsilon, rng=rng).estimate
         for method, scores in found.items():
-            measured[method] = np.nan, np.nan, overlap(scores), epsilon, 0.0
+            measured[method] = np.nan, np.nan, overlap(scores), epsilon, 0.0, np.nan
         for method, values in measured.items():
             cells[METHODS.index(method)] = values
     return out
@@ -168,6 +172,7 @@ def table(items: int, share: float, epsilons: tuple, out: np.ndarray) -> list[di
                     "error": shown(cell[0]),
                     "error, std err": shown(noise[0]),
                     "error of the ridge fit": shown(cell[1]),
+                    "largest error": shown(cell[5]),
                     "overlap": shown(cell[2]),
                     "overlap, std err": shown(noise[2], 4),
                     "withheld": shown(cell[4]),
