@@ -242,7 +242,7 @@ def write(
         writer.writeheader()
         writer.writerows(rows)
     minutes = (time.time() - started) / 60
-    command = shlex.join([*command.split(), *sys.argv[1:]])
+    command = " ".join([command, *map(shlex.quote, sys.argv[1:])])
     heads = list(rows[0])
     lines = [
         f"# {title}",
