@@ -119,6 +119,8 @@ def contribution_tradeoff(
     choice = checks.check_choice("pair_counts", pair_counts, Released)
     true = spread_worths(worths, len(labels))
     surveys = range(checks.check_count("replicates", replicates, low=2))
+    if not checks.is_number(n_jobs) or n_jobs != -1:
+        checks.check_count("n_jobs", n_jobs)
     most = math.comb(len(labels), 2) if distinct else math.inf
     cuts = tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
     answers = _declared(activity, MOST_SIMULATED // max(len(labels), cuts[-1]))

@@ -125,6 +125,7 @@ REFUSED = {
     "no items": ({1: 10}, {"items": None}, "items must be"),
     "worths of other items": ({1: 10}, {"worths": [1.0, 2.0]}, "worths must be one number"),
     "worths that are text": ({1: 10}, {"worths": "far"}, "worths must be one number"),
+    "processes in words": ({1: 10}, {"n_jobs": "two"}, "n_jobs must be"),
     "one replicate": ({1: 10}, {"replicates": 1}, "replicates must be"),
     **{
         f"activity {activity}": (activity, {}, "activity must be")
