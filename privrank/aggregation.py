@@ -409,7 +409,7 @@ def kendall_distance(order: Sequence[str], rankings: object) -> pd.Series[int]:
     """Return how many pairs of items each ranking orders otherwise than an order does.
 
     This is not private: there is no noise, and no budget is spent. It appraises an order on
-    rankings that whoever sees the result may see themselves, such as simulated or published ones.
+    rankings that readers of the result may see themselves, such as simulated or published ones.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Estimate(float):
     words : str
         What it counts, such as ``"respondents"``; empty for a bare number.
     assumption : str
-        What was supposed in the simulation beside what was asked, such as the worths of the other
+        Assumption of the simulation that was not asked about, such as the worths of the other
         items.
 
     Examples
@@ -182,7 +182,7 @@ class Power(ABC):
 
     @property
     def _assumption(self) -> str:
-        """What is supposed beside what can be asked about."""
+        """The assumption of the simulation that no argument of `power` states."""
         return ""
 
     @property
