@@ -175,8 +175,8 @@ class AggregationPower(Power):
 
         Notes
         -----
-        **Bound.** It is on the mean over all orders that may be the centre, as a method that knows the
-        centre loses nothing. Exchange the items at two places of a centre. The probability of a
+        **Bound.** It is on the mean over all orders that may be the centre, as a method that knows
+        the centre loses nothing. Exchange the items at two places of a centre. The probability of a
         ranking then falls by a factor of phi^(2 k + 1) if it has the item that was ahead in the
         centre ahead, and rises by its inverse otherwise, k the number of items from between the two
         places that it has between the two. So the total variation distance of the two models is
