@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from privrank import local as local
     from privrank import power as power
     from privrank.aggregation import PrivateRankAggregation as PrivateRankAggregation
+    from privrank.aggregation import kemeny_score as kemeny_score
+    from privrank.aggregation import kendall_distance as kendall_distance
     from privrank.archive import from_json as from_json
     from privrank.btl import PrivateBTL as PrivateBTL
     from privrank.closeness import ClosenessTest as ClosenessTest
-    from privrank.contributions import contribution_tradeoff as contribution_tradeoff
     from privrank.distributions import simulate as simulate
     from privrank.distributions.links import Link as Link
     from privrank.distributions.mallows import Mallows as Mallows
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from privrank.encode.rankingforms import as_rankings as as_rankings
     from privrank.identity import IdentityTest as IdentityTest
     from privrank.pooling import pool as pool
+    from privrank.power.contributions import contribution_tradeoff as contribution_tradeoff
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.release import FitError as FitError
     from privrank.release.release import Release as Release
@@ -67,9 +69,11 @@ _HOME = {
     "TopKResult": "privrank.results.topk",
     "UniformityTest": "privrank.uniformity",
     "as_comparisons": "privrank.encode.comparisonforms",
-    "contribution_tradeoff": "privrank.contributions",
+    "contribution_tradeoff": "privrank.power.contributions",
     "as_rankings": "privrank.encode.rankingforms",
     "from_json": "privrank.archive",
+    "kemeny_score": "privrank.aggregation",
+    "kendall_distance": "privrank.aggregation",
     "pool": "privrank.pooling",
     "read_preflib": "privrank.encode.preflib",
     "report": "privrank.reporting.document",

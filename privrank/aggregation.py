@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 
 from privrank.consensus.intervals import Target
 from privrank.consensus.statements import statements_of
 from privrank.encode.encoded import EncodedSample
-from privrank.encode.samples import encode_rankings, sample_of_formula
+from privrank.encode.frames import check_rows
+from privrank.encode.samples import encode_rankings, ranks_by_name, sample_of_formula
 from privrank.local.estimates import release_consensus
+from privrank.local.protocols import check_generator
 from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import (
-    PUBLISHED,
     AggregationMethod,
     Releases,
     cautions,
@@ -32,6 +34,8 @@ from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
 from privrank.util import checks
 from privrank.util.arrays import own
+
+ReportsMethod = Literal["auto", "kwiksort"]
 
 
 class PrivateRankAggregation:
@@ -75,6 +79,7 @@ class PrivateRankAggregation:
     privrank.as_rankings : Brings lists, orders and ties into the form of ranks.
     privrank.UniformityTest : Whether there is any consensus.
     privrank.pool : Several consensuses as one.
+    privrank.kemeny_score : Appraises an order, without privacy.
 
     Notes
     -----
@@ -200,7 +205,8 @@ class PrivateRankAggregation:
             Privacy budget to spend; ``numpy.inf`` for the non-private consensus.
         delta : float, default 0
             Privacy delta. A small one, such as 1e-6, makes Gaussian noise possible, which is much
-            less from about 20 items on.
+            less from about 20 items on, and for the sorts less from about 5. ``"pairs-laplace"``
+            and ``"exponential"``, which gain next to nothing by it, refuse one.
         method : str, default "auto"
             ``"auto"``: the least predicted loss among pair counts with either kind of noise, and
             Kemeny's order of them shrunken, and Borda totals with either kind of noise.
@@ -264,8 +270,9 @@ class PrivateRankAggregation:
             partial=self._encoded.partial,
             declared=_declared(self._encoded),
         )
-        find = agkm22.order_in if method in PUBLISHED and math.isfinite(epsilon) else None
-        release = release_aggregation(self._encoded, plan, budget=budget, rng=rng, find=find)
+        release = release_aggregation(
+            self._encoded, plan, budget=budget, rng=rng, find=agkm22.finder(plan)
+        )
 
         read = partial(_warned, release, alpha=alpha, target=target)
         return fit_error_guard(read, release, "PrivateRankAggregation.from_release(error.release)")
@@ -314,23 +321,42 @@ class PrivateRankAggregation:
 
     @staticmethod
     def from_reports(
-        tally: Tally, *, alpha: float = 0.05, target: Target = "population"
+        tally: Tally,
+        *,
+        method: ReportsMethod = "auto",
+        alpha: float = 0.05,
+        target: Target = "population",
+        rng: np.random.Generator | None = None,
     ) -> AggregationResult:
         """Estimate the consensus from reports of a local protocol, which nobody holds raw.
 
         Parameters
         ----------
         tally : Tally
-            Reports as ``protocol.tally(reports)`` counts them.
+            Reports as ``protocol.tally(reports)`` counts them, of a protocol that asks everybody
+            for a random part of their ranking. Those of :class:`privrank.local.Comparisons` have
+            to be without ties, those of :class:`privrank.local.PairBits` of private pairs.
+        method : {"auto", "kwiksort"}
+            How the order is found; all else is the same. ``"kwiksort"``, to compare with, is that
+            of LDP-KwikSort, KwikSort by the majorities of the estimated fractions of pairs.
         alpha : float, default 0.05
             One minus the confidence level.
         target : {"population", "sample"}
             What intervals are about. They hold for both alike: among the respondents themselves
             fractions and scores vary less.
+        rng : numpy.random.Generator, optional
+            Draws the pivots of ``"kwiksort"``, and the order of equal items. If it is left out,
+            both are a public random order, the same for all surveys of as many items.
 
         Returns
         -------
         AggregationResult
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the tally or an argument breaks a rule, and for ``"kwiksort"`` of reports that say
+            nothing about pairs.
 
         See Also
         --------
@@ -344,7 +370,11 @@ class PrivateRankAggregation:
 
         **Statistic.** See :mod:`privrank.local.estimates`: unbiased fractions of pairs and Kemeny's
         order of them, shrunken as far as sampling and response explain them; or Borda scores and
-        the order of these.
+        the order of these. For KwikSort see :func:`privrank.consensus.orders.kwiksort`.
+
+        References
+        ----------
+        Yan, Li and Liu (2020), Algorithm 1, as corrected: https://arxiv.org/abs/1908.04486.
 
         Examples
         --------
@@ -353,8 +383,14 @@ class PrivateRankAggregation:
         >>> tally = protocol.tally(protocol.simulate(rankings, np.random.default_rng(3)))
         >>> pr.PrivateRankAggregation.from_reports(tally).order
         ('tea', 'coffee', 'milk')
+        >>> pr.PrivateRankAggregation.from_reports(tally, method="kwiksort").order
+        ('tea', 'coffee', 'milk')
         """
-        return _warned(release_consensus(tally), alpha=alpha, target=target)
+        checks.check_choice("method", method, ReportsMethod)
+        if rng is not None:
+            check_generator(rng)
+        release = release_consensus(tally, "EB-Kemeny" if method == "auto" else "KwikSort", rng)
+        return _warned(release, alpha=alpha, target=target)
 
 
 def _warned(release: Release, *, alpha: float, target: Target) -> AggregationResult:
@@ -367,3 +403,108 @@ def _declared(encoded: EncodedSample) -> dict[str, Setting]:
     """Return what was declared of shared ranks and of missing items, for the record."""
     declared: dict[str, Setting] = {"ties": True} if encoded.ties else {}
     return declared if encoded.missing is None else {**declared, f"missing {encoded.missing}": True}
+
+
+def kendall_distance(order: Sequence[str], rankings: object) -> pd.Series[int]:
+    """Return how many pairs of items each ranking orders otherwise than an order does.
+
+    This is not private: there is no noise, and no budget is spent. It appraises an order on
+    rankings that readers of the result may see themselves, such as simulated or published ones.
+
+    Parameters
+    ----------
+    order : sequence of str
+        The items, best first, such as the `order` of a result.
+    rankings : data frame
+        One row per ranking and a column for each item of `order` with its rank, 1 (best) to m,
+        each of them once. Other columns are left out.
+
+    Returns
+    -------
+    Series
+        The Kendall distance of each ranking to the order, 0 to m (m - 1) / 2, by the index of a
+        pandas frame, else by row.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the items or the ranks are none. Ties and missing ranks are refused, too.
+
+    See Also
+    --------
+    privrank.kemeny_score : The mean of these distances.
+    privrank.as_rankings : Breaks ties and completes rankings.
+
+    References
+    ----------
+    Kendall (1938), https://doi.org/10.1093/biomet/30.1-2.81; the distance K of Alabi, Ghazi, Kumar
+    and Manurangsi (2022), https://arxiv.org/abs/2112.14652.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import privrank as pr
+    >>> ranks = pd.DataFrame({"tea": [1, 2, 3], "coffee": [2, 1, 2], "milk": [3, 3, 1]})
+    >>> pr.kendall_distance(["tea", "coffee", "milk"], ranks).to_list()
+    [0, 1, 3]
+    """
+    from privrank.kernels.rankings import kendall_to_center
+
+    items = [str(item) for item in checks.check_items(order, "order")]
+    ranks, best = ranks_by_name(rankings, items, "rankings"), np.arange(1, len(items) + 1)
+    check_rows(len(ranks), "rankings")
+    if not (np.sort(ranks, axis=1) == best).all():
+        raise ValueError(
+            f"every row of rankings must hold each of the ranks 1 to {len(items)}, one for each "
+            f"item of order, once. Break ties and complete rankings before, with "
+            f"privrank.as_rankings."
+        )
+    index = rankings.index if isinstance(rankings, pd.DataFrame) else None
+    return pd.Series(
+        kendall_to_center(np.ascontiguousarray(ranks), best), index=index, name="distance"
+    )
+
+
+def kemeny_score(order: Sequence[str], rankings: object) -> float:
+    """Return the mean Kendall distance of rankings to an order.
+
+    This is not private: there is no noise, and no budget is spent. A private score is that of a fit
+    with `score_share`.
+
+    Parameters
+    ----------
+    order : sequence of str
+        The items, best first.
+    rankings : data frame
+        Rankings as :func:`privrank.kendall_distance` takes them. Every row counts alike.
+
+    Returns
+    -------
+    float
+        Pairs of items, 0 to m (m - 1) / 2, that a ranking orders otherwise, on average over the
+        rankings. An order with the least score is a Kemeny order.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`privrank.kendall_distance` does.
+
+    See Also
+    --------
+    privrank.kendall_distance : The distance of each ranking.
+    privrank.AggregationResult.kemeny_score : That of a consensus with noise, units alike.
+
+    References
+    ----------
+    The cost K of Alabi, Ghazi, Kumar and Manurangsi (2022), a mean over rankings as well,
+    https://arxiv.org/abs/2112.14652.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import privrank as pr
+    >>> ranks = pd.DataFrame({"tea": [1, 2, 3], "coffee": [2, 1, 2], "milk": [3, 3, 1]})
+    >>> round(pr.kemeny_score(["tea", "coffee", "milk"], ranks), 3)
+    1.333
+    """
+    return float(kendall_distance(order, rankings).mean())

@@ -401,8 +401,9 @@ class PrivateBTL:
         Parameters
         ----------
         tally : Tally
-            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`:
-            ``protocol.tally(reports)``. Reports hold no covariates and no order of naming.
+            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`,
+            or :class:`privrank.local.SubRanking` with ``size=2``: ``protocol.tally(reports)``.
+            Reports hold no covariates and no order of naming.
         ties : True or "davidson"
             What reported ties are, if the protocol has any: half a win to each, or answers with a
             parameter of their own.

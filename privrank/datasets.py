@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from privrank.distributions.simulate import generator
+from privrank.util.arrays import immutable
 from privrank.util.checks import check_choice
-from privrank.util.frozen import immutable
 
 __all__ = ["Survey", "UniversityVersion", "load_immigration", "load_university"]
 

@@ -281,15 +281,18 @@ class IdentityTest:
             with a confidence interval. For a uniform null ``"paninski"``, for many
             categories and few choices. For two categories ``"binary"``, also ``"auto"`` there, of
             exact level by a public random number at the boundary, most powerful if one-sided. For
-            both ``"sigmoid"``, one bit without a stated level. Uniform rankings: as
-            :class:`privrank.UniformityTest`, ``"borda"`` among them. Mallows null: ``"auto"`` or
-            ``"omnibus"`` of the two, ``"kernel"``, for another centre, and ``"distance"``, for
-            another dispersion. The summary says what a statistic cannot see. With `null_nobs`:
-            ``"auto"`` or, of choices, ``"tv"``, of :class:`privrank.ClosenessTest`.
+            both ``"sigmoid"``, one bit without a stated level; other nulls reach it by a reduction
+            to uniformity that is drawn before the test (:doc:`ASZ18 </papers/asz18>`). Uniform
+            rankings: as :class:`privrank.UniformityTest`, ``"borda"`` among them. Mallows null:
+            ``"auto"`` or ``"omnibus"`` of the two, ``"kernel"``, for another centre, and
+            ``"distance"``, for another dispersion. The summary says what a statistic cannot see.
+            With `null_nobs`: ``"auto"`` or, of choices, ``"tv"``, of
+            :class:`privrank.ClosenessTest`.
         alpha : float, default 0.05
             Significance level.
         alternative : {"two-sided", "larger", "smaller"}
-            For ``"binary"``: what the probability of the first category is under H1.
+            Of choices of two categories, by ``"auto"`` or ``"binary"``: what the probability of
+            the first is under H1.
         tolerance : float, optional
             Total variation distance that ``"sigmoid"`` shall detect; needed there.
         draws : int, optional
@@ -342,12 +345,6 @@ class IdentityTest:
             }
             return self._two.fit(epsilon, delta, **how)
         draws = wanted_draws(draws, sample)
-        checks.check_tolerance(tolerance)
-        if (tolerance is None) == (method == "sigmoid"):
-            raise ValueError(
-                "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
-                "elsewhere."
-            )
         given = {"alternative": alternative, "tolerance": tolerance}
         settings: dict[str, Any] = {
             name: value for name, value in given.items() if value not in (None, "two-sided")
@@ -437,22 +434,31 @@ def ask(
     """
     n = sample.nobs
     checks.check_choice("method", method, _methods(null, sample), sample.kind)
-    if alternative != "two-sided" and method != "binary":
+    checks.check_tolerance(tolerance)
+    if (tolerance is None) == (method == "sigmoid"):
         raise ValueError(
-            f"alternative= is for method='binary', two categories: leave it out for "
-            f"method={method!r}."
+            "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
+            "elsewhere."
         )
+    p, k, choices = null.probabilities, len(sample.items), sample.kind == "choices"
     # of two categories the count of one is all there is, and its test is exact
-    p, k = null.probabilities, len(sample.items)
-    if method == "auto" and len(p) == 2 and not null.rules_out:
+    if method == "auto" and len(p) == 2 and (alternative != "two-sided" or not null.rules_out):
         method = "binary"
-    if method == "sigmoid":
+    if alternative != "two-sided" and not (choices and method == "binary"):
+        raise ValueError(
+            "alternative= is for choices of two categories and method='auto' or 'binary': leave it "
+            "out elsewhere."
+        )
+    if tolerance is not None:
         checks.check_noisy(method, xi, "tv")
-        if k == 2:
-            return asz18.binary_bit(n, p[0], xi, tolerance or 0.0)
-        return asz18.sigmoid_bit(n, k, xi, tolerance or 0.0)
+        return (
+            asz18.binary_bit(n, p[0], xi, tolerance)
+            if k == 2
+            else asz18.sigmoid_bit(n, k, xi, tolerance)
+        )
     if method == "binary":
-        return categories.binomial(n, p[0], alternative)
+        counted = categories.binomial(n, p[0], alternative)
+        return counted if choices else categories.of_ranks(counted)
     if method == "paninski":
         return asz18.paninski(n, k)
     if null.center:
@@ -465,7 +471,7 @@ def ask(
     if null.rules_out and math.isinf(xi):
         blind = tuple(one for one in query.blind_to if one != "impossible observations")
         query = replace(query, impossible=partial(count_impossible, p=p), blind_to=blind)
-    return categories.of_ranks(query) if sample.kind == "rankings" else query
+    return query if choices else categories.of_ranks(query)
 
 
 def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:

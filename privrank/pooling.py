@@ -11,8 +11,7 @@ from privrank.release.release import Release
 from privrank.release.survey import Design, record_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
-from privrank.results.pooled import Effects, PooledResult, Survey, pooled
-from privrank.results.pooledtable import twice_notes
+from privrank.results.pooled import Effects, PooledResult, Survey, pooled, twice_notes
 from privrank.results.topk import TopKResult
 from privrank.util import checks
 
@@ -53,8 +52,8 @@ def pool(
     effects : {"common", "random"}
         Of different surveys: whether all have the same values, up to sampling and noise, or values
         that differ about a mean, which is then estimated, with their standard deviation `tau`.
-        Where sites do differ, intervals for common values cover too rarely: 95 % ones .90 where
-        worths differ by a standard deviation of .15, .73 at .3. With two or three surveys those for
+        Where sites do differ, intervals for common values cover too rarely: 95 % ones .60 where
+        worths differ by a standard deviation of .15, .38 at .3. With two or three surveys those for
         random effects are wide.
     names : sequence of str, optional
         What the results are called in tables and figures, such as the sites; by default release 1,
@@ -135,8 +134,8 @@ def _check_kinds(results: Sequence[Any]) -> None:
     """Refuse what is no result that can be pooled, different kinds, and one release twice."""
     if any(isinstance(result, TopKResult) for result in results):
         raise TypeError(
-            "results must not be of PrivateTopK, whose win rates depend on who met whom: pool the "
-            "worths of their releases, pr.PrivateBTL.from_release(result.release)."
+            "results must not be of PrivateTopK, whose win rates depend on who met whom: pool "
+            "worths of PrivateBTL instead."
         )
     if not all(isinstance(result, BTLResult | AggregationResult) for result in results):
         raise TypeError(

@@ -242,8 +242,8 @@ class UniformityTest:
             leave them alone at one tenth. ``"borda"``, mean ranks alone: the norm of the summed
             rank vectors, capped where n and m say that this lowers the noise (without noise,
             Friedman's test). ``"laplace"``, the sum of squared wins in disjoint random pairs of
-            items. ``"mallows"``, distances to the order of the columns; ``"two-sample"``, the
-            distance of two rankings; ``"omnibus"``, for at most 6 items, counts over all orders;
+            items. ``"mallows"``, distances to the order of the columns; ``"two-sample"``, for two
+            rankings, their distance; ``"omnibus"``, for at most 6 items, counts over all orders;
             ``"truncated"`` and ``"bucket"`` release the decision alone. For choices: ``"auto"`` or
             ``"omnibus"``, small deviations of many categories and large ones of few together;
             ``"tv"``, the total variation distance, with a confidence interval. The summary says
@@ -252,7 +252,8 @@ class UniformityTest:
             Significance level.
         tolerance : float, optional
             Total variation distance at which ``"truncated"`` and ``"two-sample"`` shall have their
-            published guarantee; by default the smallest at which they have it.
+            published guarantee; by default the smallest at which they have it. There is none for
+            ``"two-sample"`` of few items, whose level does not depend on it.
         draws : int, optional
             Monte Carlo draws of the null distribution where it is not known exactly. By default
             9,999, and 1,999 or 999 for so many rankings of so many items that one takes long. They
@@ -319,16 +320,28 @@ class UniformityTest:
         Parameters
         ----------
         tally : Tally
-            Of a protocol that asks for orders: ``protocol.tally(reports)``, such as of
+            Of a protocol without ties: ``protocol.tally(reports)``, such as of
             :class:`privrank.local.PairBits`, which is made for this test.
         alpha : float, default 0.05
             Significance level.
         draws : int, optional
             Monte Carlo draws of the null distribution; by default 9,999, fewer for many reports.
 
+        Returns
+        -------
+        RankTestResult
+
         See Also
         --------
         privrank.local.PairBits : The protocol of such reports.
+
+        Notes
+        -----
+        **Validity.** The null distribution is exact up to its simulation, for any number of
+        reports: given how often each pair or list of items was asked; for reports of several random
+        pairs, and of directions, given each report or its reverse. Proofs are in
+        :mod:`privrank.local.uniform`. All these statistics see mean ranks alone, or those of the
+        public pairs.
 
         Examples
         --------
@@ -393,7 +406,7 @@ def ask(
     elif method == "bucket":
         constants = {"level": alpha, "buckets": float(bfz21.Buckets.design(n, m, xi, alpha).count)}
     elif method == "two-sample":
-        constants = {"tolerance": samples.guaranteed(n, m, alpha, tolerance)}
+        constants = samples.guaranteed(n, m, alpha, tolerance)
     return statistic_or_bit(method, sample, xi, constants), constants
 
 

@@ -270,11 +270,12 @@ def aggregations():
     every = [{"method": method} for method in (*methods, "exponential")]
     scored = [{"method": "borda", "score_share": 0.2}, {"method": "kemeny", "score_share": 0}]
     gaussian = [{"delta": DELTA}, {"delta": DELTA, "target": "sample"}]
+    sort = {"method": "kwiksort", "delta": 0.05}  # Gaussian noise, of four items too
     formula = {"formula": " + ".join(ITEMS) + " ~ 1"}
     row = {"items": ITEMS}
     return [
         *fits("consensus of rows", model, rows, row, [*every, *scored, *gaussian]),
-        *fits("consensus of many rows", model, many, row, [{}, {"delta": DELTA}]),
+        *fits("consensus of many rows", model, many, row, [{}, {"delta": DELTA}, sort]),
         *fits("consensus of people", model, people, person, [*every, *scored, *gaussian]),
         *fits("consensus of people, partial", model, torn, person | half, [*every, *gaussian]),
         *fits("partial consensus", model, gaps, row | half, every),
@@ -350,6 +351,9 @@ def identities():
     uniform, fair = {"null": "uniform"}, {"null": [0.6, 0.4]}
     sides = [*by("binary"), *by("sigmoid", tolerance=0.2)]
     sides += [*by("binary", alternative="larger"), *by("binary", alternative="smaller")]
+    default = [*by("auto"), *by("auto", alternative="larger")]
+    even = pd.DataFrame({"north": [1, 2], "east": [2, 1], "probability": [0.6, 0.4]})
+    couple = {"items": ITEMS[:2], "null": even}
     ask = [*by("paninski"), *by("sigmoid", tolerance=0.2)]
     gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
     beside = by("omnibus", effect_epsilon=0.5)
@@ -362,7 +366,8 @@ def identities():
         *fits("Mallows null, people, completed", test, torn, given | person | COMPLETE, null[:1]),
         *fits("listed null, completed", test, gaps, listing | COMPLETE, by("auto")),
         *fits("shares, effect", test, picked, listed | skewed, beside, **choice),
-        *fits("two shares, default", test, pair, coin | fair, by("auto"), **choice),
+        *fits("two shares, default", test, pair, coin | fair, default, **choice),
+        *fits("listed null, two items", test, surveys.rankings(m=2), couple, by("auto")),
         *fits("Mallows null", test, rows, given, null),
         *fits("Mallows null, people", test, people, given | person, null),
         *fits(

@@ -68,6 +68,7 @@ def pytest_collection_modifyitems(items):
 # Where fits that would not identify their worths are refused as they are for users.
 AS_FOR_USERS = {
     ("plans", "test_identifiable.py"),
+    ("models", "test_contributions.py"),
     ("contracts", "test_docs.py"),
     ("contracts", "test_examples.py"),
 }

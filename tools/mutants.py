@@ -48,8 +48,8 @@ ROOMS = {
     "contributions": "mechanisms/tallies encode/clusters mechanisms/samples",
     "statistics": (
         "mechanisms/aggregation mechanisms/capped mechanisms/categories mechanisms/closeness "
-        "mechanisms/comparisons mechanisms/departures mechanisms/mallows mechanisms/objective "
-        "mechanisms/permutation mechanisms/ranknorms"
+        "mechanisms/comparisons mechanisms/departures mechanisms/mallows mechanisms/permutation "
+        "mechanisms/ranknorms"
     ),
     "encoders": (
         "encode/coding encode/comparisonforms encode/comparisons encode/encoded encode/frames "

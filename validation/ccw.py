@@ -24,6 +24,7 @@ THEIR_RIDGE = "CCW estimate, authors' ridge"
 COUNTING = "CCW counting"
 PRIVATE = "privrank, private design"
 RELEASED = "privrank, private design, counts released"
+UNDECLARED = "privrank, nothing declared"
 PUBLIC = "privrank, public design"
 RESPONDENT = "privrank, respondents"
 NO_PRIVACY = "no privacy"
@@ -36,6 +37,7 @@ COLOURS = {
     COUNTING: "#CC79A7",
     PRIVATE: "#0072B2",
     RELEASED: "#56B4E9",
+    UNDECLARED: "#56B4E9",
     PUBLIC: "#009E73",
     RESPONDENT: "#56B4E9",
     NO_PRIVACY: "#000000",

@@ -2,8 +2,8 @@
 
 A quarter of the items have preference score 1, the others Uniform(0.2, 0.7): the paper prints the
 cases the other way round, the authors' code (github.com/abhinavc3/DP-Ranking) has them so. Worths
-are the log scores, centred. Each pair is compared once with probability p. The error is relative
-in l2, the overlap is the share of the top quarter that is found.
+are the log scores, centred. Each pair is compared once with probability p. Errors are relative, in
+l2 and in l-infinity ("largest error"); the overlap is the share of the top quarter that is found.
 
 Experiment 1 varies the number of items at p = 1, experiment 2 varies p at 300 items, experiment 3
 varies epsilon at 300 items; each is seen at several values of the third quantity, as in the
@@ -15,9 +15,12 @@ Both are shown, with the epsilon that they really spend. privrank's worths corre
 ridge, so that intervals cover; dotted lines and a column of the table show the ridge fit. Raw wins
 (theirs) stand beside win rates (privrank): at p < 1 raw wins also count how often an item was
 compared. Under the private design the numbers of comparisons per pair are declared, as those of the
-experiment are known to be equal or equally likely, or, as is the default, released with a share of
-epsilon; their algorithms state no standard errors and do without. Where privrank warns that its
-ridge exceeds the information in the answers, it is drawn all the same.
+experiment are known to be equal or equally likely, or, as is the default for worths, released with
+a share of epsilon; their algorithms state no standard errors and do without. A selection never
+releases them: "nothing declared" is its default. Released counts leave most worths unidentified
+here: "withheld" is their share, and the error and overlap of a method that withholds any are left
+out. Where privrank warns that its ridge exceeds the information in the answers, it is drawn all the
+same.
 
 Tables go to docs/validation/, figures to build/validation/.
 """
@@ -36,6 +39,7 @@ from ccw import (
     RELEASED,
     SMALL_RIDGE,
     THEIR_RIDGE,
+    UNDECLARED,
     Tally,
     best_first,
     draw,
@@ -69,13 +73,13 @@ METHODS = (
     PRIVATE,
     f"{PRIVATE}, counting",
     RELEASED,
-    f"{RELEASED}, counting",
+    f"{UNDECLARED}, counting",
     PUBLIC,
     f"{PUBLIC}, counting",
     NO_PRIVACY,
     f"{NO_PRIVACY}, counting",
 )
-MEASURES = ("error", "error of the ridge fit", "overlap", "epsilon spent")
+MEASURES = ("error", "error of the ridge fit", "overlap", "epsilon spent", "withheld", "largest")
 
 # items, epsilon, replicates behind the targets; error and overlap by method
 TARGETS = [
@@ -101,9 +105,9 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
     private = pr.PrivateBTL(frame, pair_counts="equal", **facts)
     released = pr.PrivateBTL(frame, **facts)
     public = pr.PrivateBTL(frame, design="public", **facts)
-    by_counting = {
+    selections = {
         PRIVATE: pr.PrivateTopK(frame, k, pair_counts="equal", **facts),
-        RELEASED: pr.PrivateTopK(frame, k, **facts),
+        UNDECLARED: pr.PrivateTopK(frame, k, **facts),
     }
     out = np.full((len(epsilons), len(METHODS), len(MEASURES)), np.nan)
 
@@ -113,26 +117,35 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
     def distance(worths: np.ndarray) -> float:
         return float(np.linalg.norm(worths - theta) / size)
 
+    def largest(worths: np.ndarray) -> float:
+        return float(np.abs(worths - theta).max() / np.abs(theta).max())
+
     for cells, epsilon in zip(out, epsilons, strict=True):
         measured = {}
         ridges = {SMALL_RIDGE: small_ridge(epsilon), THEIR_RIDGE: their_ridge(items, share)}
         for method, ridge in ridges.items():
             worths, spent = estimate(rng, tally, epsilon, ridge)
-            measured[method] = distance(worths), distance(worths), overlap(worths), spent
-        counts = overlap(noisy_wins(rng, tally, epsilon))
-        measured[COUNTING] = np.nan, np.nan, counts, epsilon
+            errors = distance(worths), distance(worths)
+            measured[method] = *errors, overlap(worths), spent, 0.0, largest(worths)
+        found = {COUNTING: noisy_wins(rng, tally, epsilon)}
         fits = {PRIVATE: private, RELEASED: released, PUBLIC: public}
         if np.isinf(epsilon):
             fits = {NO_PRIVACY: public}
         for method, model in fits.items():
             fit = model.fit(epsilon=epsilon, allow_unidentified=True, rng=rng)
-            errors = distance(fit.params.to_numpy()), distance(fit.estimate.first)
-            measured[method] = *errors, overlap(fit.params.to_numpy()), epsilon
-            if method in by_counting:
-                top = by_counting[method].fit(epsilon=epsilon, rng=rng)
-            else:
+            worths = fit.params.to_numpy()
+            withheld = float(np.isnan(worths).mean())
+            chosen = np.nan if withheld else overlap(worths)
+            errors = distance(worths), distance(fit.estimate.first)
+            measured[method] = *errors, chosen, epsilon, withheld, largest(worths)
+            if method in (PUBLIC, NO_PRIVACY):
                 top = pr.PrivateTopK.from_release(fit.release, k)
-            measured[f"{method}, counting"] = np.nan, np.nan, overlap(top.estimate), epsilon
+                found[f"{method}, counting"] = top.estimate
+        if np.isfinite(epsilon):
+            for method, model in selections.items():
+                found[f"{method}, counting"] = model.fit(epsilon=epsilon, rng=rng).estimate
+        for method, scores in found.items():
+            measured[method] = np.nan, np.nan, overlap(scores), epsilon, 0.0, np.nan
         for method, values in measured.items():
             cells[METHODS.index(method)] = values
     return out
@@ -145,7 +158,7 @@ def table(items: int, share: float, epsilons: tuple, out: np.ndarray) -> list[di
     rows = []
     for place, epsilon in enumerate(epsilons):
         for column, method in enumerate(METHODS):
-            if np.isnan(mean[place, column, 2]):
+            if np.isnan(mean[place, column, 3]):
                 continue
             cell, noise = mean[place, column], error[place, column]
             rows.append(
@@ -159,8 +172,10 @@ def table(items: int, share: float, epsilons: tuple, out: np.ndarray) -> list[di
                     "error": shown(cell[0]),
                     "error, std err": shown(noise[0]),
                     "error of the ridge fit": shown(cell[1]),
+                    "largest error": shown(cell[5]),
                     "overlap": shown(cell[2]),
                     "overlap, std err": shown(noise[2], 4),
+                    "withheld": shown(cell[4]),
                 }
             )
     return rows
@@ -191,7 +206,7 @@ def judge(found: dict[tuple, np.ndarray]) -> list[dict]:
 
 def figures(rows: list[dict]) -> None:
     estimates = (SMALL_RIDGE, THEIR_RIDGE, PRIVATE, RELEASED, PUBLIC, NO_PRIVACY)
-    counts = (COUNTING, PRIVATE, RELEASED, PUBLIC, NO_PRIVACY)
+    counts = (COUNTING, PRIVATE, UNDECLARED, PUBLIC, NO_PRIVACY)
 
     def panels(some: list[dict]) -> list[dict]:
         # one measure per line of panels: overlap by worths, and overlap by counting

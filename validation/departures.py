@@ -147,11 +147,18 @@ def of_rankings(n: int, m: int, epsilon: float) -> dict[str, Statistic]:
     }
 
 
+def cellwise_excess(n: int, p: tuple[float, ...]) -> Statistic:
+    """By how much the count of some category lies outside the range expected of it."""
+    cells, name = categories.ExpectedCounts(n, p), "largest deviation of a category"
+    value, step = cells.cellwise_value, 1.0 / categories.GRID
+    return Statistic(name, step, categories.GRID, value, cells.null(name, value), (), None)
+
+
 def of_choices(n: int, p: tuple[float, ...], epsilon: float) -> dict[str, Statistic]:
     return {
         "default": categories.omnibus_of(n, p, epsilon),
         "total variation": categories.total_variation(n, p),
-        "cell-wise excess": categories.cellwise_excess(n, p),
+        "cell-wise excess": cellwise_excess(n, p),
     }
 
 

@@ -348,8 +348,9 @@ def wrong(rng: np.random.Generator, cell: Cell) -> bool:
     """Return whether a test of a true hypothesis rejects it at .05."""
     sample, model = cell.sample(rng), cell.model
     if cell.test == "separation":
+        model.pop("pair_counts", None)  # a selection needs none
         top = pr.PrivateTopK(sample, cell.items // 2, **model)
-        return top.fit(cell.epsilon, rng=rng).pvalue <= 0.05
+        return top.fit(cell.epsilon, target="win rate", rng=rng).pvalue <= 0.05
     if cell.test == "homogeneity":
         fit = pr.PrivateBTL(sample, **model).fit(cell.epsilon, allow_unidentified=True, rng=rng)
         return fit.test_homogeneity().pvalue <= 0.05

@@ -1,8 +1,9 @@
 """Figures of the local studies, drawn from their tables; nothing is simulated.
 
-Busa-Fekete, Fotakis and Zampetakis (2021), Figure 3, local curve; Yan, Li and Liu (2020), Figures 3
-and 4 (numbers of pairs) and 5 and 6 (Mallows rankings): what stands in `localtests_bits.csv`,
-`local_yll_pairs.csv` and `local_yll_mallows.csv`, privrank's default beside it.
+Busa-Fekete, Fotakis and Zampetakis (2021), Figure 3, local curve, from `localtests_bits.csv`. Yan,
+Li and Liu (2020): Figures 3 and 4 (numbers of pairs), from `local_yll_pairs.csv`; Figure 5
+(epsilon), from `local_yll_epsilons.csv`; respondents, from `local_yll_sizes.csv`; and Mallows
+models, from `local_yll_mallows.csv`. All figures include privrank's default.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ COLOURS = {
     "RR": "#1b3a4b",
     "Lap": "#8fb3c7",
     "KwikSort": "0.6",
+    "DP-KwikSort": "0.6",
     "m / 2 pairs, exact threshold": "#1b3a4b",
     "m / 2 pairs, printed threshold": "#8fb3c7",
 }
@@ -32,6 +34,7 @@ NAMES = {
     "RR": "LDP-KwikSort, :RR",
     "Lap": "LDP-KwikSort, :Lap",
     "KwikSort": "KwikSort, non-private",
+    "DP-KwikSort": "DP-KwikSort, central model",
     "one of 8": "a bit about one of 8 pairs",
     "one of 1": "a bit about one pair",
 }
@@ -112,10 +115,12 @@ def numbers_of_pairs() -> None:
     parts = panels(read("local_yll_pairs"), "data", "epsilon")
     data = list(dict.fromkeys(name for name, _ in parts))
     figure, axes = grid(len(data), len(parts) // len(data))
-    for axis, ((name, epsilon), (row,)) in zip(axes.flat, parts.items(), strict=True):
+    for axis, ((name, epsilon), rows) in zip(axes.flat, parts.items(), strict=True):
         places = range(len(PAIRS))
-        curve(axis, places, [row[column] for column in PAIRS], "RR", label=NAMES["RR"])
-        mean = float(row["default"].split()[0])
+        for row in rows:
+            method = row["protocol"]
+            curve(axis, places, [row[column] for column in PAIRS], method, label=NAMES[method])
+        mean = float(rows[0]["default"].split()[0])
         axis.axhline(mean, color=COLOURS["default"], lw=1.2, label=NAMES["default"], clip_on=False)
         axis.set_xticks(places, list(PAIRS.values()))
         axis.set_ylim(0.0, 1.08 * axis.get_ylim()[1])
@@ -126,6 +131,29 @@ def numbers_of_pairs() -> None:
         axis.set_ylabel("excess, % of all pairs")
     title = "LDP-KwikSort by number of pairs: disagreements beyond the least possible"
     finish(figure, axes[0, 0], title, "local_yll_pairs")
+
+
+def judged(name: str, across: str, title: str) -> None:
+    """Draw the excess, above, and the error rate, below, one column for each survey."""
+    parts = panels(read(name), "data")
+    figure, axes = grid(2, len(parts))
+    for (excess, errors), ((data,), rows) in zip(axes.T, parts.items(), strict=True):
+        x = [float(row[across]) for row in rows]
+        for method in ("Lap", "RR", "default", "DP-KwikSort"):
+            style: Mapping[str, Any] = {"ls": "--", "marker": ""} if "DP" in method else {}
+            curve(excess, x, [row[method] for row in rows], method, label=NAMES[method], **style)
+            if f"errors, {method}" in rows[0]:
+                curve(errors, x, [row[f"errors, {method}"] for row in rows], method)
+        for axis in (excess, errors):
+            axis.set_xscale("log")
+            axis.set_xticks(x, [f"{at:g}" for at in x], fontsize="x-small")
+            axis.set_xticks([], minor=True)
+            axis.set_ylim(0.0, 1.08 * axis.get_ylim()[1])
+        excess.set_title(data, fontsize="medium")
+        errors.set_xlabel("respondents" if across == "n" else across)
+    axes[0, 0].set_ylabel("excess, % of all pairs")
+    axes[1, 0].set_ylabel("wrong majorities, %")
+    finish(figure, axes[0, 0], title, name)
 
 
 def mallows() -> None:
@@ -154,6 +182,9 @@ def main() -> None:
     matplotlib.rcParams |= {"svg.hashsalt": "privrank", "svg.fonttype": "none"}
     tests_of_uniformity()
     numbers_of_pairs()
+    judged("local_yll_epsilons", "epsilon", "LDP-KwikSort by epsilon: excess and error rate")
+    title = "LDP-KwikSort by the number of respondents, epsilon 2: excess and error rate"
+    judged("local_yll_sizes", "n", title)
     mallows()
 
 

@@ -59,6 +59,8 @@ class Cell:
 
 
 PUBLIC, PRIVATE = {"max_rows": 15, "design": "public"}, {"max_rows": 15}
+RATES = {"target": "win rate"}
+"""Net wins of a private design state no p-value."""
 SPREAD = {"items": 10, "max_rows": 20, "worths": 2.0}
 CELLS = (
     Cell("contrast", {"items": 6, **PUBLIC}, 200, 1.0, 0.4),
@@ -87,20 +89,28 @@ CELLS = (
     Cell("contrast", {"items": 8, "max_rows": 2, "design": "public"}, 12, INF, 2.0),
     Cell("top", {"items": 6, "k": 2, **PUBLIC}, 300, 1.0, 0.35),
     Cell("top", {"items": 6, "k": 2, **PUBLIC}, 300, INF, 0.25),
-    Cell("top", {"items": 6, "k": 2, **PRIVATE}, 300, 1.0, 0.45),
-    Cell("top", {"items": 6, "k": 2, "max_rows": 3}, 1200, 1.0, 0.35),
-    Cell("top", {"items": 6, "k": 2, "unit": "row"}, 1500, 1.0, 0.5),
+    Cell("top", {**RATES, "items": 6, "k": 2, **PRIVATE}, 300, 1.0, 0.45),
+    Cell("top", {**RATES, "items": 6, "k": 2, "max_rows": 3}, 1200, 1.0, 0.35),
+    Cell("top", {**RATES, "items": 6, "k": 2, "unit": "row"}, 1500, 1.0, 0.5),
     Cell("top", {"items": 6, "k": 2, "mode": "local"}, 5000, 1.0, 0.5),
     Cell("top", {"items": 5, "k": 1, "max_rows": 10, "aim": "right"}, 100, 0.5, 0.4, True),
-    Cell("top", {"items": 10, "k": 3, "max_rows": 20}, 400, 1.0, 0.6, True),
-    Cell("top", {"items": 4, "k": 1, "max_rows": 6, "worths": (1, 0, 0, -1)}, 100, 1.0, 1.0, True),
-    Cell("top", {"items": 5, "k": 2, "max_rows": 1}, 500, 2.0, 0.8, True),
-    Cell("top", {"items": 5, "k": 2, "unit": "row"}, 300, 0.4, 1.5),
-    Cell("top", {"items": 5, "k": 1, "max_rows": 8}, 200, 0.4, 1.5),
-    Cell("top", {"items": 5, "k": 2, "max_rows": 6, "dependence": "pairs"}, 200, 0.5, 1.5),
-    Cell("top", {"items": 6, "k": 2, "max_rows": 10}, 150, 0.6, 2.5, True),
+    Cell("top", {**RATES, "items": 10, "k": 3, "max_rows": 20}, 400, 1.0, 0.6, True),
+    Cell(
+        "top",
+        {**RATES, "items": 4, "k": 1, "max_rows": 6, "worths": (1, 0, 0, -1)},
+        100,
+        1.0,
+        1.0,
+        True,
+    ),
+    Cell("top", {**RATES, "items": 5, "k": 2, "max_rows": 1}, 500, 2.0, 0.8, True),
+    Cell("top", {**RATES, "items": 5, "k": 2, "unit": "row"}, 300, 0.4, 1.5),
+    Cell("top", {**RATES, "items": 5, "k": 1, "max_rows": 8}, 200, 0.4, 1.5),
+    Cell("top", {**RATES, "items": 5, "k": 2, "max_rows": 6, "dependence": "pairs"}, 200, 0.5, 1.5),
+    Cell("top", {**RATES, "items": 6, "k": 2, "max_rows": 10}, 150, 0.6, 2.5, True),
     Cell("top", {"items": 8, "k": 3, **PUBLIC}, 100, 1.0, 2.5, True),
-    Cell("top", {"items": 6, "k": 2, "max_rows": 3}, 100, INF, 0.6),
+    Cell("top", {"items": 8, "k": 3, "max_rows": 4, "aim": "right"}, 400, 1.0, 1.0, True),
+    Cell("top", {**RATES, "items": 6, "k": 2, "max_rows": 3}, 100, INF, 0.6),
     Cell("top", {"items": 12, "k": 3, "max_rows": 4, "design": "public"}, 150, 4.0, 1.2, True),
     Cell("excess", {"items": 6}, 300, 0.5, 0.8, share=2),
     Cell("excess", {"items": 6}, 100, INF, 0.9, share=2),
@@ -155,7 +165,8 @@ def run(rng: np.random.Generator, cell: Cell) -> float:
         options = {"rng": rng, "dependence": cell.plan.get("dependence", "auto")}
         if cell.what == "top":
             model = pr.PrivateTopK(frame, cell.plan["k"], **facts)
-            return separated(model.fit(cell.epsilon, **options), cell)
+            target = cell.plan.get("target", "auto")
+            return separated(model.fit(cell.epsilon, target=target, **options), cell)
         try:
             result = pr.PrivateBTL(frame, **facts).fit(cell.epsilon, **options)
         except ValueError as error:

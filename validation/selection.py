@@ -55,7 +55,7 @@ def tied(
     theta[above + block :] = -1.5
     frame = pr.simulate.bradley_terry(theta, repeats=repeats, rng=rng)
     model = pr.PrivateTopK(frame, k, items=range(items), respondent=None, ties=False, design=design)
-    return model.fit(epsilon=epsilon, rng=rng, **noise_arguments(noise)).pvalue
+    return model.fit(epsilon, target="win rate", rng=rng, **noise_arguments(noise)).pvalue
 
 
 def noise_arguments(noise: str) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def spread(
     rank = 1 + (theta[None, :] > theta[:, None]).sum(axis=1)
     frame = pr.simulate.bradley_terry(theta, repeats=repeats, rng=rng)
     model = pr.PrivateTopK(frame, 1, items=range(items), respondent=None, ties=False, design=design)
-    top = model.fit(epsilon=epsilon, rng=rng)
+    top = model.fit(epsilon, target="win rate", rng=rng)
     sides = top.conf_int()
     covered = ((sides["lower"] <= truth) & (truth <= sides["upper"]))[top.bse.notna()]
     holds, results = [], [top]

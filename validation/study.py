@@ -51,7 +51,7 @@ def replicate(
         found = joblib.Parallel(n_jobs=2, batch_size=8)(
             joblib.delayed(_quiet)(one, seed, arguments) for seed in seeds
         )
-    _first[str(cell)] = numbers(found[0])
+    _first[str(cell)] = spaced(numbers(found[0]))
     if MODE == "first":
         sys.exit(_first_differs(str(cell)))
     return found
@@ -78,6 +78,11 @@ def numbers(found: Any) -> list[Any]:
     if found is None or isinstance(found, str):
         return [found]
     return [float(found)]
+
+
+def spaced(values: list[Any], most: int = 40) -> list[Any]:
+    """Return at most so many of the values, evenly spaced."""
+    return values[:: -(-len(values) // most) or 1]
 
 
 def differences(name: str) -> tuple[int, int]:
@@ -189,16 +194,20 @@ def table(
     `row(cell, found)` makes a row of what `run(rng, cell)` found in all replicates, of which a cell
     may want fewer, and `verdict(rows)` says what follows from all.
     """
-    started, rows = time.time(), []
+    started = time.time()
+    rows: list[dict[str, Any]] = []
+    done = 0
     for number, cell in enumerate(cells):
         if not any(part in str(cell) for part in asked.only):
             continue
         start = time.time()
         found = replicate(run, cell.replicates(asked.replicates), cell, cell=first + number)
-        rows.append({**row(cell, found), "seconds": f"{time.time() - start:.0f}"})
-        print(f"{cell}: {rows[-1]}", flush=True)
-    if len(rows) == len(cells):
-        write(name, title, command, rows, started, verdict(rows))
+        done += 1
+        if not MODE:  # a fingerprint needs no row
+            rows.append({**row(cell, found), "seconds": f"{time.time() - start:.0f}"})
+            print(f"{cell}: {rows[-1]}", flush=True)
+    if done == len(cells):
+        write(name, title, command, rows, started, verdict(rows) if rows else "")
 
 
 def write(
@@ -219,6 +228,7 @@ def write(
         FINGERPRINTS.mkdir(parents=True, exist_ok=True)
         record = {
             "script": Path(sys.argv[0]).stem,
+            "date": str(datetime.date.today()),
             "versions": versions(),
             "first": dict(_first),
         }
@@ -232,7 +242,7 @@ def write(
         writer.writeheader()
         writer.writerows(rows)
     minutes = (time.time() - started) / 60
-    command = shlex.join([*command.split(), *sys.argv[1:]])
+    command = " ".join([command, *map(shlex.quote, sys.argv[1:])])
     heads = list(rows[0])
     lines = [
         f"# {title}",

@@ -45,11 +45,13 @@ print(log.head(3))
 number = np.maximum(np.round(votes * share), 1).astype(int)
 activity = Counter(number.tolist())  # as {1: 4000, 30: 100} says: 100 voters with 30 votes each
 planned = {"items": models, "distinct_pairs": False, "for_epsilon": 1.0}
-tradeoff = pr.contribution_tradeoff(activity, **planned, pair_counts="proportional")
+tradeoff = pr.contribution_tradeoff(
+    activity, **planned, pair_counts="proportional", worths=3.0, bounds=[1, 5, 10, 20], replicates=3
+)
 print(tradeoff.round(3))
 
 # %% [markdown]
-# The predicted standard error has two parts, what another sample of voters would change and what other noise would change. The bound with the least of both is taken. Where nothing is known of a log, take a small one, as a large one brings more noise than rows: one to five, compared by `pr.contribution_tradeoff` for guesses of the activity. A log of few votes for each pair may identify nothing at any bound: fewer models, or `pair_counts="proportional"` where it holds, need less. From a voter with more votes no more than that count, so that the ranking is one by voters rather than by votes: the busiest of them cannot make it.
+# Whole fits were simulated, of models whose worths are spread over a range of 3. The error of a difference, `std_err`, has two parts, what another sample of voters would change and what other noise would change; `error` is its Monte Carlo standard error. The bound with the least of both is taken. Where nothing is known of a log, take a small one, as a large one brings more noise than rows: one to five, compared by `pr.contribution_tradeoff` for guesses of the activity. A log of few votes for each pair may identify nothing at any bound: fewer models, or `pair_counts="proportional"` where it holds, need less. From a voter with more votes no more than that count, so that the ranking is one by voters rather than by votes: the busiest of them cannot make it.
 #
 # ## The fit
 #

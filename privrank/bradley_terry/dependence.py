@@ -10,7 +10,9 @@ with it comes the covariance of the scores over respondents. Sees no data.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -31,6 +33,7 @@ from privrank.bradley_terry.losses import (
 )
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import (
+    BY_PAIR,
     CEILING,
     DEPENDENCE,
     LARGEST,
@@ -42,7 +45,7 @@ from privrank.release.names import (
 )
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, own
 from privrank.util.solvers import carried, product, quadratic, spectrum
 
 FARTHEST = 4.0
@@ -220,6 +223,18 @@ def single_contrasts(
     )
 
 
+def moments_by_block(
+    equations: ScoreEquations, release: Release
+) -> Iterator[tuple[slice, list[FloatArray]]]:
+    """Yield runs of edges that one respondent can have answered, with their released moments."""
+    names, start = MOMENTS + TIE_MOMENTS * equations.tied, 0
+    for part in blocks(release.design, equations.pairs):
+        size = part.stop - part.start
+        values = [release.parts[name].values[start : start + size**2] for name in names]
+        yield part, [own(moments.reshape(size, size), np.float64) for moments in values]
+        start += size**2
+
+
 def cluster_moments(
     equations: ScoreEquations, release: Release, b: FloatArray, function: ScoreFunction
 ) -> FloatArray:
@@ -234,14 +249,7 @@ def cluster_moments(
     mean = 2.0 * function.link.excess(t)
     matrix, half = equations.linear.matrix(), 0.5 * function.weight(t)
     total = np.zeros((len(b), len(b)))
-    start = 0
-    for part in blocks(release.design, equations.pairs):
-        size = part.stop - part.start
-        yy, yn, nn = (
-            release.parts[name].values[start : start + size**2].reshape(size, size).astype(float)
-            for name in MOMENTS
-        )
-        start += size**2
+    for part, (yy, yn, nn) in moments_by_block(equations, release):
         # the sum over respondents of products of outcomes y less expected ones, n mean
         cross = yn * mean[None, part]
         meat = yy - cross - cross.T + nn * np.outer(mean[part], mean[part])
@@ -254,23 +262,17 @@ def cluster_moments(
 
 def _tie_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
     """Return the same where ties have a parameter: scores are half net wins, and ties."""
-    edges, n, start = len(equations.pairs.first), release.design.nobs, 0
+    edges, n = len(equations.pairs.first), release.design.nobs
     won, tied, lost = answer_probabilities(*worths_and_ties(equations.linear.predict(b)))
     items, total = equations.linear.matrix()[:edges, :-1], np.zeros((len(b), len(b)))
-    for part in blocks(release.design, equations.pairs):
-        size = part.stop - part.start
-        yy, yn, nn, ty, tn, tt = (
-            release.parts[name].values[start : start + size**2].reshape(size, size).astype(float)
-            for name in (*MOMENTS, *TIE_MOMENTS)
-        )
-        start += size**2
+    for part, (yy, yn, nn, ty, tn, tt) in moments_by_block(equations, release):
         mean = np.concatenate((0.5 * (won - lost)[part], tied[part]))
         # z = (y / 2, t) by pair, less n mean
         zz = np.block([[0.25 * yy, 0.5 * ty.T], [0.5 * ty, tt]])
         cross = np.tile(np.vstack((0.5 * yn, tn)), 2) * mean
         meat = zz - cross - cross.T + np.tile(nn, (2, 2)) * np.outer(mean, mean)
-        rows, zero, one = items[part], np.zeros((size, 1)), np.ones((size, 1))
-        rows = np.block([[rows, zero], [np.zeros_like(rows), one]])
+        rows, zero = items[part], np.zeros((len(nn), 1))
+        rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
         total += rows.T @ meat @ rows
     return total * (n / max(n - 1, 1))
 
@@ -453,3 +455,108 @@ def _most_units(equations: ScoreEquations, design: Design, errors: float) -> Flo
     least = equations.group_answers - errors * np.sqrt(equations.group_variance)
     sure = np.maximum(least, 0.0) / design.sensitivity.effective_rows
     return np.asarray(np.clip(design.nobs - sure.sum() + sure, 1.0, design.nobs))
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The answers of the respondents of a run without privacy, as moments by pair.
+
+    Where answers are known the design effect of a combination of scores is 1 + X / I: I is the
+    variance of independent answers, and X the sum over respondents of the products of any two
+    different answers less what is expected of each. An answer's own square is not part of X, so
+    that what is expected of it does not depend on itself.
+
+    Parameters
+    ----------
+    equations : ScoreEquations
+        The release, read as score equations.
+    release : Release
+        The release, which holds the moments.
+    """
+
+    equations: ScoreEquations
+    release: Release
+
+    @cached_property
+    def _blocks(self) -> list[tuple[slice, list[FloatArray]]]:
+        """Runs of pairs that one respondent can have answered, with their moments."""
+        return list(moments_by_block(self.equations, self.release))
+
+    def _squares(self, along: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sums of squares over respondents, and over answers, of combined residuals."""
+        facts, count = self.equations, self.equations.pairs.count
+        if facts.tied:
+            half, tie = worths_and_ties(along)
+            won, tied, lost = answer_probabilities(*worths_and_ties(t))
+            mean = 0.5 * half * (won - lost) + tie * tied
+        else:
+            half, tie = along * facts.fitted.weight(t), np.zeros_like(along)
+            mean = half * facts.function.link.excess(t)
+        total = np.zeros(len(along))
+        for part, (yy, yn, nn, *others) in self._blocks:
+            u, v, q = half[:, part], tie[:, part], mean[:, part]
+            total += 0.25 * quadratic(u, yy) + quadratic(q, nn) - ((u @ yn) * q).sum(axis=1)
+            if others:
+                ty, tn, tt = others
+                total += quadratic(v, tt) + ((v @ ty) * u - 2.0 * (v @ tn) * q).sum(axis=1)
+        if BY_PAIR not in self.release.parts:  # an archive of before: squares as expected
+            return total, self._variances(along, t).sum(axis=1)
+        net, decided = np.split(self.release.parts[BY_PAIR].values.astype(np.float64), 2)
+        own = 0.25 * half**2 * decided - half * mean * net + mean**2 * count
+        own = own + (count - decided) * tie * (tie - 2.0 * mean)
+        return total, own.sum(axis=1)
+
+    def effects(self, along: FloatArray, t: FloatArray, factor: float = 1.0) -> FloatArray:
+        """Return the design effects of combinations of scores, shape (rows,).
+
+        Parameters
+        ----------
+        along : ndarray, shape (rows, edges)
+            Weights of the scores by edge.
+        t : ndarray, shape (rows, edges)
+            Predictors at which residuals are taken.
+        factor : float
+            What X is multiplied by: n / (n - 1) at a fit, from which residuals are smaller.
+
+        Returns
+        -------
+        ndarray, shape (rows,)
+            At least 1, and at most what answers of these variances allow: by Cauchy and
+            Schwarz the sum over respondents of the squared sums of standard deviations, over I.
+        """
+        by_pair = self._variances(along, t)
+        independent = np.maximum(by_pair.sum(axis=1), 1e-300)
+        deviations = np.sqrt(by_pair / np.maximum(self.equations.pairs.count, 1e-300))
+        most = sum(quadratic(deviations[:, part], nn) for part, (_, _, nn, *_) in self._blocks)
+        squares, own = self._squares(along, t)
+        effect = 1.0 + factor * (squares - own) / independent
+        return np.asarray(np.clip(effect, 1.0, np.maximum(most / independent, 1.0)))
+
+    def excess(self, along: FloatArray, t: FloatArray) -> FloatArray:
+        """Return X of all products of combinations of scores, shape (rows, rows)."""
+        sums = along[:, None] + along[None]
+        squares, own = self._squares(sums.reshape(-1, along.shape[1]), t[None])
+        both = (squares - own).reshape(len(along), len(along))
+        alone = 0.25 * np.diag(both)
+        return np.asarray(0.5 * (both - alone[:, None] - alone))
+
+    def spread(self, t: FloatArray) -> FloatArray:
+        """Return the variance of each edge's score of independent answers at predictors t.
+
+        A tie that counts as half a win takes a quarter off, down to what the mean allows.
+        """
+        facts, count = self.equations, self.equations.pairs.count
+        if facts.tied or BY_PAIR not in self.release.parts:
+            return facts.spread(t, facts.fitted)
+        ties = count - np.split(self.release.parts[BY_PAIR].values, 2)[1]
+        variance = facts.function.link.exact.variance(t)
+        # the smaller probability q of an answer, from q (1 - q)
+        upset = 2.0 * variance / (1.0 + np.sqrt(np.maximum(1.0 - 4.0 * variance, 0.0)))
+        answers = np.maximum(count * variance - 0.25 * ties, count * upset * (0.5 - upset))
+        return np.asarray(answers * facts.fitted.weight(t) ** 2)
+
+    def _variances(self, along: FloatArray, t: FloatArray) -> FloatArray:
+        """Return by pair the variances of combinations of scores of independent answers."""
+        by_edge = along**2 * self.spread(t)
+        by_pair = by_edge.reshape(len(along), -1, len(self.equations.pairs.count))
+        return np.asarray(by_pair.sum(axis=1))

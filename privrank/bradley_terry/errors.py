@@ -76,12 +76,25 @@ class SecondMoments:
         return both, both * relative
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Components:
-    """Errors of some numbers: sampling errors, and noise as a mixture of sizes of either sign.
+def error_pvalues(
+    size: FloatArray,
+    variance: FloatArray,
+    noise: FloatArray,
+    share: FloatArray,
+    skewness: FloatArray,
+    df: FloatArray | float = math.inf,
+) -> FloatArray:
+    """Return two-sided p-values of errors of signed sizes, shape (rows,).
+
+    They have sampling errors, and noise as a mixture of sizes of either sign. Twice the tail on
+    that side. The larger of two tails counts: that of normal sampling errors, and that of such as
+    have their skewness, too (Pearson's type III). Where variances are estimated a size counts as
+    the normal quantile that is as probable as its t quantile.
 
     Parameters
     ----------
+    size : ndarray, shape (rows,)
+        Errors, with their signs.
     variance : ndarray, shape (rows,)
         Variances of the sampling errors.
     noise : ndarray, shape (rows, sizes)
@@ -93,25 +106,11 @@ class Components:
     df : ndarray, shape (rows,), or float
         Degrees of freedom with which the whole variance is known, infinite where it is given.
     """
-
-    variance: FloatArray
-    noise: FloatArray
-    share: FloatArray
-    skewness: FloatArray
-    df: FloatArray | float = math.inf
-
-    def pvalues(self, size: FloatArray) -> FloatArray:
-        """Return two-sided p-values of errors of these signed sizes, shape (rows,).
-
-        Twice the tail on that side. The larger of two tails counts: that of normal sampling errors,
-        and that of such as have their skewness, too (Pearson's type III). Where variances are
-        estimated a size counts as the normal quantile that is as probable as its t quantile.
-        """
-        total = np.sqrt(self.variance + self.noise**2 @ self.share)
-        x = total * to_normal(np.abs(size) / total, self.df)
-        given = x, np.sqrt(self.variance), self.noise, self.share
-        skewed = 2.0 * skewed_tail(*given, np.sign(size) * self.skewness)
-        return np.minimum(np.maximum(mixture_tail(*given), skewed), 1.0)
+    total = np.sqrt(variance + noise**2 @ share)
+    x = total * to_normal(np.abs(size) / total, df)
+    given = x, np.sqrt(variance), noise, share
+    skewed = 2.0 * skewed_tail(*given, np.sign(size) * skewness)
+    return np.minimum(np.maximum(mixture_tail(*given), skewed), 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,8 +25,7 @@ from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, kept, own
-from privrank.util.frozen import immutable
+from privrank.util.arrays import FloatArray, immutable, kept, own
 from privrank.util.solvers import product, pseudo_inverse
 
 
@@ -160,17 +159,16 @@ def estimate(
     """
     linear, target, loss = equations.linear, equations.target, equations.loss
     corrected, infinite, converged = penalty is None, False, True
-    ridge: Ridge
-    if WORTHS in release.parts:
-        part, ridge = release.parts[WORTHS], release.plan.number("gamma")
-        first = linear.centred(np.asarray(part.step * part.values))
-    else:
+    if WORTHS not in release.parts:
         ridge = automatic_ridge(equations) if penalty is None else penalty * prior_ridge(equations)
         fit = fit_ridge(target, linear, ridge, loss, solver=solver)
         if not fit.finite:
             ridge, corrected, infinite = automatic_ridge(equations), True, True
             fit = fit_ridge(target, linear, ridge, loss, solver=solver)
         first, converged = linear.centred(fit.point), fit.converged
+    else:
+        part, ridge = release.parts[WORTHS], release.plan.number("gamma")
+        first = linear.centred(np.asarray(part.step * part.values))
     coefficients = first
     if corrected:
         # the ridge once more, now towards the first estimate: to first order this adds back

@@ -21,8 +21,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from privrank.bradley_terry.clustering import Clusters
 from privrank.bradley_terry.dependence import (
+    Clusters,
     degrees_of_freedom,
     effect_bounded,
     effect_error,

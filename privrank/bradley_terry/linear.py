@@ -560,11 +560,6 @@ def groups_at(
     return [middle | dict(group) for group in (levels if at is None else (at,))]
 
 
-def _rows_at(covariates: Covariates, groups: list[dict[str, Any]]) -> FloatArray:
-    columns = {name: [group.get(name) for group in groups] for name in covariates.names}
-    return rows_at(covariates, columns, len(groups))
-
-
 def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
     """Return the map from coefficients to worths, shape (groups m, p).
 
@@ -573,7 +568,9 @@ def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
     covariates, m = design.covariates, len(design.items)
     if covariates is None:
         return of_worths(design)
-    table = np.asarray(np.kron(_rows_at(covariates, groups), item_basis(covariates, m)))
+    columns = {name: [group.get(name) for group in groups] for name in covariates.names}
+    rows = rows_at(covariates, columns, len(groups))
+    table = np.asarray(np.kron(rows, item_basis(covariates, m)))
     return _beside_ties(np.pad(table, ((0, 0), (0, int(covariates.ordered)))), design)
 
 

@@ -40,7 +40,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
@@ -53,7 +52,7 @@ from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
-from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, own
 from privrank.util.solvers import inverse, product, spectrum
 
 LEAST_GROUP = 1.0
@@ -410,7 +409,7 @@ def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matc
     return Matching(pairs, beta, error, off, deviation, at.alike, slopes, at.by_items, noise)
 
 
-def groups_of(pairs: PairCounts, items: int) -> tuple[int, NDArray[np.int32]]:
+def groups_of(pairs: PairCounts, items: int) -> tuple[int, AnyArray]:
     """Return how many groups of items are not compared with each other, and the group of each."""
     # with covariates item i with pattern s has the number s m + i
     edges = (pairs.first % items, pairs.second % items)
@@ -509,17 +508,15 @@ def weak_cuts(
     return weak
 
 
-def _weakest(table: FloatArray, variance: float) -> NDArray[np.bool_] | None:
+def _weakest(table: FloatArray, variance: float) -> BoolArray | None:
     """Return one side of the cut whose counts exceed their noise least; None if all exceed it."""
     sides, crossing, noise = _crossings(table, variance)
     least = int(np.argmin(crossing / np.maximum(noise, 1e-150)))
-    side: NDArray[np.bool_] = sides[least]
+    side: BoolArray = sides[least]
     return None if crossing[least] > FEW * noise[least] else side
 
 
-def _crossings(
-    table: FloatArray, variance: float
-) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+def _crossings(table: FloatArray, variance: float) -> tuple[BoolArray, FloatArray, FloatArray]:
     """Return sides of cuts, the released comparisons across each, and the noise of their sum."""
     sides = _cuts(table)
     crossing = np.einsum("ci,ci->c", sides @ table, ~sides)
@@ -527,7 +524,7 @@ def _crossings(
     return sides, crossing, np.sqrt(variance * size * (len(table) - size))
 
 
-def _cuts(table: FloatArray) -> NDArray[np.bool_]:
+def _cuts(table: FloatArray) -> BoolArray:
     """Return the sides of the cuts that are tried, one by row."""
     m = len(table)
     if m <= _MOST_EVERY:  # the bits of 1 to 2^(m-1) - 1: the last item is never on the side

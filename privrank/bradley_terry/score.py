@@ -32,7 +32,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import (
     ItemContrasts,
@@ -52,7 +51,7 @@ from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, PairCounts
-from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, own
 from privrank.util.solvers import product
 
 SIMULATION_STEP = 2.0**-20
@@ -307,7 +306,7 @@ class ScoreEquations:
         return np.split(np.argsort(member, kind="stable"), np.bincount(member).cumsum()[:-1])
 
     @property
-    def together(self) -> NDArray[np.bool_]:
+    def together(self) -> BoolArray:
         """Whether the difference of two items is identified, shape (m, m); no item's of itself."""
         member = np.zeros(self.items) if self.member is None else self.member
         return np.asarray((member[:, None] == member) & ~np.eye(self.items, dtype=bool))
@@ -329,7 +328,7 @@ class ScoreEquations:
         """Return rows of coefficients, shape (rows, p), on what is identified."""
         return rows if self.known is None else product(rows, self.known)
 
-    def identifies(self, rows: FloatArray) -> NDArray[np.bool_]:
+    def identifies(self, rows: FloatArray) -> BoolArray:
         """Return which linear combinations, shape (rows, p), the release identifies."""
         if self.known is None:
             return np.ones(len(rows), dtype=bool)

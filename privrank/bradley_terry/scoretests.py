@@ -13,7 +13,7 @@ H w = c with H the information at b_t. To first order it does not depend on the 
 sampling errors and under such as have the skewness of the answers at b_t (Pearson's type III).
 Their variance is that of independent answers at b_t times a design effect: of a private release the
 one it shows at the fit. Without privacy both that of the answers at b_t and that at the fit are
-tried, and the larger p-value counts (:class:`privrank.bradley_terry.clustering.Clusters`). The
+tried, and the larger p-value counts (:class:`privrank.bradley_terry.dependence.Clusters`). The
 variance of the noise has that of pair counts at b_t too, as an error in a count moves the expected
 score by its product with F - 1/2. What a released design effect is off by its own noise adds to the
 uncertainty of the variance, by Satterthwaite's rule, but no more than its ceiling allows.
@@ -36,15 +36,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from privrank.bradley_terry.errors import Components, ScoreErrors, from_normal, to_normal
+from privrank.bradley_terry.errors import ScoreErrors, error_pvalues, from_normal, to_normal
 from privrank.bradley_terry.inference import MOST_SIMULATED_ITEMS, Inference
 from privrank.bradley_terry.losses import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.paircounts import weak_cuts
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, blocks
 from privrank.util.solvers import applied, product, quadratic
 
 _BLOCK = 512
@@ -161,7 +160,7 @@ def _third(
 
 
 def _beside_zero(
-    low: FloatArray, high: FloatArray, holds_zero: NDArray[np.bool_], positive: NDArray[np.bool_]
+    low: FloatArray, high: FloatArray, holds_zero: BoolArray, positive: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return limits that have zero between them where they are to, given the side of the estimates.
 
@@ -199,29 +198,6 @@ class Point:
     sampling: tuple[tuple[FloatArray, FloatArray], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Statistics:
-    """Statistics of score tests of some contrasts, at any values.
-
-    Parameters
-    ----------
-    value, deviation : ndarray, shape (rows,)
-        The estimates of the contrasts, and their standard errors.
-    far : ndarray, shape (rows,)
-        Distances from the estimates at which contrasts count as infinite.
-    at : callable
-        From values, shape (k,), and the numbers of the contrasts that have them to the statistics.
-    tried : int
-        How many values beyond another are tried; 0 where p-values fall with the distance.
-    """
-
-    value: FloatArray
-    deviation: FloatArray
-    far: FloatArray
-    at: Callable[[FloatArray, IntArray], Point]
-    tried: int = 0
-
-
 def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray) -> ScoreTests:
     """Return score tests of contrasts, shape (rows, p), of the coefficients of a fit."""
     facts, b = inference.equations, inference.fitted.coefficients
@@ -257,7 +233,7 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
     if inference.clusters is not None:
         tried = _BEYOND[len(facts.pairs.count) > _MOST_PAIRS]
     deviation = np.sqrt(np.maximum(variance, 1e-300))
-    return ScoreTests(Statistics(value, deviation, far, at, tried), errors)
+    return ScoreTests(value, deviation, far, at, errors, tried)
 
 
 def _sampling(
@@ -292,18 +268,28 @@ class ScoreTests:
 
     Parameters
     ----------
-    statistics : Statistics
-        Their statistics.
+    value, deviation : ndarray, shape (rows,)
+        The estimates of the contrasts, and their standard errors.
+    far : ndarray, shape (rows,)
+        Distances from the estimates at which contrasts count as infinite.
+    at : callable
+        From values, shape (k,), and the numbers of the contrasts that have them to the statistics.
     errors : ScoreErrors
         Errors of the scores.
+    tried : int
+        How many values beyond another are tried; 0 where p-values fall with the distance.
     """
 
-    statistics: Statistics
+    value: FloatArray
+    deviation: FloatArray
+    far: FloatArray
+    at: Callable[[FloatArray, IntArray], Point]
     errors: ScoreErrors
+    tried: int = 0
 
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes of the noise of the statistics at values t by their root mean square."""
-        sizes, share = self.errors.sizes(self.statistics.at(t, np.arange(len(t))).weights)
+        sizes, share = self.errors.sizes(self.at(t, np.arange(len(t))).weights)
         spread = np.sqrt(np.maximum(sizes**2 @ share, 1e-300))
         return sizes / spread[:, None], share
 
@@ -311,7 +297,7 @@ class ScoreTests:
         self, t: FloatArray, rows: IntArray, shapes: tuple[FloatArray, FloatArray]
     ) -> FloatArray:
         """Return p-values at values t alone, given the shapes of the noise."""
-        at = self.statistics.at(t, rows)
+        at = self.at(t, rows)
         sizes = shapes[0][rows] * np.sqrt(at.noise)[:, None]
         beside = quadratic(at.weights, self.errors.beside)
 
@@ -320,8 +306,8 @@ class ScoreTests:
             known = self.errors.freedom(normal, side, normal + at.noise, df)
             # of a design effect E the third cumulant is E^2 times that of independent answers
             third = np.minimum(variance / at.variance, 1e90) ** 2 * at.third
-            parts = Components(normal, sizes, shapes[1], third / normal**1.5, known)
-            return parts.pvalues(at.statistic)
+            skewness = third / normal**1.5
+            return error_pvalues(at.statistic, normal, sizes, shapes[1], skewness, known)
 
         largest = np.zeros(len(t))
         for variance, side in at.sampling:
@@ -330,15 +316,15 @@ class ScoreTests:
                 pvalue = np.minimum(pvalue, tails(most * variance, 0.0, np.inf))
             largest = np.maximum(largest, pvalue)
         # on the other side of the estimate nothing speaks against a value
-        return np.where(at.statistic * (self.statistics.value[rows] - t) < 0, 1.0, largest)
+        return np.where(at.statistic * (self.value[rows] - t) < 0, 1.0, largest)
 
     def pvalues(self, t: FloatArray) -> FloatArray:
         """Return the p-values of values t: the largest at or beyond each."""
         largest = self._pvalues(t, np.arange(len(t)), self._shapes(t))
-        if self.statistics.tried:
+        if self.tried:
             for side in (-1.0, 1.0):
                 distance, grid = self._grid[side]
-                at = side * (t - self.statistics.value)
+                at = side * (t - self.value)
                 beyond = np.where(distance > at[:, None], grid, 0.0).max(axis=1)
                 largest = np.where(at >= 0, np.maximum(largest, beyond), largest)
         return largest
@@ -347,22 +333,22 @@ class ScoreTests:
         """Return lower and upper limits, with zero between them where it is not rejected."""
         low, high = (self._limit(side, alpha) for side in (-1.0, 1.0))
         pvalue = self.pvalues(np.zeros(len(alpha)))
-        low, high = _beside_zero(low, high, pvalue >= alpha, self.statistics.value > 0)
+        low, high = _beside_zero(low, high, pvalue >= alpha, self.value > 0)
         missing = np.isnan(pvalue)
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
     def _limit(self, side: float, alpha: FloatArray) -> FloatArray:
         """Return the limits on one side, below (-1) or above (1)."""
         low, high = np.zeros(len(alpha)), np.full(len(alpha), np.inf)
-        if self.statistics.tried:
+        if self.tried:
             # the last value that is kept of those tried, and the next
             distance, grid = self._grid[side]
             ends = np.column_stack((low, distance, high))
             last = ends.shape[1] - 2 - np.argmax(grid[:, ::-1] >= alpha[:, None], axis=1)
             last = np.where((grid >= alpha[:, None]).any(axis=1), last, 0)[:, None]
             low, high = (np.take_along_axis(ends, last + k, axis=1)[:, 0] for k in (0, 1))
-        value, far = self.statistics.value, self.statistics.far
-        wald = np.minimum(-ndtri(alpha / 2.0) * self.statistics.deviation, far)
+        value, far = self.value, self.far
+        wald = np.minimum(-ndtri(alpha / 2.0) * self.deviation, far)
         middle = np.where(np.isfinite(high), 0.5 * (low + high), far)
         start = np.where((low < wald) & (wald < high), wald, middle)
         # the shape of the noise changes slowly: first that at the estimate, then that at the limit
@@ -375,12 +361,12 @@ class ScoreTests:
     @cached_property
     def _grid(self) -> dict[float, tuple[FloatArray, FloatArray]]:
         """Distances from the estimates, shape (rows, values), and p-values there, by side."""
-        start = np.minimum(0.5 * self.statistics.deviation, 0.5 * self.statistics.far)
-        distance = np.geomspace(start, self.statistics.far, self.statistics.tried, axis=1)
+        start = np.minimum(0.5 * self.deviation, 0.5 * self.far)
+        distance = np.geomspace(start, self.far, self.tried, axis=1)
         every, table = np.arange(len(start)), {}
         for side in (-1.0, 1.0):
-            values = (self.statistics.value[:, None] + side * distance).T
-            shapes = self._shapes(self.statistics.value)
+            values = (self.value[:, None] + side * distance).T
+            shapes = self._shapes(self.value)
             grid = [self._pvalues(value, every, shapes) for value in values]
             table[side] = distance, np.column_stack(grid)
         return table
@@ -395,13 +381,13 @@ class ScoreTests:
         high: FloatArray,
     ) -> FloatArray:
         """Return the distances from the estimates at which values are rejected, by regula falsi."""
-        critical, far = -ndtri(alpha / 2.0), self.statistics.far
+        critical, far = -ndtri(alpha / 2.0), self.far
         low, high, trial = low.copy(), high.copy(), start.copy()
         room_in, room_out = critical.copy(), -critical
         active = np.arange(len(low))
         for _ in range(_STEPS):
             here = trial[active]
-            pvalue = self._pvalues(self.statistics.value[active] + side * here, active, shapes)
+            pvalue = self._pvalues(self.value[active] + side * here, active, shapes)
             # standard deviations that are left until a value is rejected
             left = critical[active] + ndtri(0.5 * np.maximum(pvalue, 1e-300))
             inside = left > 0

@@ -31,8 +31,7 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release
-from privrank.util.arrays import FloatArray
-from privrank.util.frozen import immutable
+from privrank.util.arrays import FloatArray, immutable
 
 
 @immutable

@@ -28,9 +28,8 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_number, quoted
-from privrank.util.frozen import immutable
 from privrank.util.solvers import bracket
 
 Function = Callable[[FloatArray], FloatArray]

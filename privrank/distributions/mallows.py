@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from privrank.distributions import kendall
 from privrank.distributions.simulate import generator
-from privrank.util.arrays import FloatArray, IntArray, blocks, own
+from privrank.util.arrays import FloatArray, IntArray, blocks, immutable, own
 from privrank.util.checks import as_array, check_count, check_items, check_number, quoted
-from privrank.util.frozen import immutable
 
 LEAST_TOLERANCE = 1e-9
 """Total variation distances are computed to about 1e-15, so this still has six digits."""

@@ -12,9 +12,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from privrank.distributions.links import Link, find
-from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.arrays import FloatArray, IntArray, blocks, immutable
 from privrank.util.checks import as_numbers, check_count, check_names, check_number
-from privrank.util.frozen import immutable
 
 __all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pandas.api.types import infer_dtype, is_hashable
 
 from privrank.release.survey import Ties
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import AnyArray, FloatArray, IntArray, Words
 
 ROWS = "privrank_rows"
 """The column of group sizes that an engine makes."""
@@ -38,10 +38,10 @@ class Key:
     A code is the position in `values`, -1 where the value is missing.
     """
 
-    codes: NDArray[np.int64]
-    values: NDArray[Any]
+    codes: IntArray
+    values: AnyArray
 
-    def among(self, labels: Sequence[Any]) -> NDArray[np.int64]:
+    def among(self, labels: Sequence[Any]) -> IntArray:
         """Return the place of each entry among labels, -1 where it is missing or none of them."""
         # objects are looked up as they are, without guessing a type for them
         kind = object if self.values.dtype == object else None
@@ -58,7 +58,7 @@ class Key:
         return Key(place.astype(np.int64) - missing, self.values[codes[missing:]])
 
 
-def numbers_of_names(values: NDArray[Any]) -> NDArray[np.uint64]:
+def numbers_of_names(values: AnyArray) -> Words:
     """Return a number for each name; the same for numbers, or for texts, of every engine.
 
     It is public, and two names may have the same: it says in which part a respondent is, and what a
@@ -92,13 +92,13 @@ def _written(name: object) -> bytes:
     return (int(number) % 2**64).to_bytes(8, "little")
 
 
-def _hashed(text: NDArray[np.uint8], ends: IntArray) -> NDArray[np.uint64]:
+def _hashed(text: NDArray[np.uint8], ends: IntArray) -> Words:
     from privrank.kernels.hashing import siphash
 
     return siphash(text, ends, np.zeros(2, dtype=np.uint64))
 
 
-def numbers_by_row(names: nw.Series[Any]) -> NDArray[np.uint64]:
+def numbers_by_row(names: nw.Series[Any]) -> Words:
     """Return the number of the name in each row."""
     if names.dtype == nw.String and (texts := _texts(names)):
         return np.concatenate([_hashed(*_bytes_of(chunk)) for chunk in texts.chunks])
@@ -113,7 +113,7 @@ def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
     return np.frombuffer(text or b"", dtype=np.uint8), places
 
 
-def comparable(names: NDArray[Any]) -> tuple[str, pd.Index[Any]]:
+def comparable(names: AnyArray) -> tuple[str, pd.Index[Any]]:
     """Return the type of names, and names that compare with those of another frame.
 
     Dates and times are those of the universal time, whatever their unit and zone; numbers are
@@ -195,9 +195,7 @@ def key_of(column: pd.Series[Any]) -> Key:
     return Key(codes.astype(np.int64, copy=False), np.asarray(values)[: codes.max(initial=-1) + 1])
 
 
-def whole_counts(
-    values: object, column: str, rows: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
+def whole_counts(values: object, column: str, rows: IntArray | None = None) -> IntArray:
     """Return how many comparisons rows stand for, each so many times as there are such `rows`.
 
     Given the entries of a column. Refuses what is no count, and totals that floats cannot hold.
@@ -224,7 +222,7 @@ def real_numbers(values: pd.Series[Any]) -> FloatArray:
     return np.full(len(entries), np.nan) if entries.dtype.kind == "c" else numbers(entries)
 
 
-def is_whole(counts: NDArray[np.float64]) -> bool:
+def is_whole(counts: FloatArray) -> bool:
     """Return whether all numbers are whole and not negative, with a total below 2^53.
 
     Floats add whole numbers exactly up to there, and never fall back below once beyond.
@@ -284,9 +282,7 @@ def _texts(series: nw.Series[Any]) -> Any:
     return native if isinstance(native, pa.ChunkedArray) else pa.chunked_array([series.to_arrow()])
 
 
-def distinct_codes(
-    numbers: NDArray[np.int64], span: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct_codes(numbers: IntArray, span: int) -> tuple[IntArray, IntArray]:
     """Return the distinct numbers of an array, ascending, and the place of each entry among them.
 
     Given whole numbers from 0 to below `span`; a table of the span spares sorting where it is not

@@ -7,7 +7,6 @@ Messages name columns and rules, never a cell's value.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,9 +17,7 @@ import numpy as np
 from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
 from privrank.bradley_terry.paircounts import check_connected
-from privrank.encode import coding, frames
-from privrank.encode.clusters import count_parts
-from privrank.encode.coding import Signs, outcome_signs
+from privrank.encode import clusters, coding, frames
 from privrank.encode.encoded import (
     NONE,
     Encoded,
@@ -272,7 +269,7 @@ def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     # patterns that are numbered as they are met need all rows at once, and so do counts in total
     whole = rules.kind == "public" and predictor is not None or rows and columns.counts is not None
     names = frames.column_names(view) if rows else names
-    total, parts = count_parts(
+    total, parts = clusters.count_parts(
         view, names, columns.respondent, partial(count, rules=rules), _added, whole=whole
     )
     frames.check_rows(0 if total is None else total.nobs, "comparisons")
@@ -307,7 +304,7 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
         owner,
         columns.respondent,
         read.size,
-        rules.max_rows if bounded else math.inf,
+        rules.max_rows if bounded else np.inf,
         sampling=rules.sampling,
     )
     described, counted, patterns, number = None, None, 1, read.low * items + read.high
@@ -339,7 +336,7 @@ class _Rows:
     size: IntArray
     low: IntArray
     high: IntArray
-    first_named: Signs
+    first_named: coding.Signs
     comparisons: IntArray
     net: IntArray
 
@@ -366,7 +363,7 @@ def _read(
         declared_codes(keys[name], labels, name, "items") for name in (columns.item1, columns.item2)
     )
     check_apart(first, second, (columns.item1, columns.item2))
-    answered, sign = outcome_signs(keys, columns.outcome, len(size), ties)
+    answered, sign = coding.outcome_signs(keys, columns.outcome, len(size), ties)
     low, high, order = in_order(first, second)
     return _Rows(keys, size, low, high, order, size * answered, size * (sign * order))
 
@@ -516,7 +513,7 @@ def schema_of(frame: object, right: str, *, public: bool) -> Schema:
 def read_patterns(
     predictor: Predictor,
     keys: Mapping[str, coding.Key],
-    first_named: Signs,
+    first_named: coding.Signs,
     person: IntArray | None,
     kind: DesignKind,
 ) -> tuple[IntArray, Covariates]:

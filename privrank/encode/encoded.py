@@ -24,14 +24,11 @@ from typing import Any, Literal, NoReturn, TypeVar, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.encode import coding, frames
-from privrank.encode.coding import Signs
-from privrank.encode.frames import COUNT
 from privrank.plans.nullmodel import Missing
 from privrank.release.survey import Design, Sample
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import IntArray, Words
 from privrank.util.checks import check_name
 from privrank.util.workers import in_threads
 
@@ -67,7 +64,7 @@ class Part:
         How many answers these are.
     """
 
-    name: NDArray[np.uint64]
+    name: Words
     person: IntArray
     pair: IntArray
     sign: IntArray
@@ -109,7 +106,7 @@ class Rows:
         Ranks; or the code of the category, in one column.
     """
 
-    name: NDArray[np.uint64]
+    name: Words
     person: IntArray
     cells: IntArray
 
@@ -119,7 +116,7 @@ class Rows:
         return fingerprint(self.name, self.person, *self.cells.T)
 
 
-def fingerprint(name: NDArray[np.uint64], person: IntArray, *columns: IntArray) -> int:
+def fingerprint(name: Words, person: IntArray, *columns: IntArray) -> int:
     """Return a number of the respondents and of all rows; those of separate parts add up.
 
     A sum of mixed words, in which data that differ by accident have different numbers with a
@@ -133,7 +130,7 @@ def fingerprint(name: NDArray[np.uint64], person: IntArray, *columns: IntArray) 
     return (int(word.sum()) + int(_mixed(name).sum())) % 2**64
 
 
-def _mixed(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mixed(word: Words) -> Words:
     """Return the finaliser of SplitMix64 of each word."""
     word = word + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -389,11 +386,13 @@ def check_owned(owner: coding.Key, column: str | None, what: str = "respondent")
 
 def refuse_unused(present: Sequence[Any], used: Sequence[Any], name: str = "frame") -> None:
     """Refuse a column of counts that nothing uses; given the columns and what messages call all."""
-    if COUNT in present and COUNT not in used:
+    if frames.COUNT in present and frames.COUNT not in used:
         raise ValueError(
-            f"{name} has a column {COUNT!r} that nothing uses: name it with counts={COUNT!r} if a "
-            f"row stands for so many comparisons, repeat rows that stand for so many respondents "
-            f"with frame.loc[frame.index.repeat(frame[{COUNT!r}])].drop(columns={COUNT!r}), else "
+            f"{name} has a column {frames.COUNT!r} that nothing uses: name it with "
+            f"counts={frames.COUNT!r} if a row stands for so many comparisons, repeat rows that "
+            f"stand for so many respondents with "
+            f"frame.loc[frame.index.repeat(frame[{frames.COUNT!r}])]"
+            f".drop(columns={frames.COUNT!r}), else "
             f"leave it out."
         )
 
@@ -407,7 +406,7 @@ def check_apart(first: IntArray, second: IntArray, columns: Iterable[str]) -> No
         )
 
 
-def in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, Signs]:
+def in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, coding.Signs]:
     """Return each pair in the order of the items, and by which sign its outcome is turned."""
     sign = 1 - 2 * (first > second).astype(np.int8)
     return np.minimum(first, second), np.maximum(first, second), sign

@@ -14,12 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.encode import coding, frames
 from privrank.encode.roles import Columns, Names, check_ranks_are_numbers, item_codes, only_for
 from privrank.privacy.draws import draw_orders
-from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.arrays import AnyArray, FloatArray, IntArray, blocks
 from privrank.util.checks import as_list, check_choice, check_items, check_rng
 
 Form = Literal["ranks", "rankings", "orders", "long"]
@@ -224,7 +223,7 @@ def as_rankings(
 
 
 def check_ranks(
-    cells: NDArray[Any],
+    cells: AnyArray,
     messages: Mapping[str, str],
     *,
     ties: bool,

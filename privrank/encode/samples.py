@@ -14,10 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from privrank.encode import coding, frames
-from privrank.encode.clusters import count_parts
+from privrank.encode import clusters, coding, frames
 from privrank.encode.encoded import (
     Declared,
     EncodedSample,
@@ -44,7 +42,7 @@ from privrank.plans.nullmodel import (
 )
 from privrank.privacy.accounting import Unit
 from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import AnyArray, IntArray
 from privrank.util.checks import (
     as_array,
     as_numbers,
@@ -202,7 +200,7 @@ class ReadSamples:
     nobs: tuple[int, ...]
     rows: IntArray
     people: Parts | None = None
-    names: NDArray[Any] = field(default_factory=lambda: np.array([]))
+    names: AnyArray = field(default_factory=lambda: np.array([]))
 
     def sample(self, group: int = 0, least: int = FEWEST_UNITS) -> EncodedSample:
         """Return the sample of a group; refuse fewer than `least` units."""
@@ -240,7 +238,7 @@ def read_samples(
         return np.sum(units, axis=0), np.concatenate(texts) if named else texts[0][:0]
 
     read = partial(_counted if rules.counted else _rows_by_group, rules=rules, groups=groups)
-    reading, people = count_parts(view, names, owner, read, total)
+    reading, people = clusters.count_parts(view, names, owner, read, total)
     if reading is None:  # no rows
         reading = np.zeros((len(groups.labels), len(rules.items)), dtype=np.int64), np.array([])
     units = tuple(reading[0].sum(axis=1).tolist())
@@ -319,7 +317,7 @@ def check_matched(same: bool, respondent: object) -> None:
 
 
 def _labels_of_array(
-    ranks: NDArray[Any], items: tuple[str, ...] | None, purpose: Purpose
+    ranks: AnyArray, items: tuple[str, ...] | None, purpose: Purpose
 ) -> tuple[str, ...]:
     names = items or tuple(str(k) for k in range(ranks.shape[1]))
     check_several(names, purpose)
@@ -543,7 +541,7 @@ def rules_of_columns(
     return rules_of_rankings(frame, items=left, **options)
 
 
-def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> NDArray[Any]:
+def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> AnyArray:
     """Return numeric columns as whole numbers if all are, else as floats with NaN where missing."""
     _check_numbers(view, labels, frames.column_names(view))
     table = frames.collect(view, labels)
@@ -551,22 +549,27 @@ def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> NDArray[Any]:
     return table.to_numpy() if whole else coding.numbers(table)
 
 
-def ranks_by_name(frame: object, items: Sequence[str]) -> NDArray[Any]:
-    """Return the ranks in a frame's columns of these names, for simulations."""
-    _, view = open_rows(frame, None, "ranks")
+def ranks_by_name(frame: object, items: Sequence[str], name: str = "ranks") -> AnyArray:
+    """Return the ranks in a frame's columns of these names, to be used without privacy.
+
+    Given what messages call the frame.
+    """
+    _, view = open_rows(frame, None, name)
     absent = first_absent(items, frames.column_names(view))
     if absent is not None:
         raise ValueError(
-            f"ranks has no column {absent!r}: give its columns the names of the items, or use an "
-            f"array with columns in their order."
+            f"{name} has no column {absent!r}: give its columns the names of the items."
         )
+    view = next(frames.evaluate(view, items, whole=True))
     if frames.check_numeric(view, items):
-        raise TypeError("ranks must hold numbers in the column of every item: convert them before.")
+        raise TypeError(
+            f"{name} must hold numbers in the column of every item: convert them before."
+        )
     cells = _rank_cells(view, items)
-    return cells.astype(np.int64) if (cells % 1 == 0).all() else cells
+    return cells.astype(np.int64) if np.isfinite(cells).all() and not (cells % 1).any() else cells
 
 
-def half_codes(cells: NDArray[Any], missing: Missing | None) -> IntArray:
+def half_codes(cells: AnyArray, missing: Missing | None) -> IntArray:
     """Return twice the ranks, which are whole numbers, and a code where one is missing."""
     code = 2 * cells.shape[1] + 2 if missing == "bottom" else 0
     return np.nan_to_num(2.0 * cells, nan=code).astype(np.int64)

@@ -51,8 +51,7 @@ import numpy as np
 
 from privrank.hypotheses.nullmodel import Probabilities, binomial_weights
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.util.arrays import FloatArray
-from privrank.util.frozen import immutable
+from privrank.util.arrays import FloatArray, immutable
 from privrank.util.solvers import bracket
 
 _HALVINGS = 10

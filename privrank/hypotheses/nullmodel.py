@@ -15,8 +15,7 @@ import numpy as np
 
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulls import Null
-from privrank.util.arrays import FloatArray, IntArray, orders_of, own
-from privrank.util.frozen import immutable
+from privrank.util.arrays import FloatArray, IntArray, immutable, orders_of, own
 
 Probabilities = tuple[float, ...]
 

@@ -21,9 +21,8 @@ import numpy as np
 
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
-from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, own
 from privrank.util.checks import check_count
-from privrank.util.frozen import immutable
 from privrank.util.workers import in_processes
 
 Draw = Callable[[np.random.Generator], int | IntArray]

@@ -134,7 +134,7 @@ class Enumerated:
     Parameters
     ----------
     reject : callable
-        From :func:`rejection_of`, of a statistic that depends on the counts alone.
+        From :func:`rejection_of`, of a statistic or a bit that depends on the counts alone.
     first : callable
         Maps an effect to the probabilities of the first category whose powers are averaged.
     nobs : int

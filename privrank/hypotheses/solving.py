@@ -22,6 +22,9 @@ SHORT, LONG = 1.5, 4.0
 LEAST_EFFECT = 2.0**-20
 """Share of the first effect tried below which none is looked for."""
 
+_MOST_STEPS = 4
+"""Steps from where the line crosses the target to where the curve reaches it, at most."""
+
 EDGE = 1e-4
 """Probabilities closer to 0 or 1 are taken for this, where the probit would be lost in noise."""
 
@@ -112,7 +115,8 @@ def solve(search: Search, start: float) -> Solved | None:
     A quarter of the replicates brackets the number, by factors between 1.5 and 4 that grow with the
     distance from the target. From where the line through it crosses the target all replicates
     bracket it again, and are then taken where that line crosses. What is left is one step along the
-    line, within the bracket. The error of the answer is that of the score over the slope.
+    line, within the bracket, and further where the value there falls short. The error of the answer
+    is that of the score over the slope.
     An exact curve is followed until two neighbours, whole numbers or within 1e-6, enclose the
     target.
     """
@@ -174,8 +178,18 @@ def _refined(search: Search, low: _Look | None, high: _Look) -> Solved | None:
     slope = (high.score - low.score) / (high.log - low.log)
     middle = search.look(_crossing(low, high), search.replicates)
     low, high = (middle, high) if middle.score < 0 else (low, middle)
-    at = math.exp(min(max(middle.log - middle.score / slope, low.log), high.log))
-    return Solved(float(math.ceil(at - 1e-9)) if search.whole else at, at * middle.error / slope)
+    at = min(max(middle.log - middle.score / slope, low.log), high.log)
+    answer = high
+    for _ in range(_MOST_STEPS):
+        # the answer itself has to reach the target: where it falls short, twice as far on
+        whole = math.log(math.ceil(math.exp(at) - 1e-9))
+        nearer = search.look(whole if search.whole else at, search.replicates)
+        if nearer.score >= 0:
+            answer = nearer
+            break
+        at = min(nearer.log - 2.0 * nearer.score / slope, high.log)
+    number = math.exp(answer.log)
+    return Solved(float(round(number)) if search.whole else number, number * middle.error / slope)
 
 
 def _crossing(low: _Look, high: _Look) -> float:

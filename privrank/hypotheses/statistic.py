@@ -11,9 +11,8 @@ import numpy as np
 from privrank.hypotheses.interval import Distance
 from privrank.hypotheses.nulls import Null, Order
 from privrank.release.plan import Plan
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.checks import warn_few
-from privrank.util.frozen import immutable
 
 Decision = Callable[[FloatArray, Plan, np.random.Generator | None], int]
 

@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.kernels import compiled
-from privrank.util.arrays import IntArray
-
-Words = NDArray[np.uint64]
+from privrank.util.arrays import IntArray, Words
 
 # "somepseudorandomlygeneratedbytes"
 _INITIAL = np.array(

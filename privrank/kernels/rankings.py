@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.kernels import compiled
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, Words
 
 
 @compiled
@@ -142,7 +142,7 @@ def shuffled_ranks(bits: IntArray) -> IntArray:
 
 
 @compiled
-def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], BoolArray]:
     """Return the permutations of 0..n - 1 that random 32-bit words describe, and which are fair.
 
     Given a (rows, n) matrix of words, element j takes the place floor(word (j + 1) / 2^32) among
@@ -166,7 +166,7 @@ def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.b
 
 
 @compiled
-def packed_pairs(ranks: IntArray) -> NDArray[np.uint64]:
+def packed_pairs(ranks: IntArray) -> Words:
     """Return one bit for every pair of items of every ranking: whether the first stands behind.
 
     Given an (n, m) matrix of ranks, returns an (n, ceil(m (m - 1) / 128)) matrix of 64-bit words;
@@ -212,7 +212,7 @@ def _bits(x: np.uint64) -> np.int64:
 
 
 @compiled
-def _differing(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> np.int64:
+def _differing(first: Words, second: Words) -> np.int64:
     """Return in how many bits two rows differ."""
     total = np.int64(0)
     for word in range(len(first)):
@@ -221,7 +221,7 @@ def _differing(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> np.int6
 
 
 @compiled
-def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> IntArray:
+def differing_bits(first: Words, second: Words) -> IntArray:
     """Return in how many bits each row of `first` differs from each row of `second`."""
     out = np.empty((len(first), len(second)), np.int64)
     for a in range(len(first)):
@@ -231,9 +231,7 @@ def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Int
 
 
 @compiled
-def discordance_counts(
-    words: NDArray[np.uint64], weights: IntArray, most: int
-) -> NDArray[np.int64]:
+def discordance_counts(words: Words, weights: IntArray, most: int) -> IntArray:
     """Return how much weight the pairs of rankings have at each Kendall distance 0..most.
 
     Given the packed pairs of n rankings, one column each, shape (words, n), and their n weights,

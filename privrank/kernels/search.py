@@ -1,8 +1,11 @@
-"""Loops over pair matrices that look for an order."""
+"""Loops that look for an order of items or for a direction, and sums over sparse rows."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numpy.typing import NDArray
 
 from privrank.kernels import compiled
 from privrank.util.arrays import FloatArray, IntArray
@@ -82,3 +85,104 @@ def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> 
                     order[k] = order[k + step]
                 order[target] = item
     return order
+
+
+@compiled
+def sum_of_products(ends: IntArray, column: IntArray, a: IntArray, b: IntArray, m: int) -> IntArray:
+    """Return the sum over rows of the products of the entries of two, shape (m, m).
+
+    Given where the first row begins and each ends, the columns of the entries, and these.
+    """
+    out = np.zeros((m, m), dtype=np.int64)
+    for row in range(len(ends) - 1):
+        for i in range(ends[row], ends[row + 1]):
+            for j in range(ends[row], ends[row + 1]):
+                out[column[i], column[j]] += a[i] * b[j]
+    return out
+
+
+@compiled
+def _mixture(apart: FloatArray, change: FloatArray) -> FloatArray:
+    """Return the least squares solution w of w @ apart = change, zeros where there is none.
+
+    By elimination in the normal equations, with 10^-10 of their trace added to the diagonal.
+    """
+    count = len(apart)
+    normal, right = np.empty((count, count)), np.empty(count)
+    trace = 0.0
+    for a in range(count):
+        for b in range(a + 1):
+            normal[a, b] = np.sum(apart[a] * apart[b])
+            normal[b, a] = normal[a, b]
+        right[a] = np.sum(apart[a] * change)
+        trace += normal[a, a]
+    # a trace of ridge keeps nearly collinear steps from blowing up
+    for a in range(count):
+        normal[a, a] += 1e-10 * trace + 1e-100
+    # Gaussian elimination, then back substitution; LAPACK's rounding differs between machines, and
+    # zeros, a plain step, stand for equations that have no solution
+    for a in range(count):
+        if not normal[a, a] > 0:
+            return np.zeros(count)
+        for b in range(a + 1, count):
+            factor = normal[b, a] / normal[a, a]
+            for c in range(a, count):
+                normal[b, c] -= factor * normal[a, c]
+            right[b] -= factor * right[a]
+    for a in range(count - 1, -1, -1):
+        for b in range(a + 1, count):
+            right[a] -= normal[a, b] * right[b]
+        right[a] /= normal[a, a]
+        if not abs(right[a]) < 1e100:
+            return np.zeros(count)
+    return right
+
+
+@compiled
+def stationary_direction(
+    records: NDArray[np.float32],
+    start: FloatArray,
+    shape: FloatArray,
+    steps: int,
+    depth: int,
+    tolerance: float,
+) -> FloatArray:
+    """Return a unit vector u that is stationary for sum_l psi(t + t^2 / (4 B)), t = u'x_l.
+
+    Given are the records x_l in single precision, shape (n, m), a unit vector to start from and B,
+    z0 and z1. Takes steps u <- grad / |grad|, at most so many, until u changes by no more than the
+    tolerance. Anderson extrapolation: the next vector combines the last `depth` steps so that, were
+    the map linear, their changes would cancel best. No division is by zero for any records.
+    """
+    n, m = records.shape
+    bias, lower, width = shape[0], shape[1], shape[2] - shape[1]
+    slopes, u, count = np.empty(n, np.float32), start.copy(), 0
+    images, changes = np.empty((depth + 1, m)), np.empty((depth + 1, m))
+    for _ in range(steps):
+        along = np.dot(records, u.astype(np.float32))
+        # the gradient is a sum of the records, each times the slope of psi along it
+        for row in range(n):
+            t = np.float64(along[row])
+            lift = t / (2 * bias)
+            over = min(max(t * (1 + lift / 2) - lower, 0.0), width)
+            slopes[row] = (1 - over / width) * (1 + lift)
+        image: FloatArray = np.dot(slopes, records).astype(np.float64)
+        norm = math.sqrt(np.sum(image * image))
+        if norm == 0:  # every record is saturated, or all cancel
+            break
+        image /= norm
+        change = image - u
+        if np.sum(change * change) <= tolerance**2:
+            return image
+        if count > depth:  # the oldest step makes room
+            for k in range(depth):
+                images[k], changes[k] = images[k + 1], changes[k + 1]
+            count = depth
+        images[count], changes[count] = image, change
+        weights = _mixture(change - changes[:count], change)
+        guess = image.copy()
+        for k in range(count):
+            guess -= weights[k] * (image - images[k])
+        count += 1
+        u = guess / max(1e-100, math.sqrt(np.sum(guess * guess)))
+    return u

@@ -27,7 +27,7 @@ from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
 from privrank.local.protocols import Asking, Protocol, pair_place
-from privrank.local.protocols_orders import RandomPairs, SubRanking
+from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
 from privrank.local.tally import Tally, Values, check_tally, fixed_point, public_order, release_of
@@ -47,7 +47,9 @@ _PSEUDO = 3.0
 """Pseudo-votes of mean 0 beside the n votes on a pair, by the root of n."""
 
 
-def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
+def release_consensus(
+    tally: Tally, rule: Rule = "EB-Kemeny", rng: np.random.Generator | None = None
+) -> Release:
     """Return fractions and Borda scores with their errors, and the order that is found in them.
 
     Parameters
@@ -57,24 +59,41 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
     rule : str
         How the order is found in the fractions of pairs. Where a protocol has none, the order is
         that of Borda scores.
+    rng : numpy.random.Generator, optional
+        Draws the order of equal items, which is that of KwikSort's pivots; a public one if left
+        out.
 
     Returns
     -------
     Release
+
+    Notes
+    -----
+    **Statistic.** "KwikSort" is the order of LDP-KwikSort (Yan, Li and Liu 2020, Algorithm 1): the
+    majorities of the estimated fractions, sorted by random pivots. Where nobody was asked about a
+    pair of an item and its pivot the paper has a tie, and here the fraction is that of the surface
+    (:func:`_borda`).
     """
     check_tally(tally, FEWEST)
     protocol = tally.protocol
     estimate = _ESTIMATES.get(type(protocol))
-    if estimate is None:
+    # a tie is no vote of 1 or -1 on its pair, and public pairs share no items to connect others by
+    public = isinstance(protocol, PairBits) and protocol.pairing == "public"
+    if estimate is None or protocol.keeps_ties or public:
         raise ValueError(
             f"tally must be of a protocol that asks everybody for a random part of their ranking, "
-            f"and this one is of {protocol.kind}: use SubRanking, RandomPairs, DuchiBall or "
-            f"CapBorda for a consensus."
+            f"without ties, and this one is of {protocol.kind}: use SubRanking for a consensus, or "
+            f"Comparisons without ties=True and PairBits with pairing='private'."
         )
     estimates = estimate(tally, protocol)
     # without estimates of pairs an order can only go by scores
-    tie_break = public_order(len(protocol.items))
+    tie_break = public_order(len(protocol.items), rng)
     if estimates.pairs is None or estimates.filled is None:
+        if rule == "KwikSort":
+            raise ValueError(
+                f"method='kwiksort' sorts by the majorities of pairs, and reports of the protocol "
+                f"{protocol.kind!r} are about whole rankings: leave out method=."
+            )
         rule, order, gaps = "Borda", by_score(estimates.scores, tie_break), {}
     else:
         best = consensus_of(rule, estimates.filled, estimates.pairs.largest_variance, tie_break)
@@ -96,6 +115,7 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
             "square": 1.0 if estimates.pairs is None else estimates.pairs.square,
         },
         findings=gaps,
+        tie_break=tie_break,
     )
 
 
@@ -230,7 +250,7 @@ class Votes:
 
     def concerned(self) -> IntArray:
         """Return how many reports concern either of two items, on the diagonal one of them."""
-        table = self._by_item(np.ones(self.vote.shape, dtype=np.int64), 1) > 0
+        table = self.by_item(np.ones(self.vote.shape, dtype=np.int64), 1) > 0
         # reports about both, so that those about either are the sum less these
         both = (table.T @ table.multiply(self.count[:, None]).tocsr()).toarray().astype(np.int64)
         own = np.diag(both)
@@ -248,10 +268,10 @@ class Votes:
         others = pairs.means[at] * counts - self.vote
         expected = others / (counts - 1.0 + _PSEUDO * np.sqrt(counts))
         # residuals by report and item, with the weight 1 / (2 gain n) that a vote has in a score
-        table = self._by_item((self.vote - expected) * (0.5 / pairs.gain) / counts, -1)
+        table = self.by_item((self.vote - expected) * (0.5 / pairs.gain) / counts, -1)
         return np.asarray((table.T @ (table * self.count[:, None])).toarray())
 
-    def _by_item(self, numbers: NDArray[Any], sign: int) -> csr_array:
+    def by_item(self, numbers: NDArray[Any], sign: int) -> csr_array:
         """Return the sums of numbers of votes by cell and item, the later items' of this sign."""
         cells, votes = numbers.shape
         rows = np.tile(np.repeat(np.arange(cells), votes), 2)
@@ -316,14 +336,8 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     n.
     """
     m, pairs = len(protocol.items), len(protocol.all_pairs)
-    first, second = np.eye(m, dtype=np.int64)[protocol.all_pairs.T]
-
     # moments are those of the sums by item
-    net, covariance = _moments(
-        tally,
-        lambda seeds, answers: (1 - 2 * answers)[:, None] * protocol.directions(seeds),
-        first - second,
-    )
+    net, covariance = _moments(tally, *_sent(protocol))
     counts = np.full(pairs, tally.n, dtype=np.int64)
     table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
     filled = table.fractions
@@ -350,7 +364,7 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     n.
     """
     m = len(protocol.items)
-    sums, covariance = _moments(tally, protocol.directions, np.eye(m, dtype=np.int64))
+    sums, covariance = _moments(tally, *_sent(protocol))
     # a mean direction is gain x / |x| of length SCALE, |x| that of all rankings
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
     scores = 0.5 * (m - 1) + scale * sums / tally.n
@@ -360,19 +374,52 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
 _ESTIMATES: dict[type[Protocol], Callable[[Tally, Any], _Found]] = {
     SubRanking: _asked,
     RandomPairs: _asked,
+    Comparisons: _asked,
+    PairBits: _asked,
     DuchiBall: _turned,
     CapBorda: _placed,
 }
 """How each protocol that asks everybody for a random part of their ranking is estimated from."""
 
 
-def _moments(
-    tally: Tally, sent: Callable[[IntArray, IntArray], IntArray], ends: IntArray
-) -> tuple[IntArray, FloatArray]:
+Sent = Callable[[IntArray, IntArray], IntArray]
+"""What assignments and answers stand for: a vector each, in whole numbers."""
+
+
+def _sent(protocol: DuchiBall | CapBorda) -> tuple[Sent, IntArray]:
+    """Return the vectors that reports stand for, and what each entry adds to each item."""
+    unit = np.eye(len(protocol.items), dtype=np.int64)
+    if isinstance(protocol, CapBorda):
+        return protocol.directions, unit
+    first, second = unit[protocol.all_pairs.T]
+    directions = protocol.directions
+    return lambda seeds, answers: (1 - 2 * answers)[:, None] * directions(seeds), first - second
+
+
+def by_item(tally: Tally) -> csr_array:
+    """Return what a report of each combination says for each item and against it, (cells, m).
+
+    Votes for an item less those against it, or directions; both add up to 0.
+    """
+    protocol = tally.protocol
+    if isinstance(protocol, Asking):
+        votes = Votes.of(tally, protocol)
+        return votes.by_item(votes.vote, -1)
+    assert isinstance(protocol, DuchiBall | CapBorda)
+    sent, ends = _sent(protocol)
+    parts = [
+        sent(tally.assignment[rows], tally.answer[rows]) @ ends
+        for rows in blocks(len(tally.count), len(ends))
+    ]
+    table = np.concatenate(parts)
+    # directions of scores sum to 0 up to their rounding
+    return csr_array(table - table.mean(axis=1, keepdims=True))
+
+
+def _moments(tally: Tally, sent: Sent, ends: IntArray) -> tuple[IntArray, FloatArray]:
     """Return the sum of the vectors that were sent, and the covariance of their mean by item.
 
-    Given what assignments and answers stand for, and what each entry adds to each item. Sums of
-    whole numbers are exact.
+    Sums of whole numbers are exact.
     """
     sums, products = np.zeros(len(ends), dtype=np.int64), np.zeros((ends.shape[1],) * 2)
     for rows in blocks(len(tally.count), len(ends)):

@@ -249,6 +249,7 @@ class PairBits(Asking):
     See Also
     --------
     privrank.UniformityTest.from_reports : Tests whether all orders are equally likely.
+    privrank.PrivateRankAggregation.from_reports : Reads private pairs as a consensus.
 
     References
     ----------
@@ -324,6 +325,7 @@ class Comparisons(Asking):
     --------
     privrank.PrivateBTL.from_reports : Reads a tally of reports as worths.
     privrank.PrivateTopK.from_reports : Reads it as the leading items.
+    privrank.PrivateRankAggregation.from_reports : Reads one without ties as a consensus.
 
     Notes
     -----

@@ -37,9 +37,8 @@ from privrank.release.names import GAIN, ORDER, REJECTED, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
-from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, own
 from privrank.util.checks import LARGEST_COUNT, as_array, check_flag
-from privrank.util.frozen import immutable
 
 Values = Mapping[str, tuple[IntArray, float]]
 """Released numbers by name: whole numbers, and the size of their step."""
@@ -328,6 +327,7 @@ def release_of(
     settings: Mapping[str, Setting],
     survey: Design | None = None,
     findings: Mapping[str, float] | None = None,
+    tie_break: tuple[int, ...] | None = None,
 ) -> Release:
     """Return the release that holds these numbers, computed from a tally.
 
@@ -345,6 +345,8 @@ def release_of(
         Public facts of comparisons; by default rankings of the items, one of each respondent.
     findings : mapping of str to float, optional
         Numbers found in the values.
+    tie_break : tuple of int, optional
+        The order of equal items, if it is not the public one.
 
     Returns
     -------
@@ -373,7 +375,7 @@ def release_of(
         survey=survey or Sample("rankings", protocol.items, tally.n, "respondent", 1),
         source="respondents",
         values={name: numbers for name, (numbers, _) in values.items()},
-        tie_break=public_order(len(protocol.items)),
+        tie_break=tie_break or public_order(len(protocol.items)),
         found=findings or {},
     )
 
@@ -414,9 +416,10 @@ def check_tally(tally: object, least: int = 1) -> None:
         )
 
 
-def public_order(items: int) -> tuple[int, ...]:
-    """Return the public random order in which equal items stand."""
-    return tuple(public_generator("order of equal items", items).permutation(items).tolist())
+def public_order(items: int, rng: np.random.Generator | None = None) -> tuple[int, ...]:
+    """Return the random order in which equal items stand, a public one unless `rng` draws it."""
+    source = public_generator("order of equal items", items) if rng is None else rng
+    return tuple(source.permutation(items).tolist())
 
 
 def fixed_point(numbers: FloatArray) -> tuple[IntArray, float]:

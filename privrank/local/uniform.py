@@ -14,6 +14,24 @@ statistic from a public sequence the p-value (1 + #{draws >= observed}) / (N + 1
 number of reports, however uneven the counts are. Observed and drawn statistics are exchangeable
 under H0, and V, which scales them, is public.
 
+**Reports drawn as a whole.** Several random pairs of one ranking depend on each other, and so do
+the coordinates of a direction. Let w be what such a report adds to B: of pairs, its votes for each
+item less those against it; of directions (`DuchiBall`, `CapBorda`), that which was sent, less its
+mean. Under H0, w and -w are equally likely. A uniform ranking is as likely as its reverse.
+
+- Pairs, given the assignment: for the reverse all true bits are turned round, and the response,
+  digit by digit, is symmetric in the two values.
+- Directions: seeds are uniform, and all directions of a seed together are symmetric about 0. For
+  the reverse ranking and the opposite directions all inner products are the same. So are the
+  favoured values and the response to them, which stands for the opposite direction. This holds as
+  far as hashed seeds are random, and up to the rounding of directions, 1e-5 of their length.
+
+So given each w up to its sign, the signs are independent fair coins. V is the sum of w w', the
+covariance of B by these coins, which no sign changes. So B' V^+ B and its draws with other signs
+are exchangeable under H0, and the same p-value is valid at every number of reports. It is 1 where
+these are too few to show anything, up to m - 1 with linearly independent w. By the same argument
+the level holds for every distribution of rankings in which each is as likely as its reverse.
+
 **How many pairs.** Close to uniformity of a Mallows model, bits about one of q public pairs have
 the non-centrality L mean(g^2) / E(g^2). Here g are the gaps of these pairs in the centre, and L is
 a function of n, epsilon and phi alone. So the q with which power .9, on average over the pairs,
@@ -29,11 +47,10 @@ every report is simulated.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -44,8 +61,10 @@ from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import FULL, Null, Order, fingerprint, public_generator
 from privrank.hypotheses.statistic import Statistic
 from privrank.local.client import protocol_from_json
+from privrank.local.estimates import by_item
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.protocols_orders import PairBits, RandomPairs
+from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.tally import Tally, check_tally, release_of
 from privrank.release.names import GAIN, STATISTIC
 from privrank.release.release import Release
@@ -79,56 +98,76 @@ class Asked:
 
     Parameters
     ----------
-    protocol : Asking
+    protocol : Protocol
         The protocol of the reports.
     assignment, count : ndarray of int64, shape (a,)
         The assignments that occur, sorted, and their numbers of reports.
     net : ndarray, shape (m,)
-        Net wins of the items as reported.
+        Net wins of the items as reported, or the sum of the directions that were sent.
+    whole : (ndarray of int64, ndarray) or None
+        Of reports that are drawn as a whole, how many there are of each combination of assignment
+        and answer, shape (cells,), and what one of them adds to net wins, shape (cells, m).
     """
 
-    protocol: Asking
+    protocol: Protocol
     assignment: IntArray
     count: IntArray
     net: FloatArray
+    whole: tuple[IntArray, FloatArray] | None = None
 
     @classmethod
     def of(cls, tally: Tally) -> Asked:
         """Return what the reports of a tally were asked, or refuse."""
         check_tally(tally)
-        protocol = check_reported(tally.protocol)
+        protocol = tally.protocol
+        if protocol.keeps_ties:
+            raise ValueError(
+                f"uniformity is tested from orders without ties, and these reports are of the "
+                f"protocol {protocol.kind!r} with ties: collect reports of PairBits, SubRanking, "
+                f"or Comparisons without ties=True."
+            )
+        table = by_item(tally)
+        if is_whole(protocol) and not table.count_nonzero():
+            raise ValueError(
+                "tally must hold reports that prefer an item, and in these the votes for each are "
+                "as many as against it: collect more reports."
+            )
         assignment, place = np.unique(tally.assignment, return_inverse=True)
         count = np.bincount(place, tally.count, minlength=len(assignment)).astype(np.int64)
-        votes = tally.count[:, None, None] * _wins(protocol)[protocol.unpacked(tally.answer)]
-        net = np.bincount(
-            protocol.asked(tally.assignment).ravel(), votes.ravel(), minlength=len(protocol.items)
-        )
-        return cls(protocol, assignment, count, np.asarray(net, dtype=np.float64))
+        whole = (tally.count, table.toarray()) if is_whole(protocol) else None
+        net = np.asarray(tally.count @ table, dtype=np.float64)
+        return cls(protocol, assignment, count, net, whole)
 
     @cached_property
     def items(self) -> IntArray:
         """The items of each digit, shape (a, digits, width)."""
-        return self.protocol.asked(self.assignment)
+        return cast(Asking, self.protocol).asked(self.assignment)
 
     @cached_property
     def root(self) -> FloatArray:
         """A matrix whose product with its transpose is V^+, shape (m, rank)."""
+        table = self._covariance()
+        # V of the items that were asked about; its null space, such as the constant, goes
+        met = np.flatnonzero(np.diag(table))
+        values, vectors = spectrum(table[np.ix_(met, met)])
+        positive = values > 1e-9 * values.max()
+        root = np.zeros((len(table), int(positive.sum())))
+        root[met] = vectors[:, positive] / np.sqrt(values[positive])
+        return root
+
+    def _covariance(self) -> FloatArray:
+        """Return V, of whole reports by their squares, else by what was asked alone."""
+        if self.whole is not None:
+            reports, added = self.whole
+            return np.asarray((added * reports[:, None]).T @ added)
         m, wins = len(self.protocol.items), _wins(self.protocol)
         covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
         digits = self.items.reshape(-1, self.items.shape[2])
         weight = np.repeat(self.count, self.items.shape[1])
         cells = digits[:, :, None] * m + digits[:, None, :]
         terms = weight[:, None, None] * covariance
-        table = np.asarray(
-            np.bincount(cells.ravel(), terms.ravel(), minlength=m * m), dtype=np.float64
-        ).reshape(m, m)
-        # V of the items that were asked about; its null space, such as the constant, goes
-        met = np.flatnonzero(np.diag(table))
-        values, vectors = spectrum(table[np.ix_(met, met)])
-        positive = values > 1e-9 * values.max()
-        root = np.zeros((m, int(positive.sum())))
-        root[met] = vectors[:, positive] / np.sqrt(values[positive])
-        return root
+        table = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
+        return np.asarray(table, dtype=np.float64).reshape(m, m)
 
     @property
     def rank(self) -> int:
@@ -146,7 +185,9 @@ class Asked:
 
     @property
     def size(self) -> int:
-        """Random numbers that a draw of the statistic takes: one for each value of each digit."""
+        """Random numbers of a draw: one for each value of each digit, or for each whole report."""
+        if self.whole is not None:
+            return len(self.whole[0])
         return len(self.assignment) * self.protocol.digits * self.protocol.options
 
     def draws(self, number: int) -> IntArray:
@@ -165,7 +206,18 @@ class Asked:
         return np.concatenate(parts)
 
     def _net_wins(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draw net wins under H0, shape (number, m), from how often each digit has each value."""
+        """Draw net wins under H0, shape (number, m).
+
+        From how many whole reports are reversed, or how often each digit has each value.
+        """
+        if self.whole is not None:
+            reports, added = self.whole
+            shape = (number, len(reports))
+            single = reports.max() == 1  # a binomial draw, but in less time
+            forward = (
+                rng.integers(0, 2, shape, np.int8) if single else rng.binomial(reports, 0.5, shape)
+            )
+            return np.asarray((2.0 * forward - reports) @ added)
         options, count = self.protocol.options, np.repeat(self.count, self.items.shape[1])
         if options == 2:  # a multinomial draw, but in less time
             first = rng.binomial(count, 0.5, (number, len(count)))
@@ -185,27 +237,15 @@ class Asked:
         return csr_array((votes.ravel(), columns.ravel(), starts), shape)
 
 
-def _wins(protocol: Asking) -> FloatArray:
+def is_whole(protocol: Protocol) -> bool:
+    """Whether the parts of a report depend on each other under H0, so that it is drawn as one."""
+    several = isinstance(protocol, RandomPairs) and protocol.digits > 1
+    return several or isinstance(protocol, DuchiBall | CapBorda)
+
+
+def _wins(protocol: Protocol) -> FloatArray:
     """Return net wins of the items of a digit by the value that is reported, (options, width)."""
-    return np.asarray(protocol.signs.sum(axis=2), dtype=np.float64)
-
-
-def check_reported(protocol: object) -> Asking:
-    """Return a protocol whose reports show whether orders are uniform, or refuse."""
-    if not isinstance(protocol, Asking) or protocol.options != math.factorial(protocol.width):
-        name = protocol.kind if isinstance(protocol, Protocol) else type(protocol).__name__
-        raise ValueError(
-            f"uniformity is tested from orders of a few items without ties, and these reports are "
-            f"of the protocol {name!r}: collect reports of PairBits, SubRanking or RandomPairs."
-        )
-    # what a report is asked about more than once would make its digits dependent
-    if isinstance(protocol, RandomPairs) and protocol.digits > 1:
-        raise ValueError(
-            f"uniformity is tested from pairs of a report that share no items, and these reports "
-            f"have {protocol.digits} random ones: collect reports of PairBits, or of RandomPairs "
-            f"with pairs=1."
-        )
-    return protocol
+    return np.asarray(cast(Asking, protocol).signs.sum(axis=2), dtype=np.float64)
 
 
 def release_test(tally: Tally, draws: int | None) -> Release:
@@ -230,6 +270,7 @@ def infer(
     protocol = protocol_from_json(str(release.plan.settings["protocol"]))
     # the null distribution is part of the release, so a test that is read back needs no draws
     null = Null.of_draws(release.values[NULL])
+    given = "each report or its reverse" if is_whole(protocol) else "how often each was asked"
     return read_test(
         null,
         release=release,
@@ -241,7 +282,7 @@ def infer(
         simulation=simulation,
         notes=(
             f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} "
-            f"degrees of freedom; the p-value is by simulation, given how often each was asked.",
+            f"degrees of freedom; the p-value is by simulation, given {given}.",
         ),
         query=replace(
             Collection(protocol, release.sample.nobs).statistic, null=partial(_kept, null)

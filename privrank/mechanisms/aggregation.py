@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.consensus.orders import by_score, pair_matrix
 from privrank.consensus.rules import Rule, consensus_of
@@ -25,7 +24,7 @@ from privrank.privacy.draws import draw_permutation
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import AnyArray, IntArray
 from privrank.util.checks import Rng
 
 Found = tuple[dict[str, IntArray], dict[str, float]]
@@ -82,7 +81,7 @@ def release_aggregation(
     return released(plan, sample, drawn, budget=budget, rng=rng)
 
 
-def pair_counts(ranks: NDArray[Any]) -> IntArray:
+def pair_counts(ranks: AnyArray) -> IntArray:
     """Return how many of the rankings, ranks 1..m in the rows, place item i before item j."""
     from privrank.kernels.rankings import pair_counts as count
 

@@ -153,11 +153,11 @@ class CappedNorm:
         lexicographic order, so that the order of the rows decides nothing. Single precision finds
         u; F is not computed in it.
         """
-        from privrank.kernels import fixedpoint
+        from privrank.kernels import search
 
         total = x.sum(axis=0)
         u = total if np.abs(total).max() > 1e-9 * len(x) else x[np.lexsort(x.T)[-1]]
-        u = fixedpoint.stationary_direction(
+        u = search.stationary_direction(
             np.ascontiguousarray(x, dtype=np.float32),
             u / np.linalg.norm(u),
             np.array([self.bias, self.lower, self.upper]),

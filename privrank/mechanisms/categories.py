@@ -19,9 +19,10 @@ from typing import Literal
 import numpy as np
 
 from privrank.encode.samples import count_orders
-from privrank.hypotheses import nullmodel
 from privrank.hypotheses.nullmodel import (
     Probabilities,
+    binomial_null,
+    binomial_weights,
     is_uniform,
     multinomial,
     sorted_multinomial,
@@ -56,7 +57,7 @@ _LARGEST = 2**22
 
 
 @dataclass(frozen=True, slots=True)
-class _Expected:
+class ExpectedCounts:
     """The expected counts n p_x as whole numbers of 2^-bits, as fine as int64 holds them.
 
     For n below 2^40 that is 2^-10 or finer.
@@ -67,6 +68,7 @@ class _Expected:
 
     @property
     def bits(self) -> int:
+        """Binary places of an expected count."""
         return _BITS - GRID.bit_length() - self.n.bit_length()
 
     def unit(self) -> int:
@@ -79,14 +81,44 @@ class _Expected:
         return np.asarray(GRID * above // self.unit())
 
     def cellwise_value(self, counts: IntArray, order: Order) -> int:
+        """Return by how much the count of some category lies outside the range expected of it.
+
+        In 1024ths of a choice: floor(1024 max_x max(M_x - t_x - a_x, t_x - M_x - b_x)) over the
+        categories that can occur, t_x = n p_x rounded to a multiple of 2^-b. t_x + a_x and
+        t_x - b_x are the binomial quantiles of M_x at the upper and lower level 1 / (4 k), or t_x
+        where it lies beyond them, so that a_x and b_x are not negative.
+
+        Notes
+        -----
+        **Privacy.** t_x, a_x and b_x are functions of n and p, so public. A replaced choice moves
+        every M_x by at most 1, so every term, and the largest of terms that move by at most 1 moves
+        by no more. In integers of 2^-b, 1024 times it moves by at most 1024, and so does its floor.
+        Attained where the category of the maximum gains, or loses, a choice.
+
+        **Power.** The rarer a category, the narrower its range: deviations count by how unexpected.
+        """
         low, high = _ranges(self)
         here = (counts << self.bits)[np.asarray(self.p) > 0]
         return GRID * max(int((here - high).max()), int((low - here).max())) >> self.bits
 
     def impossible_value(self, counts: IntArray, order: Order) -> int:
+        """Return how many observations cannot occur, in 1024ths."""
         return GRID * impossible(counts, self.p)
 
     def kendall_value(self, counts: IntArray, order: Order) -> int:
+        """Return how far the mean sign vector is from its null mean, of counts by ranking.
+
+        floor(512 n |mean f - E f|), f the vector of the signs of all C(m, 2) pairs of items,
+        divided by sqrt(C(m, 2)).
+
+        Notes
+        -----
+        **Privacy.** |f| = 1, so the mean of f moves by at most 2 / n, attained by reversing one of
+        n equal rankings, and 512 n times its distance from any fixed vector by at most 1024. In
+        floating point it is off by less than 0.5 for all n below 10^11 (the value is at most
+        1024 n, with a relative error of 1024 n below 10^-15), so the floors differ by at most 1025.
+        The bound 1026 leaves one more.
+        """
         signs = signs_of_orders(_items_of(self.p))
         mean = np.asarray(self.p, dtype=np.float64) / math.fsum(self.p)
         deviation = counts @ signs - self.n * (mean @ signs)
@@ -94,6 +126,7 @@ class _Expected:
         return math.floor(GRID / 2 * norm)
 
     def sizes(self) -> tuple[int, ...]:
+        """Return what names the public draws: n, the number of categories, a fingerprint of p."""
         return self.n, len(self.p), fingerprint(self.p)
 
     def null(self, name: str, value: Value) -> partial[Null]:
@@ -106,12 +139,12 @@ class _Expected:
 
 
 @lru_cache(maxsize=64)
-def _expected(cells: _Expected) -> IntArray:
+def _expected(cells: ExpectedCounts) -> IntArray:
     return own(np.rint(np.ldexp(np.array(cells.p) * cells.n, cells.bits)), np.int64)
 
 
 @lru_cache(maxsize=64)
-def _ranges(cells: _Expected) -> tuple[IntArray, IntArray]:
+def _ranges(cells: ExpectedCounts) -> tuple[IntArray, IntArray]:
     """Return t - b and t + a of the categories that can occur, in units of 2^-bits."""
     from scipy.stats import binom
 
@@ -138,7 +171,7 @@ def _whole(measure: Measure, counts: IntArray, order: Order) -> int:
 def _null_of_two(measure: Measure, n: int, p: Probabilities, draws: int) -> Null:
     """Return the exact distribution of a measure of the counts of two categories."""
     count = np.arange(n + 1)
-    weights = nullmodel.binomial_weights(n, p[0] / math.fsum(p), count)
+    weights = binomial_weights(n, p[0] / math.fsum(p), count)
     values, place = np.unique(measure(np.stack((count, n - count), axis=1)), return_inverse=True)
     return Null(values, np.bincount(place, weights).astype(np.float64))
 
@@ -169,7 +202,7 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     **Null.** Exact for up to 2^22 choices of two categories, else Monte Carlo over multinomial
     counts.
     """
-    k, cells = len(p), _Expected(n, p)
+    k, cells = len(p), ExpectedCounts(n, p)
     name, measure = "total variation distance from the null", cells.excess
     step, sensitivity = cells.unit() / (1 << cells.bits) / n / GRID, GRID
     if is_uniform(p):
@@ -185,74 +218,9 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     )
 
 
-def kendall_norm(n: int, p: Probabilities) -> Statistic:
-    """Return how far the mean sign vector is from its null mean, of counts by ranking.
-
-    Returns
-    -------
-    Statistic
-        Its value is floor(512 n |mean f - E f|), f the vector of the signs of all C(m, 2) pairs of
-        items, divided by sqrt(C(m, 2)). It takes the counts by ranking.
-
-    Notes
-    -----
-    **Privacy.** |f| = 1, so the mean of f moves by at most 2 / n, attained by reversing one of n
-    equal rankings, and 512 n times its distance from any fixed vector by at most 1024. In floating
-    point it is off by less than 0.5 for all n below 10^11 (the value is at most 1024 n, with a
-    relative error of 1024 n below 10^-15), so the floors differ by at most 1025. The bound 1026
-    leaves one more.
-
-    **Null.** Monte Carlo.
-    """
-    name, cells = "Kendall norm from the null", _Expected(n, p)
-    return Statistic(
-        name,
-        2.0 / n / GRID,
-        GRID + ALLOWANCE,
-        cells.kendall_value,
-        cells.null(name, cells.kendall_value),
-        blind_to=("equal pairwise fractions",),
-        consistent=None,
-    )
-
-
 def _items_of(p: Probabilities) -> int:
     """Return the m of which these are probabilities of all m! rankings."""
     return next(m for m in range(2, MOST_ITEMS + 1) if math.factorial(m) == len(p))
-
-
-def cellwise_excess(n: int, p: Probabilities) -> Statistic:
-    """Return by how much the count of some category lies outside the range expected of it.
-
-    Returns
-    -------
-    Statistic
-        Its value is floor(1024 max_x max(M_x - t_x - a_x, t_x - M_x - b_x)) over the categories
-        that can occur, t_x = n p_x rounded to a multiple of 2^-b. t_x + a_x and t_x - b_x are the
-        binomial quantiles of M_x at the upper and lower level 1 / (4 k), or t_x where it lies
-        beyond them, so that a_x and b_x are not negative.
-
-    Notes
-    -----
-    **Privacy.** t_x, a_x and b_x are functions of n and p, so public. A replaced choice moves every
-    M_x by at most 1, so every term, and the largest of terms that move by at most 1 moves by no
-    more. In integers of 2^-b, 1024 times it moves by at most 1024, and so does its floor. Attained
-    where the category of the maximum gains, or loses, a choice.
-
-    **Null.** Monte Carlo.
-
-    **Power.** The rarer a category, the narrower its range: deviations count by how unexpected.
-    """
-    name, cells = "largest deviation of a category", _Expected(n, p)
-    return Statistic(
-        name,
-        1.0 / GRID,
-        GRID,
-        cells.cellwise_value,
-        cells.null(name, cells.cellwise_value),
-        blind_to=("many categories",),
-        consistent=None,
-    )
 
 
 def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -> Statistic:
@@ -292,7 +260,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     observations is 0. So the omnibus is consistent
     (:func:`privrank.mechanisms.categories.omnibus`).
     """
-    cells, ruled_out = _Expected(n, p), 0.0 in p
+    cells, ruled_out = ExpectedCounts(n, p), 0.0 in p
     values: tuple[Value, ...] = (partial(_whole, cells.excess), cells.cellwise_value)
     kind, sensitivity = "choices", GRID
     sample: Sampler = partial(sorted_multinomial, n, p)
@@ -402,7 +370,7 @@ def _count(counts: IntArray, order: Order, category: int) -> int:
 
 
 def _binomial_null(n: int, p: float, draws: int) -> Null:
-    return nullmodel.binomial_null(n, p)
+    return binomial_null(n, p)
 
 
 GRID = 1024

@@ -89,7 +89,7 @@ from privrank.hypotheses.nulls import public_generator, uniform_rankings
 from privrank.plans.closeness import MOST_FEATURED, MOST_MATRIX, RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
-from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.arrays import FloatArray, IntArray, Words, blocks
 from privrank.util.checks import Rng
 from privrank.util.solvers import bracket, spectrum
 
@@ -190,7 +190,7 @@ def _discordances(ranks: IntArray, others: IntArray) -> IntArray:
     return np.asarray(sum(kernels.differing_bits(own, other) for own, other in parts))
 
 
-def _words(bits: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
+def _words(bits: Words) -> list[Words]:
     """Return the words of pair orders, so many at a time as stay in the cache."""
     return [np.ascontiguousarray(bits[:, k : k + _WORDS]) for k in range(0, bits.shape[1], _WORDS)]
 

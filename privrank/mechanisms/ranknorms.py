@@ -24,7 +24,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.encode.samples import count_orders
 from privrank.hypotheses.nullmodel import multinomial, uniform
@@ -50,7 +49,7 @@ from privrank.mechanisms.categories import (
     omnibus,
     omnibus_of,
 )
-from privrank.util.arrays import IntArray, blocks, orders_of, signs_of_orders
+from privrank.util.arrays import IntArray, Words, blocks, orders_of, signs_of_orders
 
 CERTIFIED = 200
 """Up to this many rankings or items, null draws carry their certificate as data do."""
@@ -405,7 +404,7 @@ def _as_pairs(counts: IntArray, n: int) -> tuple[IntArray, IntArray, int]:
 
 
 @lru_cache(maxsize=MOST_ITEMS)
-def _words(m: int) -> NDArray[np.uint64]:
+def _words(m: int) -> Words:
     """Return one column for each of the m! orders: its pairs, as bits."""
     signs = signs_of_orders(m)
     return np.asarray(((signs < 0) @ (1 << np.arange(signs.shape[1])))[None], dtype=np.uint64)

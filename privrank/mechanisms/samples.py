@@ -20,7 +20,6 @@ from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.plans.samples import Effect
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import (
-    Words,
     draw_bit,
     draw_key,
     draw_orders,
@@ -31,7 +30,7 @@ from privrank.privacy.draws import (
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, signs_of_orders
+from privrank.util.arrays import FloatArray, IntArray, Words, blocks, orders_of, signs_of_orders
 from privrank.util.checks import Rng
 
 Draw = Callable[[IntArray], IntArray]

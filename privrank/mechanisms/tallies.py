@@ -27,12 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from privrank.bradley_terry import linear
-from privrank.bradley_terry.dependence import Directions
+from privrank.bradley_terry import dependence, linear
 from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, Part, Parts, sum_by
 from privrank.plans.choice import FINE, STEPS
-from privrank.privacy.draws import Words, draw_key, draw_rows
+from privrank.privacy.draws import draw_key, draw_rows
 from privrank.release.names import (
     BY_PAIR,
     GROUP_ANSWERS,
@@ -45,7 +44,7 @@ from privrank.release.names import (
     TIES,
 )
 from privrank.release.survey import Covariates, Design, PairCounts
-from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.arrays import FloatArray, IntArray, Words, blocks
 from privrank.util.checks import Rng
 
 _DENSE = 0.02
@@ -172,7 +171,7 @@ def _product(a: Any, b: Any) -> IntArray:
     Both have their entries at the same places.
     """
     if a.nnz < _DENSE * a.shape[0] * a.shape[1]:
-        from privrank.kernels.sparse import sum_of_products
+        from privrank.kernels.search import sum_of_products
 
         return sum_of_products(a.indptr, a.indices, a.data, b.data, a.shape[1])
     return np.asarray(np.rint(a.toarray().T.astype(float) @ b.toarray()).astype(np.int64))
@@ -345,7 +344,9 @@ class Contrasts:
     tie_floor: float = 1.0
 
 
-def round_directions(design: Design, directions: Directions, expected: Expected) -> Contrasts:
+def round_directions(
+    design: Design, directions: dependence.Directions, expected: Expected
+) -> Contrasts:
     """Bring contrasts to whole numbers and bound what one respondent can add to each.
 
     One respondent answers at most `rows` pairs, and an answer adds its contrast's difference of the

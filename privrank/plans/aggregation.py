@@ -20,7 +20,7 @@ from privrank.privacy.gaussian import gaussian_scale, integer_scale, lattice_sca
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, permutohedron_moment
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
-from privrank.release.names import COVARIANCE, ORDER, PAIRS, SCORE, TOTALS
+from privrank.release.names import COVARIANCE, ORDER, PAIR_COUNTS, PAIRS, SCORE, TOTALS
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
@@ -155,9 +155,13 @@ def sort_cap(items: int) -> int:
 def _plan_published(
     m: int, epsilon: float, delta: float, method: str, settings: dict[str, Setting]
 ) -> Plan:
-    """Fix cap and scales of a sort, or the rate of ``"exponential"``, from public numbers."""
+    """Fix cap and scales of a sort, or the rate of ``"exponential"``, from public numbers.
+
+    Queries have Laplace noise or, with a delta, Gaussian noise where its variance is less; proofs
+    for either are in :mod:`privrank.published.agkm22`.
+    """
     xi, pairs = pure_epsilon(epsilon, delta), RankingSensitivity(m).pairs_l1
-    steps, parts = settings["steps"], {ORDER: PartPlan(None, 0, xi)}
+    steps = settings["steps"]
     assert isinstance(steps, int)
     if method == "exponential":
         if m > LARGEST_EXPONENTIAL:
@@ -165,24 +169,34 @@ def _plan_published(
                 f"method='exponential' draws an order of at most {LARGEST_EXPONENTIAL} items, got "
                 f"{m}: use method='auto'."
             )
+        if delta:
+            raise ValueError(
+                "method='exponential' gains next to nothing by a delta: leave delta out, or use "
+                "method='auto'."
+            )
         # exp(-rate score) with scores that move by pairs * steps: rate = xi / (2 sensitivity), a
         # little less, so that no rounding of it takes more than xi
         settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
-        return plan_of("exponential mechanism", epsilon, delta, parts, settings)
-    if method == "kwiksort-hay":
-        settings["cap"] = q = hay_cap(m)
-        parts[QUERIES] = PartPlan(DiscreteLaplace.calibrate(q * steps, xi), steps, xi)
-        return plan_of("KwikSort with a random rest", epsilon, delta, parts, settings)
-    settings["cap"] = q = sort_cap(m)
+        order = PartPlan(None, 0, xi)
+        return plan_of("exponential mechanism", epsilon, delta, {ORDER: order}, settings)
+    hay = method == "kwiksort-hay"
+    settings["cap"] = q = hay_cap(m) if hay else sort_cap(m)
     # a sort that may ask about all pairs always ends: it needs no fallback, which others pay for
-    shares = {} if q == pairs else {FALLBACK: FALLBACK_SHARE}
-    epsilons = split(xi, shares, QUERIES)
-    for name, queries in ((QUERIES, q), (FALLBACK, pairs)):
-        if name in epsilons:
-            parts[name] = PartPlan(
-                DiscreteLaplace.calibrate(queries * steps, epsilons[name]), steps, epsilons[name]
-            )
-    return plan_of("KwikSort", epsilon, delta, parts, settings)
+    shares = {} if hay or q == pairs else {FALLBACK: FALLBACK_SHARE}
+    # the smaller noise; delta is all of Gaussian noise, whose epsilon is therefore not raised
+    gaussian = _gaussian(epsilon, delta, math.sqrt(q)) < 2.0 * (q / xi) ** 2
+    total = epsilon if gaussian else xi
+    epsilons = {QUERIES: total} if hay else split(total, shares, QUERIES)
+    noises: dict[str, Noise] = {
+        name: DiscreteLaplace.calibrate((q if name == QUERIES else pairs) * steps, share)
+        for name, share in epsilons.items()
+    }
+    if gaussian:
+        noises[QUERIES] = DiscreteGaussian(_pairs_scale(epsilons[QUERIES], delta, q, steps))
+    parts = {name: PartPlan(noise, steps, epsilons[name]) for name, noise in noises.items()}
+    parts[ORDER] = PartPlan(None, 0, total)
+    rule = "KwikSort with a random rest" if hay else "KwikSort"
+    return plan_of(rule, epsilon, delta, parts, settings)
 
 
 def hay_cap(m: int) -> int:
@@ -329,6 +343,11 @@ def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> 
         noise = DiscreteGaussian(_pairs_scale(epsilon, delta, pairs, steps))
     elif kind == "cube pairs":
         noise = CubeNoise.calibrate(pairs, steps, epsilon)
+    elif delta:
+        raise ValueError(
+            "method='pairs-laplace' gains next to nothing by a delta: leave delta out, or use "
+            "method='kemeny'."
+        )
     else:
         noise = DiscreteLaplace.calibrate(pairs * steps, epsilon)
     return PartPlan(noise, steps, epsilon, 1.0 / steps)
@@ -362,8 +381,9 @@ def predicted_excess(release: Release) -> float | None:
     """Return the predicted disagreements beyond the least, as a share of all pairs.
 
     From public numbers, as in :func:`predicted_excesses`; None without noise, and for what releases
-    an order alone. Kemeny's order of pairs that are not shrunken follows the noise of each pair. In
-    the local model the mean variance of the differences of two Borda scores has sampling in it.
+    an order alone. Kemeny's order of pairs that are not shrunken follows the noise of each pair,
+    and so does KwikSort's. In the local model the mean variance of the differences of two Borda
+    scores has sampling in it, and so has that of a pair, which adds 1/2 at most.
     """
     if math.isinf(release.epsilon):
         return None
@@ -371,6 +391,10 @@ def predicted_excess(release: Release) -> float | None:
     if release.local:
         if COVARIANCE not in release.parts:  # an adaptive protocol's
             return None
+        if release.plan.method == "KwikSort":
+            counts = np.maximum(release.parts[PAIR_COUNTS].values, 1e-9)
+            spread = np.sqrt(release.plan.number("square") / counts) / release.plan.number("gain")
+            return float(np.minimum(0.17 * spread, 0.5).mean())
         errors, m = release.parts[COVARIANCE], len(sample.items)
         covariance = errors.step * errors.values.reshape(m, m)
         differences = 2.0 * (m * np.trace(covariance) - covariance.sum()) / (m * (m - 1))

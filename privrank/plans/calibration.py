@@ -17,8 +17,7 @@ from privrank.distributions.links import UNIT_ROUNDOFF, Link
 from privrank.plans.choice import FINE, LEAST_RIDGE, OUTPUT, STEPS, Choice
 from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.netnoise import (
-    CountNoise,
-    NetNoise,
+    PartNoise,
     cell_noise,
     count_noise,
     net_noise,
@@ -159,7 +158,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     wins and losses and of the win matrix are those of
     :func:`privrank.privacy.netnoise.net_noise`, :func:`privrank.privacy.netnoise.side_noise` and
     :func:`privrank.privacy.netnoise.cell_noise`. The worths of objective perturbation are covered
-    by :func:`privrank.mechanisms.objective.draw_worths`. The ledger gets the zero-concentrated
+    by :func:`privrank.mechanisms.comparisons.draw_worths`. The ledger gets the zero-concentrated
     privacy of all parts too: a^2 / 2 of each pure one at a. A number of ties shares its noise with
     the net wins (:func:`privrank.privacy.netnoise.tie_noise`): both are one pure part.
     """
@@ -182,7 +181,6 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
         if name == main and noise.rho is not None:
             spent = noise.rho
         if name == names.NET and design.davidson:
-            assert isinstance(noise, NetNoise)
             tied = tie_noise(design.sensitivity, noise, epsilons[name], ties)
             spends = ties if math.isfinite(epsilon) else math.inf
             parts[names.TIES] = PartPlan(tied.distribution, tied.sensitivity, spends)
@@ -204,9 +202,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     )
 
 
-def _noise(
-    design: Design, name: str, choice: Choice, epsilon: float, delta: float
-) -> NetNoise | CountNoise:
+def _noise(design: Design, name: str, choice: Choice, epsilon: float, delta: float) -> PartNoise:
     """Return the noise of a part; side releases but pair counts have discrete Laplace noise.
 
     Notes
@@ -235,7 +231,7 @@ def _noise(
         names.ORDER_EFFECT: sensitivity.named_first_l1,
         names.OPPONENTS: sensitivity.opponents_l1,
     }[name]
-    return NetNoise("laplace", DiscreteLaplace.calibrate(moved, epsilon), 1, moved)
+    return PartNoise(DiscreteLaplace.calibrate(moved, epsilon), moved)
 
 
 def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:

@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise, side_noise
+from privrank.privacy.netnoise import MOST_ITEMS, NoiseName, PartNoise, net_noise, side_noise
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.names import GROUP_ANSWERS, OPPONENTS, ORDER_EFFECT, PAIR_COUNTS, TIES
 from privrank.release.plan import equivalent_variance
@@ -284,7 +284,7 @@ class Choice:
     link: Link = LOGIT
 
 
-def deviation(noise: NetNoise, items: int) -> float:
+def deviation(noise: PartNoise, items: int) -> float:
     """Return the standard deviation, in net wins, of independent noise that harms as much.
 
     Only differences between items count.
@@ -299,7 +299,7 @@ def noise_choices(
     share: float = 1.0,
     *,
     ties: bool = False,
-) -> tuple[NetNoise, ...]:
+) -> tuple[PartNoise, ...]:
     """Return the noise of every distribution that applies, the least harmful first.
 
     Given the guarantee of a fit, the share of epsilon that goes to the net wins, and whether the
@@ -323,7 +323,7 @@ def noise_choices(
 
 def side_choices(
     sensitivity: UnitSensitivity, epsilon: float, *, ties: bool
-) -> tuple[NetNoise, ...]:
+) -> tuple[PartNoise, ...]:
     """Return the noise of either distribution of wins and losses, the less harmful first."""
     cells = 2 * sensitivity.items
     names: tuple[NoiseName, ...] = ("laplace",)
@@ -333,7 +333,7 @@ def side_choices(
     return tuple(sorted(noises, key=lambda noise: deviation(noise, cells)))
 
 
-def side_deviation(noise: NetNoise, design: Design) -> float:
+def side_deviation(noise: PartNoise, design: Design) -> float:
     """Return the standard deviation, in net wins, that noise of wins and losses gives to these."""
     return math.sqrt(0.5 if design.ties else 2.0) * deviation(noise, 2 * len(design.items))
 

@@ -255,6 +255,11 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
     either all of epsilon goes to net wins, or wins and losses are released in one draw. Their
     differences are net wins with sqrt(2) times the noise, and their sums are the comparisons.
     """
+    if isinstance(request.shares, Mapping) and PAIR_COUNTS in request.shares:
+        raise ValueError(
+            "shares must not name 'pair_counts', because a selection never releases them: leave it "
+            "out."
+        )
     if not (request.private and request.design.unknown):
         return _of_counts(request, "net wins")[0]
     if target == "auto":
@@ -454,10 +459,10 @@ def _objective_ridge(request: Request, plan: Choice) -> float:
     return float(math.exp(best.x))
 
 
-def predicted_error(request: Request, plan: Choice, total: float | None = None) -> float:
+def predicted_error(request: Request, plan: Choice) -> float:
     """Predict the mean squared error of a contrast of length 1 of the worths.
 
-    From as many comparisons as the public facts suggest, or from `total`.
+    From as many comparisons as the public facts suggest.
 
     Notes
     -----
@@ -473,8 +478,7 @@ def predicted_error(request: Request, plan: Choice, total: float | None = None) 
     """
     design, penalty = request.design, request.penalty
     score, m = _score(plan), len(design.items)
-    total = design.nominal_total if total is None else total
-    information = nominal_information(m, total, score)
+    information = nominal_information(m, design.nominal_total, score)
     sampling = information * (score.mean_variance / score.mean_curvature)
     if plan.mechanism == "objective perturbation":
         noise = 2.0 * _objective_noise(request, plan) ** 2

@@ -226,18 +226,22 @@ def two_rankings_tolerance(m: int, alpha: float) -> float | None:
     return None if room <= 8 else kendall.total_variation(m, -math.log1p(-8 / room), 0.0)
 
 
-def guaranteed(n: int, m: int, alpha: float, tolerance: float | None) -> float:
-    """Return the least tolerance of n = 2 rankings; refuse other n, and tolerances below it."""
+def guaranteed(n: int, m: int, alpha: float, tolerance: float | None) -> dict[str, float]:
+    """Return the least tolerance of n = 2 rankings, by its name, or nothing where there is none.
+
+    The test needs no such guarantee to keep its level. Refuses other n, and a tolerance at which
+    there is none.
+    """
     if n != 2:
         raise ValueError(
             f"method='two-sample' compares exactly two rankings, and there are {n}: use "
             f"method='auto' or 'laplace'."
         )
     least = two_rankings_tolerance(m, alpha)
-    if least is None or (tolerance is not None and tolerance < least):
+    if tolerance is not None and (least is None or tolerance < least):
         bound = "at no tolerance" if least is None else f"from tolerance {least:.4g} on"
         raise ValueError(
             f"method='two-sample' has its guarantee for {m} items at level {alpha:g} {bound}: "
-            f"use method='auto' or more rankings."
+            f"leave tolerance= out, or use more rankings and method='auto'."
         )
-    return least
+    return {} if least is None else {"tolerance": least}

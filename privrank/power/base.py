@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Integral
@@ -17,7 +17,7 @@ from privrank.hypotheses.effects import check_power
 from privrank.hypotheses.solving import Search, solve
 from privrank.local.protocols import LARGEST_EPSILON
 from privrank.util import checks
-from privrank.util.frozen import immutable
+from privrank.util.arrays import immutable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +44,9 @@ class Estimate(float):
         Whether no simulation went into it.
     words : str
         What it counts, such as ``"respondents"``; empty for a bare number.
+    assumption : str
+        Assumption of the simulation that was not asked about, such as the worths of the other
+        items.
 
     Examples
     --------
@@ -61,21 +64,28 @@ class Estimate(float):
     1         94.0     1.50
     """
 
-    __slots__ = ("error", "exact", "words")
+    __slots__ = ("assumption", "error", "exact", "words")
 
     error: float
     exact: bool
     words: str
+    assumption: str
 
-    def __new__(cls, value: float, error: float = 0.0, *, words: str = "") -> Self:
+    def __new__(
+        cls, value: float, error: float = 0.0, *, words: str = "", assumption: str = ""
+    ) -> Self:
         """Make the number; an error of 0 says that it is exact."""
         for name, number in (("value", value), ("error", error)):
             if not checks.is_number(number):
                 raise TypeError(f"{name} must be a number, got {type(number).__name__}.")
-        if not isinstance(words, str):
-            raise TypeError(f"words must be a text, got {type(words).__name__}.")
+        for name, text in (("words", words), ("assumption", assumption)):
+            if not isinstance(text, str):
+                raise TypeError(f"{name} must be a text, got {type(text).__name__}.")
         made = super().__new__(cls, value)
-        made.error, made.exact, made.words = float(error), error == 0.0, words
+        made.error = float(error)
+        made.exact = error == 0.0
+        made.words = words
+        made.assumption = assumption
         return made
 
     def __repr__(self) -> str:
@@ -84,8 +94,10 @@ class Estimate(float):
         text = f"{number:.0f}" if number.is_integer() and abs(number) >= 2 else f"{number:.4g}"
         if self.words:
             text = f"{self.words} {text}" if self.words.endswith("=") else f"{text} {self.words}"
-        how = f"Monte Carlo standard error {self.error:.2g}"
-        return f"{text} ({'no Monte Carlo error' if self.exact else how})"
+        how = (
+            "no Monte Carlo error" if self.exact else f"Monte Carlo standard error {self.error:.2g}"
+        )
+        return f"{text} ({'; '.join(filter(None, (how, self.assumption)))})"
 
     __str__ = __repr__
 
@@ -136,6 +148,8 @@ class Power(ABC):
     """Whether it grows with the number of units, epsilon and the effect; else it falls."""
     probability: ClassVar[bool] = True
     """Whether it is a probability; else it is positive."""
+    _limit: ClassVar[Any] = None
+    """As `_measure`, what no private method can reach; None where no bound is known."""
     caption: ClassVar[str]
     """What a figure is of, with the names of fields in braces."""
 
@@ -165,6 +179,16 @@ class Power(ABC):
     @abstractmethod
     def _named(self) -> str:
         """The name by which an effect is stated."""
+
+    @property
+    def _assumption(self) -> str:
+        """The assumption of the simulation that no argument of `power` states."""
+        return ""
+
+    @property
+    def _readers(self) -> dict[str, Callable[[Any], float]]:
+        """How an effect is read, by each name by which it may be stated."""
+        return {self._named: self._read}
 
     def _read(self, value: Any) -> float:
         """Return an effect, as it is stated, on the engine's scale."""
@@ -237,7 +261,7 @@ class Power(ABC):
                     f"{name} must be given: use solve_power(...) to find it from {self.outcome}=..."
                 )
         at = self._point(nobs=nobs, effect=size, epsilon=epsilon, delta=delta, alpha=alpha)
-        return Estimate(*self._measure(at, self.replicates))
+        return Estimate(*self._measure(at, self.replicates), assumption=self._assumption)
 
     def solve_power(
         self,
@@ -274,6 +298,22 @@ class Power(ABC):
         >>> design.solve_power(nobs=500, total_variation=0.1, power=0.8)
         epsilon = 0.09486 (no Monte Carlo error)
         """
+        return self._answer(
+            self._measure, nobs, epsilon, effect, delta=delta, alpha=alpha, **stated
+        )
+
+    def _answer(
+        self,
+        measure: Callable[[Point, int], tuple[float, float]],
+        nobs: int | None = None,
+        epsilon: float | None = None,
+        effect: float | None = None,
+        *,
+        delta: float = 0.0,
+        alpha: float = 0.05,
+        **stated: float,
+    ) -> Estimate:
+        """Return the one that is left out, where `measure` says what is predicted at a point."""
         target = stated.pop(self.outcome, None)
         size = self._stated(effect, stated)
         given = {self.outcome: target, "nobs": nobs, "epsilon": epsilon, self._named: size}
@@ -283,26 +323,26 @@ class Power(ABC):
             raise ValueError(
                 f"exactly one of {', '.join(given)} must be None, the one to find, and {left}."
             )
-        if target is None:
-            return self.power(nobs, epsilon, effect, delta=delta, alpha=alpha, **stated)  # type: ignore[arg-type]
         at = self._point(nobs=nobs, effect=size, epsilon=epsilon, delta=delta, alpha=alpha)
+        if target is None:
+            return Estimate(*measure(at, self.replicates))
         self._check_target(target, alpha)
-        return self._solved(missing[0], at, float(target))
+        return self._solved(missing[0], at, float(target), measure)
 
     def _stated(self, effect: float | None, stated: Mapping[str, Any]) -> float | None:
         """Return the effect on the engine's scale, however it is stated; None if it is not."""
-        name = self._named
-        if unknown := [given for given in stated if given != name or effect is not None]:
-            kind = {"phi": "rankings", "total_variation": "choices"}.get(unknown[0])
-            differs = kind is not None and hasattr(self, "kind") and unknown[0] != name
-            other = f"plan with kind={kind!r}" if differs else "leave it out"
-            beside = " beside an effect" * (unknown[0] == name)
+        readers = self._readers
+        unknown = [name for name in stated if name not in readers]
+        if unknown or len(stated) + (effect is not None) > 1:
+            differs = "phi" in unknown and hasattr(self, "kind")
+            other = "plan with kind='rankings'" if differs else "leave it out"
+            wrong = f"{unknown[-1]}=" if unknown else f"{[*stated][-1]}= beside an effect"
             raise TypeError(
-                f"a {type(self).__name__} takes no {unknown[0]}={beside}: state {name}= once, or "
-                f"{other}."
+                f"a {type(self).__name__} takes no {wrong}: state {'= or '.join(readers)}= once, "
+                f"or {other}."
             )
-        value = stated.get(name, effect)
-        return None if value is None else self._read(value)
+        name, value = next(iter(stated.items()), (self._named, effect))
+        return None if value is None else readers[name](value)
 
     def _point(
         self,
@@ -331,7 +371,13 @@ class Power(ABC):
     def _check_target(self, target: object, alpha: float) -> None:
         check_power(target, alpha)
 
-    def _solved(self, name: str, point: Point, target: float) -> Estimate:
+    def _solved(
+        self,
+        name: str,
+        point: Point,
+        target: float,
+        predicted: Callable[[Point, int], tuple[float, float]],
+    ) -> Estimate:
         """Find one of nobs, epsilon and effect at which the target is met."""
         start, least, most = self._range(name, point)
         varied = name if name in ("nobs", "epsilon") else "effect"
@@ -339,7 +385,7 @@ class Power(ABC):
         def measure(x: float, replicates: int) -> tuple[float, float]:
             number: Any = int(x) if name == "nobs" else x
             try:
-                return self._measure(replace(point, **{varied: number}), replicates)
+                return predicted(replace(point, **{varied: number}), replicates)
             except ValueError:  # a fit of this size is refused, and finds nothing
                 if x >= most or not self.probability:
                     raise
@@ -364,12 +410,12 @@ class Power(ABC):
             )
         if varied != "effect":
             words = units if name == "nobs" else "epsilon ="
-            return Estimate(solved.at, solved.error, words=words)
+            return Estimate(solved.at, solved.error, words=words, assumption=self._assumption)
         shown, words = self._shown(solved.at), f"{name.replace('_', ' ')} ="
         # the error carries over to the scale that is shown by a step to the side that has room
         side = -1.0 if solved.at + solved.error > most else 1.0
         error = abs(self._shown(solved.at + side * solved.error) - shown)
-        return Estimate(shown, error, words=words)
+        return Estimate(shown, error, words=words, assumption=self._assumption)
 
     def _range(self, name: str, at: Point) -> tuple[float, float, float]:
         """Return where a number is looked for: where to start, and how far to go."""
@@ -393,6 +439,13 @@ class Power(ABC):
         self, dep_var: Dependent = "nobs", *, ax: Axes | None = None, **at: Any
     ) -> Figure:
         """Draw what is predicted, or how many units are needed, against one of the numbers.
+
+        A hatched region is what no private method can reach, whatever it releases: more power than
+        any private test has, or a smaller excess than any private order has on average over the
+        orders that may be the best, and the numbers of units, epsilons and effects that follow.
+        `privrank.hypotheses.effects.least_errors` has the proof. Other plans have no such bound. In
+        the local model it is what no curator could reach, and reports reach much less. Between the
+        numbers on the axis lines and regions are joined.
 
         Parameters
         ----------
@@ -426,7 +479,7 @@ class Power(ABC):
         # scalars become lists of one, so that the grid of points is their product in any case
         listed = {name: checks.as_list(value) for name, value in at.items()}
         lists = {name: [at[name]] if some is None else some for name, some in listed.items()}
-        effect = self._named if self._named in at else "effect"
+        effect = next((name for name in self._readers if name in at), "effect")
         across = effect if dep_var == "effect" else dep_var
         if empty := [name for name in (across, *lists) if not lists.get(name)]:
             raise ValueError(f"{empty[0]} must be a number, or a list of at least one.")
@@ -453,6 +506,14 @@ class Power(ABC):
             .reindex(columns=["nobs", "epsilon", "effect"])
         )
         frame[drawn], frame["std err"] = np.array(sizes), [size.error for size in sizes]
+        if self._limit is not None:
+            limits = np.array([self._answer(self._limit, **point) for point in points])
+            # of what is less than the least that is looked for nothing is known
+            frame["beyond"] = np.where(
+                limits > {"nobs": self._searched[0], "epsilon": SMALLEST}.get(drawn, 0.0),
+                limits,
+                np.nan,
+            )
         without = float(frame.loc[frame["epsilon"] == math.inf, drawn].iloc[0]) if plain else None
         frame = frame[frame["epsilon"] < math.inf] if plain else frame
         return plots.planned(
@@ -462,6 +523,7 @@ class Power(ABC):
             self.caption.format_map(vars(self)),
             words=effect.replace("_", " "),
             plain=without,
+            edge=self._shown(0.0) if drawn == effect else float(drawn == "power"),
             ax=ax,
         )
 

@@ -22,7 +22,7 @@ from privrank.plans.comparisons import (
 )
 from privrank.plans.identified import probably_unidentified
 from privrank.power.base import Point
-from privrank.power.surveys import ComparisonPower
+from privrank.power.surveys import ComparisonPower, spread_worths
 from privrank.release.release import Release
 from privrank.release.survey import Design, without_counts
 from privrank.util.arrays import FloatArray
@@ -120,16 +120,14 @@ class BTLPower(ComparisonPower):
     def _worths(self, contrast: float) -> FloatArray:
         """Return the worths, those of the two items that are compared first."""
         left, half = len(self._names) - 2, 0.5 * abs(contrast)
-        others = np.zeros(left) if self.worths is None else as_numbers(self.worths)
-        if is_number(self.worths) and left:
-            # the only other item is in the middle
-            others = np.linspace(0.5, -0.5, left) * float(self.worths) * (left > 1)
-        if others is None or others.shape != (left,) or not np.isfinite(others).all():
-            raise ValueError(
-                f"worths must be one number, or one for each of the {left} other items: leave it "
-                f"out where they are equal."
-            )
+        others = spread_worths(0.0 if self.worths is None else self.worths, left)
         return np.concatenate(([half, -half], others))
+
+    @property
+    def _assumption(self) -> str:
+        if self.worths is None:
+            return "all other items alike"
+        return f"other worths over {self.worths:g}" if is_number(self.worths) else ""
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
         return plan_fit(Request(design, epsilon, delta, self.method, dependence=self.dependence))
@@ -219,6 +217,10 @@ class TopKPower(ComparisonPower):
         worths = worths - worths[self.k]
         worths[: self.k] += gap - worths[self.k - 1]
         return np.asarray(worths - worths.mean())
+
+    @property
+    def _assumption(self) -> str:
+        return "items alike on either side" if self.worths is None else ""
 
     def _facts(self, nobs: int, epsilon: float) -> Design:
         return without_counts(super()._facts(nobs, epsilon))

@@ -15,14 +15,16 @@ from privrank.consensus.orders import kemeny_score
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.encode.encoded import EncodedSample
+from privrank.hypotheses.effects import least_errors
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_consensus
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import SubRanking
 from privrank.mechanisms.aggregation import release_aggregation
-from privrank.plans.aggregation import Releases, plan_aggregation
+from privrank.plans.aggregation import PUBLISHED, Releases, plan_aggregation
 from privrank.power.base import Mode, Point, Power, item_names
+from privrank.published import agkm22
 from privrank.release.names import ORDER
 from privrank.release.plan import Plan
 from privrank.release.release import Release
@@ -31,7 +33,9 @@ from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import is_number, quoted
 
 Loss = Literal["excess", "width"]
-Method = Literal["auto", "kemeny", "borda", "pairs-laplace"]
+Method = Literal[
+    "auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"
+]
 
 MOST_THETA = 6.0
 """Largest -log phi that is looked for: phi = .0025, nearly equal rankings."""
@@ -54,8 +58,11 @@ class AggregationPower(Power):
         What `power` predicts. ``"excess"``: how much more often than with the best order a ranking
         disagrees with the order that is found, as a share of all pairs. ``"width"``: the mean width
         of the simultaneous rank intervals, highest rank less lowest: 0 where all ranks are certain.
-    method : {"auto", "kemeny", "borda", "pairs-laplace"}
-        As for :meth:`privrank.PrivateRankAggregation.fit`.
+    method : str, default "auto"
+        ``"auto"``, ``"kemeny"``, ``"borda"``, ``"pairs-laplace"``, ``"kwiksort"``,
+        ``"kwiksort-hay"`` or ``"exponential"``, as for
+        :meth:`privrank.PrivateRankAggregation.fit`. The last three release an order alone, of which
+        the excess is predicted, but no width.
     releases
         As for :meth:`privrank.PrivateRankAggregation.fit`.
     mode : {"central", "local"}
@@ -106,6 +113,11 @@ class AggregationPower(Power):
         """Refuse what is no survey, before anything is asked."""
         super().__post_init__()
         item_names(self.items)
+        if self.loss == "width" and self.method in PUBLISHED:
+            raise ValueError(
+                f"private fits with method={self.method!r} have no intervals of ranks: use "
+                f"loss='excess', or another method."
+            )
         if self._local and (self.method, self.releases) != ("auto", "auto"):
             raise ValueError(
                 "method and releases are those of the central model: leave them out in the local "
@@ -153,6 +165,36 @@ class AggregationPower(Power):
             step=step,
         )
         return max(value, 0.5 * step / replicates), error
+
+    @property
+    def _limit(self) -> Any:
+        return self._least_excess if self.loss == "excess" else None
+
+    def _least_excess(self, at: Point, replicates: int) -> tuple[float, float]:
+        """Return an excess below which no private order is, and 0.
+
+        Notes
+        -----
+        **Bound.** It is on the mean over all orders that may be the centre, as a method that knows
+        the centre loses nothing. Exchange the items at two places of a centre. The probability of a
+        ranking then falls by a factor of phi^(2 k + 1) if it has the item that was ahead in the
+        centre ahead, and rises by its inverse otherwise, k the number of items from between the two
+        places that it has between the two. So the total variation distance of the two models is
+        t = 2 p - 1, p the probability under the first that the one item is ahead. That an order has
+        the other one ahead is a test of the two models, and so the probabilities with which it has
+        the two items wrong, under the one model and the other, add up to the errors of
+        `privrank.hypotheses.effects.least_errors` at odds 1, or more. The exchange pairs all
+        centres off: half of the sum holds for their mean, and for each pair of places. A pair that
+        is wrong costs 2 p - 1.
+
+        Theorems 13 and 14 of Alabi, Ghazi, Kumar and Manurangsi (2022) are about the worst case, up
+        to constants that say nothing about surveys of a usual size.
+        """
+        m = len(item_names(self.items))
+        far = [2.0 * pair_probability(gap, at.effect) - 1.0 for gap in range(1, m)]
+        wrong = [0.5 * least_errors(1.0, at.nobs, t, at.epsilon, at.delta) for t in far]
+        # m - gap pairs of places are so far apart
+        return float(np.arange(m - 1, 0, -1) * far @ wrong) / math.comb(m, 2), 0.0
 
     def _lost(self, at: Point, plan: Plan | Protocol, number: int) -> float:
         """Return the excess, or the width of rank intervals, of one simulated survey."""
@@ -214,7 +256,7 @@ def _released(
     """Release simulated rankings; None for reports that do not connect all items."""
     if isinstance(plan, Plan):
         encoded = EncodedSample(Sample("rankings", items, len(ranks), "row", 1), ranks)
-        return release_aggregation(encoded, plan, budget=None, rng=rng)
+        return release_aggregation(encoded, plan, budget=None, rng=rng, find=agkm22.finder(plan))
     tally = plan.tally(plan.simulate(ranks, rng))
     try:
         return release_consensus(tally)

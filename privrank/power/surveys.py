@@ -27,7 +27,7 @@ from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, DesignKind, PairCounts, Ties
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import check_count
+from privrank.util.checks import as_numbers, check_count, is_number
 
 MOST_ANSWERS = 2**22
 """Answers of a survey that is simulated, at most; in the local model, ranks."""
@@ -155,19 +155,9 @@ class ComparisonPower(Power):
         """
         if plan is None:
             return self._reported(at, worths, public_generator("survey", number))
-        encoded = self._encoded(at, worths, number)
-        if encoded is None:
-            return None
-        return release_comparisons(
-            encoded,
-            plan,
-            link=LOGIT,
-            solver="newton",
-            reader="PrivateBTL.from_release(error.release)",
-            budget=None,
-            # the same for any number of respondents, so that the power is smooth in it
-            rng=public_generator("noise of a survey", number),
-        )
+        answers, facts = np.full(at.nobs, self.max_rows), self._facts(at.nobs, at.epsilon)
+        encoded = simulated_counts(facts, worths, answers, number, self._tie_parameter)
+        return None if encoded is None else released(encoded, plan, number)
 
     def _reported(self, at: Point, worths: FloatArray, rng: np.random.Generator) -> Release | None:
         """Return the release of a survey of reports, each of which is about one pair."""
@@ -180,40 +170,87 @@ class ComparisonPower(Power):
         except ValueError:  # few reports may not connect all items, or be ties only
             return None
 
-    def _encoded(self, at: Point, worths: FloatArray, number: int) -> Encoded | None:
-        """Return the counts of a survey; None where its observed pairs do not connect all items."""
-        n, rows, m, pairs = at.nobs, self.max_rows, len(worths), self._distinct
-        design, (first, second) = self._facts(n, at.epsilon), np.triu_indices(m, 1)
-        # each kind of number has a generator: a smaller survey is the first part of a larger one
-        questions = different_pairs(n, rows, pairs, public_generator("survey, pairs", number))
-        orders = public_generator("survey, orders", number)
-        one, other = first[questions], second[questions]
-        felt, person = worths + orders.gumbel(size=(n, m)), np.arange(n)[:, None]
-        answer = np.where(felt[person, one] > felt[person, other], 1, -1).ravel()
-        if self._tie_parameter is not None:
-            # a tie whatever is felt: the others are decided with the probabilities of the worths
-            tied = answer_probabilities(worths[first] - worths[second], self._tie_parameter)[1]
-            drawn = public_generator("survey, ties", number).random((n, rows))
-            answer = np.where(drawn < tied[questions], 0, answer.reshape(n, rows)).ravel()
-        count = np.bincount(questions.ravel(), minlength=pairs)
-        net = sum_by(questions.ravel(), answer, pairs)
-        if design.kind == "public" or math.isinf(at.epsilon):
-            met = count > 0
-            observed = PairCounts(first[met], second[met], count[met], "observed")
-            if groups_of(observed, m)[0] > 1:
-                return None
-            design = replace(design, pairs=observed if design.kind == "public" else None)
-        parts = None
-        if self.unit == "respondent":
-            person, once = np.repeat(np.arange(n), rows), np.ones(n * rows, dtype=np.int64)
-            pair = (first * m + second)[questions.ravel()]
-            parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
-        return Encoded(
-            design,
-            (first, second, count, net),
-            parts,
-            _ties=(answer == 0).sum(keepdims=True),
-        )
+
+def released(encoded: Encoded, plan: Plan, number: int) -> Release:
+    """Release the counts of a simulated survey, by noise that depends on its number alone."""
+    return release_comparisons(
+        encoded,
+        plan,
+        link=LOGIT,
+        solver="newton",
+        reader="PrivateBTL.from_release(error.release)",
+        budget=None,
+        # the same for any number of respondents, so that the power is smooth in it
+        rng=public_generator("noise of a survey", number),
+    )
+
+
+def simulated_counts(
+    design: Design,
+    worths: FloatArray,
+    answers: IntArray,
+    number: int,
+    tie_parameter: float | None,
+) -> Encoded | None:
+    """Return the counts of a survey, by random numbers that depend on its number alone.
+
+    None where its observed pairs do not connect all items.
+
+    Parameters
+    ----------
+    design : Design
+        Public facts of the survey.
+    worths : ndarray, shape (m,)
+        Worths of the items.
+    answers : ndarray of int, shape (respondents,)
+        How many pairs each respondent answers.
+    number : int
+        Number of the survey.
+    tie_parameter : float or None
+        That of answers that may be ties.
+    """
+    n, rows, m = len(answers), int(answers.max(initial=0)), len(worths)
+    first, second = np.triu_indices(m, 1)
+    pairs = len(first)
+    # each kind of number has a generator: a smaller survey is the first part of a larger one
+    questions = _questions(design, n, rows, public_generator("survey, pairs", number))
+    orders = public_generator("survey, orders", number)
+    given = np.arange(rows) < answers[:, None]
+    edge, person = questions[given], np.repeat(np.arange(n), answers)
+    one, other = first[edge], second[edge]
+    felt = worths + orders.gumbel(size=(n, m))
+    answer = np.where(felt[person, one] > felt[person, other], 1, -1)
+    if tie_parameter is not None:
+        # a tie whatever is felt: the others are decided with the probabilities of the worths
+        tied = answer_probabilities(worths[first] - worths[second], tie_parameter)[1]
+        drawn = public_generator("survey, ties", number).random((n, rows))
+        answer = np.where(drawn[given] < tied[edge], 0, answer)
+    count = np.bincount(edge, minlength=pairs)
+    net = sum_by(edge, answer, pairs)
+    if design.pairs is not None and design.pairs.origin == "observed":
+        met = count > 0
+        observed = PairCounts(first[met], second[met], count[met], "observed")
+        if groups_of(observed, m)[0] > 1:
+            return None
+        design = replace(design, pairs=observed if design.kind == "public" else None)
+    parts = None
+    if design.unit == "respondent":
+        once, pair = np.ones(len(edge), dtype=np.int64), (first * m + second)[edge]
+        parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
+    return Encoded(
+        design,
+        (first, second, count, net),
+        parts,
+        _ties=(answer == 0).sum(keepdims=True),
+    )
+
+
+def _questions(design: Design, some: int, rows: int, rng: np.random.Generator) -> IntArray:
+    """Return so many pairs for each of some respondents, different ones if those of a fit are."""
+    pairs = math.comb(len(design.items), 2)
+    if design.distinct_pairs:
+        return different_pairs(some, rows, pairs, rng)
+    return rng.integers(pairs, size=(some, rows))
 
 
 def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:
@@ -232,3 +269,17 @@ def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) 
         taken = (questions[:, :place] == one[:, None]).any(axis=1)
         questions[:, place] = np.where(taken, last, one)
     return questions
+
+
+def spread_worths(worths: object, some: int) -> FloatArray:
+    """Return so many worths that are supposed: as they are, or evenly over a range."""
+    values = as_numbers(worths)
+    if is_number(worths):
+        # a single one is in the middle
+        values = np.linspace(0.5, -0.5, some) * float(worths) * (some > 1)
+    if values is None or values.shape != (some,) or not np.isfinite(values).all():
+        raise ValueError(
+            f"worths must be one number, over whose range they are spread, or {some} numbers, one "
+            f"for each item they are about."
+        )
+    return values

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,13 @@ from scipy.special import ndtri
 
 from privrank.closeness import ClosenessMethod, compare
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.effects import MOST_THETA, Alternatives, curve_between, curve_of
+from privrank.hypotheses.effects import (
+    MOST_THETA,
+    Alternatives,
+    curve_between,
+    curve_of,
+    least_errors,
+)
 from privrank.hypotheses.nulls import Null, usual_draws
 from privrank.hypotheses.simulation import rejection_at_level
 from privrank.hypotheses.statistic import RandomBit, Statistic
@@ -55,6 +61,11 @@ class TestPower(Power):
     Its centre is that of H0, if H0 has one. Of choices it is the ``total_variation`` distance from
     H0, or of the smallest group from the others. The phi that is found is the closest to that of
     H0, on the side of 1, or on that of 0 where H0 is uniform.
+
+    The effect on rankings may be stated as a ``total_variation``, too: half the sum, over all
+    rankings, of the absolute differences of probabilities. The alternative is then the same Mallows
+    model, whose phi is the one at this distance from H0 on that side. It is not the least
+    favourable: other distributions as far from H0 may be found less often, or more.
     """
 
     @abstractmethod
@@ -64,6 +75,10 @@ class TestPower(Power):
     @property
     def _named(self) -> str:
         return "total_variation" if self._against(10).null.probabilities else "phi"
+
+    @property
+    def _readers(self) -> dict[str, Callable[[Any], float]]:
+        return {self._named: self._read, "total_variation": self._read_distance}
 
     def _read(self, value: Any) -> float:
         against = self._against(10)
@@ -77,17 +92,34 @@ class TestPower(Power):
             # beside a Mallows null with theta_0
             theta = min(-math.log(value) if value > 0 else math.inf, MOST_THETA)
             return 1.0 - theta / against.null.theta if against.null.center else theta
-        if not is_number(value) or not 0 <= value <= against.most:
+        return self._read_distance(value)
+
+    def _read_distance(self, value: Any) -> float:
+        against = self._against(10)
+        most = against.distance(against.most)
+        if not is_number(value) or not 0 <= value <= most * (1 + 1e-12):
             raise ValueError(
-                f"total_variation must be a distance of at least 0 and at most {against.most:.4g}, "
+                f"total_variation must be a distance of at least 0 and at most {most:.4g}, "
                 f"which is how far the alternatives get from H0 here, got {quoted(value)}."
             )
-        return float(value)
+        return against.effect(min(float(value), most))
 
     def _shown(self, effect: float) -> float:
         """Return an effect as a user states it: phi, or the distance of choices."""
         against = self._against(10)
         return effect if against.null.probabilities else against.model(effect).phi
+
+    def _limit(self, at: Point, replicates: int) -> tuple[float, float]:
+        """Return the most power that a private test of this level can have, and 0."""
+        odds = np.geomspace(at.alpha, 1.0 / at.alpha, 401)
+        errors = least_errors(
+            odds[:, None],
+            at.nobs,
+            self._against(at.nobs).distance(at.effect),
+            at.epsilon,
+            at.delta,
+        )
+        return min(float(np.min(odds * at.alpha + 1.0 - errors)), 1.0), 0.0
 
     def _effect_range(self, at: Point) -> tuple[float, float, float]:
         against = self._against(at.nobs)
@@ -192,6 +224,13 @@ class UniformityPower(OneSamplePower):
     >>> round(design.power(total_variation=0.1, nobs=400, epsilon=1.0), 3)
     0.979
 
+    An effect on rankings is a phi, or the total variation distance of that Mallows model:
+
+    >>> design = pr.power.UniformityPower(items=4, replicates=40)
+    >>> phi = pr.tolerance_to_phi(4, 0.1)
+    >>> bool(design.power(200, 1.0, total_variation=0.1) == design.power(200, 1.0, phi=phi))
+    True
+
     Without a curator who sees the rankings it takes more of them:
 
     >>> local = pr.power.UniformityPower(items=6, mode="local")
@@ -244,9 +283,11 @@ class IdentityPower(OneSamplePower):
         The distribution under H0: a :class:`privrank.Mallows` model, or the probabilities of
         choices by category. For uniformity see :class:`UniformityPower`.
     method : str, default "auto"
-        As for `fit`, but for ``"sigmoid"``, which is not planned.
+        As for `fit`.
     alternative : {"two-sided", "larger", "smaller"}
         As for `fit`: of two categories, what the probability of the first is under H1.
+    tolerance : float, optional
+        As for `fit`: the total variation distance for which the bit of ``"sigmoid"`` is made.
     replicates, n_jobs
         As for :class:`UniformityPower`.
 
@@ -264,6 +305,8 @@ class IdentityPower(OneSamplePower):
     **Statistic.** As :class:`UniformityPower`. The alternatives to a Mallows model have its centre
     and another phi; those to probabilities have more of some categories, which make up half of the
     mass. Which ones is drawn for each sample, so that the order of the categories does not matter.
+    The bit of ``"sigmoid"`` has no level: what it is made for is `tolerance`, whatever `alpha`, and
+    its power at a distance of 0 is how often it errs under H0.
 
     Examples
     --------
@@ -271,12 +314,19 @@ class IdentityPower(OneSamplePower):
     >>> census = pr.power.IdentityPower({"town": 0.7, "country": 0.3})
     >>> census.solve_power(nobs=500, total_variation=0.06, power=0.8)
     epsilon = 0.4365 (no Monte Carlo error)
+
+    The published bit at this epsilon, under H0 and at the same distance:
+
+    >>> bit = pr.power.IdentityPower([0.7, 0.3], method="sigmoid", tolerance=0.06)
+    >>> [round(bit.power(500, 0.4365, distance), 2) for distance in (0.0, 0.06)]
+    [0.17, 0.91]
     """
 
     null: Mallows | Mapping[str, float] | Sequence[float]
     _: KW_ONLY
     method: IdentityMethod = "auto"
     alternative: Alternative = "two-sided"
+    tolerance: float | None = None
     replicates: int = 400
 
     caption = "Test of identity"
@@ -284,11 +334,6 @@ class IdentityPower(OneSamplePower):
     def __post_init__(self) -> None:
         """Check what is fixed."""
         super().__post_init__()
-        if self.method == "sigmoid":
-            raise ValueError(
-                f"method={self.method!r} is not planned, as it is never the most powerful: use "
-                f"method='auto'."
-            )
         self._ask(self._against(10).sample, 1.0, 0.05)
 
     def _against(self, nobs: int) -> Alternatives:
@@ -314,6 +359,7 @@ class IdentityPower(OneSamplePower):
             self.method,
             xi=xi,
             alternative=self.alternative,
+            tolerance=self.tolerance,
         )
 
 
@@ -441,6 +487,14 @@ class ClosenessPower(TestPower):
         )
         reject = comparison_rejects(comparison, plan, sample, at.alpha)
         return curve_between(reject, sample, self.n_jobs)[0].at(at.effect, replicates)
+
+    def _limit(self, at: Point, replicates: int) -> tuple[float, float]:
+        """Return that of the smallest group, whose units alone have another distribution."""
+        # both ends of a group are rounded: it has at most one unit more than its share
+        return super()._limit(
+            replace(at, nobs=int(at.nobs * np.min(self.shares) / np.sum(self.shares)) + 1),
+            replicates,
+        )
 
     @property
     def _searched(self) -> tuple[float, float]:

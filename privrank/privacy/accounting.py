@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from privrank.util import checks
-from privrank.util.frozen import immutable
+from privrank.util.arrays import immutable
 
 Unit = Literal["row", "respondent"]
 

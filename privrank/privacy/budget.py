@@ -55,6 +55,14 @@ _TABLES = (
     f"CREATE TRIGGER stays BEFORE UPDATE ON ledger {_ONLY_GROWS}",
     f"CREATE TRIGGER kept BEFORE DELETE ON ledger {_ONLY_GROWS}",
 )
+_REMEDIES = {
+    "read": "Name a file that can be read.",
+    "made": "Name a file on a local disk, in a folder that can be written.",
+    "written": "No noise was drawn, though what was asked for may stand as spent. Name a file on a "
+    "local disk, in a folder that can be written.",
+}
+"""What to do about a ledger that cannot be read, made or written."""
+
 _PURE = """ALTER TABLE survey ADD COLUMN
     pure REAL CHECK (typeof(pure) = 'real' AND pure >= 0 AND pure <= epsilon)"""
 _LINE = '"by", epsilon, delta, rho, released, date'
@@ -607,17 +615,4 @@ class Ledger:
                 f"seconds: end that process, or wait for it."
             )
         kind = OSError if os.path.exists(self._path or "") else FileNotFoundError
-        if doing == "read":
-            return kind(
-                f"the ledger {self._name!r} cannot be read ({error}). Name a file that can be read."
-            )
-        if doing == "made":
-            return kind(
-                f"the ledger {self._name!r} cannot be made ({error}). Name a file on a local disk, "
-                f"in a folder that can be written."
-            )
-        return kind(
-            f"the ledger {self._name!r} cannot be written ({error}). No noise was drawn, though "
-            f"what was asked for may stand as spent. Name a file on a local disk, in a folder that "
-            f"can be written."
-        )
+        return kind(f"the ledger {self._name!r} cannot be {doing} ({error}). {_REMEDIES[doing]}")

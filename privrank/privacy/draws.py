@@ -9,15 +9,11 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import AnyArray, FloatArray, IntArray, Words
 from privrank.util.checks import Rng
-
-Words = NDArray[np.uint64]
 
 LARGEST_SHUFFLE = 2**16
 """Elements of the permutations that `draw_shuffles` can draw."""
@@ -42,7 +38,7 @@ def draw_key(rng: Rng) -> Words:
     return _words(np.uint64, 2, rng)
 
 
-def _words(kind: type[np.uint32 | np.uint64], size: int, rng: Rng) -> NDArray[Any]:
+def _words(kind: type[np.uint32 | np.uint64], size: int, rng: Rng) -> AnyArray:
     """Return independent uniform words, the operating system's or those of a study."""
     bits = np.iinfo(kind).bits
     if rng is None:
@@ -51,7 +47,7 @@ def _words(kind: type[np.uint32 | np.uint64], size: int, rng: Rng) -> NDArray[An
 
 
 def draw_rows(
-    group: IntArray, size: IntArray, most: int, names: Sequence[NDArray[Any]], key: Words
+    group: IntArray, size: IntArray, most: int, names: Sequence[AnyArray], key: Words
 ) -> IntArray:
     """Return how many of each kind of rows are kept where `most` rows of every group are drawn.
 
@@ -127,7 +123,7 @@ def draw_permutation(size: int, rng: Rng) -> tuple[int, ...]:
     return tuple(order)
 
 
-def draw_shuffles(rows: int, columns: int, rng: Rng) -> NDArray[np.int32]:
+def draw_shuffles(rows: int, columns: int, rng: Rng) -> AnyArray:
     """Return independent uniform permutations of range(columns), shape (rows, columns).
 
     Secure draws take 32 bits of the operating system per element. A row whose words would favour

@@ -18,16 +18,13 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import AnyArray, IntArray, immutable
 from privrank.util.checks import Rng
-from privrank.util.frozen import immutable
 
 SLACK = 2.0**-26
 """Privacy loss per step set aside for rounding the weights of the radius."""
@@ -171,7 +168,6 @@ class CubeNoise:
 
     def draw(self, values: IntArray, rng: Rng) -> IntArray:
         """Return `values` plus one draw of noise: secure, or seeded when `rng` is given."""
-        values = np.asarray(values, dtype=np.int64)
         if values.shape != (self.dimension,):
             raise ValueError(f"expected {self.dimension} values, got shape {values.shape}.")
         if self.radius is None:
@@ -260,7 +256,6 @@ class PermutohedronNoise:
 
     def draw(self, totals: IntArray, rng: Rng) -> IntArray:
         """Return `fineness` times the totals plus noise: secure, or seeded when `rng` is given."""
-        totals = np.asarray(totals, dtype=np.int64)
         if totals.shape != (self.items,):
             raise ValueError(f"expected {self.items} totals, got shape {totals.shape}.")
         if self.radius is None:
@@ -311,7 +306,7 @@ def spanning_tree(word: IntArray, items: int) -> IntArray:
     return parent.reshape(*shape, items - 1)
 
 
-def tree_point(parent: IntArray, steps: NDArray[Any], radius: int) -> NDArray[Any]:
+def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
     """Return the point of `radius` times K with these coordinates in the tile of a tree.
 
     The last axis of `parent` has the parents of the items 0..m - 2 in a tree whose root is item

@@ -38,9 +38,8 @@ from privrank.privacy.noise import (
     geometric,
 )
 from privrank.privacy.sensitivity import UnitSensitivity
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import IntArray, immutable
 from privrank.util.checks import Rng
-from privrank.util.frozen import immutable
 
 NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 
@@ -127,7 +126,7 @@ class ZeroSumLaplace:
 
     def draw(self, values: IntArray, rng: Rng) -> IntArray:
         """Return `values` plus one draw of noise: exact and secure, or seeded with `rng`."""
-        values, m = np.asarray(values, dtype=np.int64), self.items
+        m = self.items
         if values.shape != (m,):
             raise ValueError(f"expected {m} values, got shape {values.shape}.")
         if self.scale == 0:
@@ -150,40 +149,31 @@ NetDistribution = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | Permutoh
 
 @immutable
 @dataclass(frozen=True, slots=True)
-class NetNoise:
-    """Noise of one vector of net wins.
+class PartNoise:
+    """Noise of one part of a release, on its own lattice.
 
     Parameters
     ----------
-    name : str
-        As the argument ``noise=`` names it.
     distribution : Distribution
         Distribution of the noise, in lattice steps.
-    fineness : int
-        Lattice steps per net win: what is released is ``distribution.draw(fineness * net, rng)``.
     sensitivity : int
-        How far one unit moves the released vector, in lattice steps and as the distribution
-        measures it.
+        How far one unit moves what is released, in lattice steps and as the distribution measures
+        it.
+    fineness : int
+        Lattice steps per unit of the statistic, a net win say: what is released is
+        ``distribution.draw(fineness * statistic, rng)``.
     rho : float or None
         Zero-concentrated privacy of Gaussian noise; None for a pure distribution.
+    name : str
+        The value of the argument ``noise=`` that asks for it; "laplace" of parts that this argument
+        does not decide on.
     """
 
-    name: NoiseName
-    distribution: NetDistribution
-    fineness: int
-    sensitivity: int
-    rho: float | None = None
-
-
-@immutable
-@dataclass(frozen=True, slots=True)
-class CountNoise:
-    """Noise of the comparisons per pair, on their own lattice; attributes as above."""
-
-    distribution: DiscreteLaplace | CubeNoise
+    distribution: NetDistribution | CubeNoise
     sensitivity: int
     fineness: int = 1
     rho: float | None = None
+    name: NoiseName = "laplace"
 
 
 def net_noise(
@@ -193,7 +183,7 @@ def net_noise(
     delta: float = 0.0,
     *,
     ties: bool = False,
-) -> NetNoise:
+) -> PartNoise:
     """Return the noise that protects one vector of net wins.
 
     Parameters
@@ -229,22 +219,15 @@ def net_noise(
 
 def _calibrated(
     sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float, least: int
-) -> NetNoise:
+) -> PartNoise:
     m = sensitivity.items
     if m > MOST_ITEMS.get(name, m):
         raise ValueError(
             f"noise={name!r} is drawn for at most {MOST_ITEMS[name]} items, got {m}: use "
             f"noise='auto' or 'laplace'."
         )
-    if math.isinf(epsilon):
-        return NetNoise("laplace", DiscreteLaplace(0.0), 1, sensitivity.net_l1)
-    if name == "laplace":
-        return NetNoise(
-            name,
-            DiscreteLaplace.calibrate(sensitivity.net_l1, epsilon),
-            1,
-            sensitivity.net_l1,
-        )
+    if name == "laplace" or math.isinf(epsilon):
+        return PartNoise(DiscreteLaplace.calibrate(sensitivity.net_l1, epsilon), sensitivity.net_l1)
     if name == "gaussian":
         if delta <= 0:
             raise ValueError(
@@ -253,17 +236,17 @@ def _calibrated(
             )
         scale, fine = integer_scale(epsilon, delta, sensitivity.net_l2, 2 * m)
         rho = 0.5 * (fine * sensitivity.net_l2 / scale) ** 2
-        return NetNoise(name, DiscreteGaussian(scale), fine, fine * sensitivity.net_linf, rho)
+        return PartNoise(DiscreteGaussian(scale), fine * sensitivity.net_linf, fine, rho, name)
     if name == "zero-sum-laplace":
         return _zero_sum(m, sensitivity.net_l1, epsilon)
     # one unit's net is half of the change, and has to be a whole number of steps
     single = sensitivity.net_permutohedra / 2
     body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single, least)
     steps = 2 * int(body.fineness * single)
-    return NetNoise(name, replace(body, fineness=1), body.fineness, steps)
+    return PartNoise(replace(body, fineness=1), steps, body.fineness, name=name)
 
 
-def weighted_noise(sensitivity: UnitSensitivity, weight: int, epsilon: float) -> NetNoise:
+def weighted_noise(sensitivity: UnitSensitivity, weight: int, epsilon: float) -> PartNoise:
     """Return the noise of net wins that public numeric covariates multiply, in lattice steps.
 
     Notes
@@ -273,20 +256,23 @@ def weighted_noise(sensitivity: UnitSensitivity, weight: int, epsilon: float) ->
     net wins move, at most :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`.
     """
     steps = sensitivity.net_l1 * weight
-    return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
+    return PartNoise(DiscreteLaplace.calibrate(steps, epsilon), steps)
 
 
-def _zero_sum(cells: int, l1: int, epsilon: float) -> NetNoise:
+def _zero_sum(cells: int, l1: int, epsilon: float) -> PartNoise:
     # the power of two that brings the scale to at least `_LEAST_SCALE`
     fine = int(2 ** max(0, math.ceil(math.log2(_LEAST_SCALE / (l1 / epsilon)))))
-    return NetNoise(
-        "zero-sum-laplace", ZeroSumLaplace.calibrate(cells, fine * l1, epsilon), fine, fine * l1
+    return PartNoise(
+        ZeroSumLaplace.calibrate(cells, fine * l1, epsilon),
+        fine * l1,
+        fine,
+        name="zero-sum-laplace",
     )
 
 
 def side_noise(
     sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, *, ties: bool
-) -> NetNoise:
+) -> PartNoise:
     """Return the noise of the wins of all items, and of their losses with a minus sign.
 
     Steps are wins, half wins if `ties`, divided by the fineness.
@@ -305,7 +291,7 @@ def side_noise(
     """
     l1, cells = sensitivity.sides_l1(ties=ties), 2 * sensitivity.items
     if name == "laplace":
-        return NetNoise(name, DiscreteLaplace.calibrate(l1, epsilon), 1, l1)
+        return PartNoise(DiscreteLaplace.calibrate(l1, epsilon), l1)
     if name == "zero-sum-laplace" and cells <= MOST_ITEMS[name]:
         return _zero_sum(cells, l1, epsilon)
     raise ValueError(
@@ -316,8 +302,8 @@ def side_noise(
 
 
 def tie_noise(
-    sensitivity: UnitSensitivity, nets: NetNoise, net_epsilon: float, epsilon: float
-) -> CountNoise:
+    sensitivity: UnitSensitivity, nets: PartNoise, net_epsilon: float, epsilon: float
+) -> PartNoise:
     """Return the noise of the number of ties T that is released beside net wins.
 
     Given the noise of these and their epsilon, to which T adds its own. The sensitivity is the ties
@@ -356,7 +342,7 @@ def tie_noise(
     t <= k - s.
     """
     if math.isinf(net_epsilon):
-        return CountNoise(DiscreteLaplace(0.0), 0)
+        return PartNoise(DiscreteLaplace(0.0), 0)
     # f of the proof
     steps = (
         nets.fineness // (sensitivity.items - 1)
@@ -367,7 +353,7 @@ def tie_noise(
     left = ties_left(sensitivity, nets.name)
     if left:
         scales.append(DiscreteLaplace.calibrate(left, epsilon))
-    return CountNoise(max(scales, key=lambda noise: noise.scale), left)
+    return PartNoise(max(scales, key=lambda noise: noise.scale), left)
 
 
 def ties_left(sensitivity: UnitSensitivity, name: NoiseName) -> int:
@@ -382,7 +368,7 @@ def ties_left(sensitivity: UnitSensitivity, name: NoiseName) -> int:
 
 def cell_noise(
     sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float, *, ties: bool
-) -> NetNoise:
+) -> PartNoise:
     """Return the noise of the cells of a win matrix, by l1 or l2 sensitivity.
 
     Steps are those of the matrix, half wins if `ties`, divided by the fineness.
@@ -396,19 +382,17 @@ def cell_noise(
     The distances are those of `sensitivity`.
     """
     l1 = sensitivity.win_matrix_l1(ties=ties)
-    if math.isinf(epsilon):
-        return NetNoise("laplace", DiscreteLaplace(0.0), 1, l1)
-    if name == "laplace":
-        return NetNoise(name, DiscreteLaplace.calibrate(l1, epsilon), 1, l1)
+    if name == "laplace" or math.isinf(epsilon):
+        return PartNoise(DiscreteLaplace.calibrate(l1, epsilon), l1)
     # Gaussian: certified for two tables' worth of cells, as a unit may change its group
     l2, cells = sensitivity.win_matrix_l2(ties=ties), sensitivity.items * (sensitivity.items - 1)
     scale, fine = integer_scale(epsilon, delta, l2, 2 * cells)
     steps = (2 if ties else 1) * (1 if sensitivity.distinct else sensitivity.rows)
     rho = 0.5 * (fine * l2 / scale) ** 2
-    return NetNoise(name, DiscreteGaussian(scale), fine, fine * steps, rho)
+    return PartNoise(DiscreteGaussian(scale), fine * steps, fine, rho, name)
 
 
-def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> CountNoise:
+def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
     """Return the noise of the comparisons per pair that has the least variance.
 
     Given what one unit can change and the epsilon of the release.
@@ -427,5 +411,5 @@ def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> CountNoise:
         with suppress(ValueError):  # an epsilon so small that it would not fit its integers
             cube = CubeNoise.calibrate(sensitivity.pairs, linf, epsilon)
             if cube.variance < laplace.variance:
-                return CountNoise(cube, linf)
-    return CountNoise(laplace, l1)
+                return PartNoise(cube, linf)
+    return PartNoise(laplace, l1)

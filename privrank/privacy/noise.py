@@ -24,19 +24,17 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable
 from privrank.util.checks import Rng
-from privrank.util.frozen import immutable
 
 Bits = Callable[[int], bytes]
 """Returns so many random bytes."""
 
-Integers = NDArray[Any]
+Integers = AnyArray
 """int64, or Python integers where one does not fit."""
 
 LARGEST = 2**62
@@ -118,7 +116,7 @@ def _settle(word: int, known: int, x: Fraction, one: int, bits: Bits) -> bool:
     return bool(word < level)
 
 
-def _heads(x: Fraction, one: int, size: int, bits: Bits) -> NDArray[np.bool_]:
+def _heads(x: Fraction, one: int, size: int, bits: Bits) -> BoolArray:
     """Return independent coins that fall heads with probability 1 / (e^x + one), x > 0."""
     level = digits(x, 16, one)
     words = np.frombuffer(bits(2 * size), dtype="<u2")
@@ -247,14 +245,14 @@ class DiscreteLaplace:
             return 0.0
         return 2 * math.exp(-1 / self.scale) / math.expm1(-1 / self.scale) ** 2
 
-    def pmf(self, k: IntArray) -> NDArray[np.float64]:
+    def pmf(self, k: IntArray) -> FloatArray:
         """Return P(k)."""
         magnitude = np.abs(np.asarray(k))
         if self.scale == 0:
             return np.asarray(magnitude == 0, dtype=np.float64)
         return np.asarray(math.tanh(0.5 / self.scale) * np.exp(-magnitude / self.scale))
 
-    def tail(self, k: IntArray) -> NDArray[np.float64]:
+    def tail(self, k: IntArray) -> FloatArray:
         """Return P(noise >= k): q^k / (1 + q) for k > 0, by symmetry 1 - q^(1 - k) / (1 + q) else.
 
         Given integers, with q = exp(-1 / scale); scale 0 gives the indicator of k <= 0.
@@ -270,7 +268,6 @@ class DiscreteLaplace:
 
         Given an int64 vector, returns a new int64 vector; nothing of the noise is kept.
         """
-        values = np.asarray(values, dtype=np.int64)
         if self.scale == 0:
             return values.copy()
         return clipped_sum(values, self.noise(values.size, rng))
@@ -328,7 +325,6 @@ class DiscreteGaussian:
 
         Given an int64 vector, returns a new int64 vector; nothing of the noise is kept.
         """
-        values = np.asarray(values, dtype=np.int64)
         if self.scale == 0:
             return values.copy()
         if rng is not None:
@@ -359,7 +355,7 @@ class DiscreteGaussian:
 
 def conditioned(
     distribution: DiscreteLaplace,
-    wanted: Callable[[Integers], NDArray[np.bool_]],
+    wanted: Callable[[Integers], BoolArray],
     size: int,
     rng: Rng,
 ) -> Integers:
@@ -389,7 +385,7 @@ def draw_nonzero(scale: float, size: int, rng: Rng) -> Integers:
     return conditioned(DiscreteLaplace(scale), lambda drawn: drawn != 0, size, rng)
 
 
-def draw_cells(scale: float, cell: float, size: int, rng: Rng) -> NDArray[Any]:
+def draw_cells(scale: float, cell: float, size: int, rng: Rng) -> AnyArray:
     """Return continuous Laplace(scale) draws, each known as the middle of its cell.
 
     Given a cell width, cuts the line at the multiples of `cell`. For a Laplace variable the sign is

@@ -28,7 +28,7 @@ from typing import Literal
 
 import numpy as np
 
-from privrank.util.frozen import immutable
+from privrank.util.arrays import immutable
 
 Adjacency = Literal["outcome", "replace"]
 

@@ -6,7 +6,8 @@ rankings that place u before v, and q the cap on queries.
 
 - Section 3.1, all of w with Laplace noise, then Kemeny's order, is ``method="pairs-laplace"``. It
   differs from ``method="kemeny"`` in its noise alone, and is planned and released like that.
-- Algorithm 1, KwikSort that asks for noisy w as it goes: ``method="kwiksort"``.
+- Algorithm 1, KwikSort that asks for noisy w as it goes: ``method="kwiksort"``. Its noise is that
+  of Corollary 6 or, with a delta, that of Corollary 7, whichever is less.
 - The exponential mechanism of Table 2: ``method="exponential"``.
 
 What is wrong in the paper, and corrected here, is listed in docs/papers/agkm22.md. The cap q is
@@ -24,6 +25,19 @@ sort that is not finished is replaced by KwikSort on all D counts with noise of 
 D L / epsilon_2. Transcript and replacement are both spent on, whether the replacement is used or
 not: epsilon_1 + epsilon_2 = epsilon. If q is D, no replacement is needed and epsilon_2 = 0.
 
+*Algorithm 1 with a delta.* Let X be discrete Gaussian, and H_t(P, Q) the sum of max(0, P - t Q)
+over all outcomes. A count that moves by d, |d| <= L, is no easier to tell from itself than one that
+moves by L: H_t(X, X + d) <= H_t(X, X + L) for all t >= 0
+(:func:`privrank.privacy.gaussian.lattice_delta`). Let a be the answers before the last query, with
+probabilities P(a) and Q(a) on neighbours. H_t of the transcripts is the sum over a of P(a) times
+H_(t Q(a) / P(a)) of the last answer given a. So it becomes no smaller if the last count always
+moves by L. Then its answer is independent of the others, and may as well be the first; the last but
+one has become the last. After q such steps, where a run with fewer queries asks for more that
+nobody reads, the transcripts are those of q counts that all move by L: l2 sensitivity L q^(1/2). At
+t = e^epsilon_1 that is `lattice_delta` of q coordinates and reach L, which the scale makes at most
+delta. The replacement keeps its Laplace noise at epsilon_2, so that both are (epsilon_1 +
+epsilon_2, delta)-private, by adaptive composition.
+
 *Exponential mechanism.* An order is drawn with probability proportional to exp(-rate score).
 Replacing one unit changes each score by at most L D, so numerator and normaliser each change by a
 factor of at most exp(rate L D). The draw is epsilon-private at rate = epsilon / (2 L D). This
@@ -38,7 +52,8 @@ Elagina and Miklau, 2017). What is wrong in the paper is listed in docs/papers/y
 
 *Privacy.* As for Algorithm 1: at most q counts are asked for on any data, each moved by at most L
 when a unit is replaced. So discrete Laplace noise of scale q L / epsilon makes the transcript
-epsilon-private. The order is a function of it and of the pivots.
+epsilon-private. The order is a function of it and of the pivots. With a delta its noise is Gaussian
+where that is less, calibrated as that of Algorithm 1 with epsilon_1 = epsilon.
 
 References: https://arxiv.org/abs/1908.04486; Hay, Elagina and Miklau (2017), Differentially private
 rank aggregation, SIAM International Conference on Data Mining.
@@ -47,19 +62,17 @@ rank aggregation, SIAM International Conference on Data Mining.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.consensus.orders import kwiksort, pair_matrix
 from privrank.mechanisms.aggregation import Found
 from privrank.mechanisms.spend import draw
 from privrank.plans.aggregation import FALLBACK, QUERIES
 from privrank.privacy.noise import draw_below
-from privrank.release.names import ORDER
+from privrank.release.names import ORDER, PAIRS, TOTALS
 from privrank.release.plan import Plan
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import AnyArray, FloatArray, IntArray
 from privrank.util.checks import Rng
 
 
@@ -97,7 +110,7 @@ def noisy_kwiksort(
     return order, queries, finished
 
 
-def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntArray:
+def exponential_order(pairs: AnyArray, rate: float, uniforms: FloatArray) -> IntArray:
     """Return one draw of an order with probability proportional to exp(-rate score).
 
     Given are a pair matrix of at most about 20 items (memory and time grow like 2^m) and a rate of
@@ -126,6 +139,11 @@ def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) ->
         order[place] = last
         subset ^= 1 << last
     return order
+
+
+def finder(plan: Plan) -> Callable[..., Found] | None:
+    """Return what draws the order of a plan of this paper; None for one that releases votes."""
+    return None if {PAIRS, TOTALS} & plan.parts.keys() else order_in
 
 
 def order_in(

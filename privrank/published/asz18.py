@@ -2,10 +2,11 @@
 
 Their tests of n choices among k categories in forms that are private, all weaker than the default:
 reached by ``method=`` alone. ``"paninski"`` is the statistic of Algorithm 4 with noise,
-``"sigmoid"`` the random bits of Algorithms 1 (identity), 2 (closeness) and 3 (two categories). The
-reduction of identity to uniformity is left out: given probabilities are tested directly. Notation:
-M_x counts, S total variation distance of the shares, sigma(x) = 1 / (1 + e^-x); their alpha is the
-`tolerance` here, a distance.
+``"sigmoid"`` the random bits of Algorithms 1 (identity), 2 (closeness) and 3 (two categories).
+Algorithm 1 is for a uniform null. The paper reaches other nulls through Goldreich's reduction to
+uniformity, for which there is no parameter: it is drawn before the test, as docs/papers/asz18.md
+shows. The default tests given probabilities directly. Notation: M_x counts, S total variation
+distance of the shares, sigma(x) = 1 / (1 + e^-x); their alpha is the `tolerance` here, a distance.
 
 What is wrong in the paper, and corrected here, is listed in docs/papers/asz18.md.
 """

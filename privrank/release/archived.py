@@ -17,7 +17,6 @@ from types import UnionType
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.knorm import PermutohedronNoise
@@ -40,9 +39,8 @@ from privrank.release.recalibrated import (
     step_of,
 )
 from privrank.release.survey import Covariates, Design, Sample
+from privrank.util.arrays import IntArray
 from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
-
-Values = NDArray[np.int64]
 
 NOT_JSON = "text must be JSON that to_json() wrote. Pass the text itself, not the name of its file."
 """The refusal of a text that is not what its reader reads."""
@@ -106,7 +104,7 @@ def verify(
     plan: Plan,
     survey: Design | Sample,
     source: str,
-    values: Mapping[str, Values],
+    values: Mapping[str, IntArray],
     tie_break: tuple[Any, ...],
     findings: Mapping[str, Any],
 ) -> None:
@@ -417,7 +415,7 @@ def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
 
 
 def _check_values(
-    name: str, plan: Plan, values: Values, survey: Design | Sample, source: str
+    name: str, plan: Plan, values: IntArray, survey: Design | Sample, source: str
 ) -> None:
     """Check that values are on the lattice of their part, and as many as it has."""
     part = plan.parts[name]
@@ -459,7 +457,7 @@ def _check_values(
         _require(not (centred and sums.any()), "A release has net wins that add up to 0.")
 
 
-def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Values]) -> None:
+def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, IntArray]) -> None:
     """Check the numbers and moments of reports of the local model."""
     m = len(survey.items)
     if names.SCORES in values:  # which adaptive protocols do not have

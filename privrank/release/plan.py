@@ -9,7 +9,7 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import WORTHS
-from privrank.util.frozen import immutable
+from privrank.util.arrays import immutable
 
 Noise = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise | ZeroSumLaplace
 

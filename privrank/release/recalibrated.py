@@ -11,9 +11,8 @@ from typing import Any
 from privrank.privacy.gaussian import integer_scale, lattice_scale
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import (
-    CountNoise,
-    NetNoise,
     NoiseName,
+    PartNoise,
     ZeroSumLaplace,
     cell_noise,
     count_noise,
@@ -93,7 +92,7 @@ def fits_nets(part: PartPlan, noise: Noise, plan: Plan, design: Design) -> bool:
 
 def _noise_of_nets(
     design: Design, distribution: NoiseName, epsilon: float, delta: float = 0.0, *, ties: bool
-) -> NetNoise:
+) -> PartNoise:
     """Return the noise of net wins, with a number of ties or not, from the public facts."""
     facts, unit = design.covariates, design.sensitivity
     if facts is not None and facts.bounds:
@@ -101,9 +100,7 @@ def _noise_of_nets(
     return net_noise(unit, distribution, epsilon, delta, ties=ties)
 
 
-def noise_again(
-    name: str, part: PartPlan, design: Design, plan: Plan
-) -> NetNoise | CountNoise | None:
+def noise_again(name: str, part: PartPlan, design: Design, plan: Plan) -> PartNoise | None:
     """Return the noise that calibration gives a part of comparisons; None for other parts.
 
     The sensitivity is worked out from the public facts here, not taken from the archive.
@@ -120,7 +117,7 @@ def noise_again(
     return count_noise(unit, part.epsilon) if name == names.PAIR_COUNTS else None
 
 
-def alike(part: PartPlan, noise: Noise, again: NetNoise | CountNoise) -> bool:
+def alike(part: PartPlan, noise: Noise, again: PartNoise) -> bool:
     """Whether a part has the noise and the sensitivity that calibration gives it."""
     return (
         type(again.distribution) is type(noise)

@@ -21,8 +21,7 @@ from privrank.release.archived import NOT_JSON, archive, read_archive, verify
 from privrank.release.names import REJECTED
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample, record_of, survey_of
-from privrank.util.arrays import IntArray, own
-from privrank.util.frozen import immutable
+from privrank.util.arrays import IntArray, immutable, own
 
 Mechanism = Literal["net wins", "wins and losses", "win matrix", "objective perturbation"]
 

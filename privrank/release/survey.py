@@ -21,8 +21,7 @@ import numpy as np
 from privrank.privacy.accounting import Unit
 from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
 from privrank.release import names
-from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.frozen import immutable
+from privrank.util.arrays import FloatArray, IntArray, immutable, own
 
 DesignKind = Literal["public", "private"]
 Excess = Literal["refuse", "sample"]

@@ -13,9 +13,8 @@ from typing import Any
 from privrank import __version__
 from privrank.privacy.budget import Ledger
 from privrank.reporting.findings import findings
-from privrank.results import plots
+from privrank.results import plots, tables
 from privrank.results.base import Result
-from privrank.results.tables import Table, render
 from privrank.util.checks import check_names
 
 _PLOTS = ("plot", "plot_pairwise", "plot_details")
@@ -101,7 +100,7 @@ def report(
     public = [(name, entry._public()) for name, entry, _ in entries if isinstance(entry, Result)]
     ledgers = [(name, entry) for name, entry, _ in entries if isinstance(entry, Ledger)]
     # beside the user's own text the page holds nothing that is not released
-    page = render(
+    page = tables.render(
         "report.html",
         title=title or "Results under differential privacy",
         author=author,
@@ -142,7 +141,7 @@ def write(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
-def _entries(results: Any) -> list[tuple[str, Any, Table]]:
+def _entries(results: Any) -> list[tuple[str, Any, tables.Table]]:
     """Return results with their headings, those of their tables where none are given."""
     if isinstance(results, Mapping):
         headings, entries = check_names("results", list(results)), list(results.values())
@@ -153,16 +152,16 @@ def _entries(results: Any) -> list[tuple[str, Any, Table]]:
         headings, places = [""] * len(entries), ["results"] * len(entries)
     if not entries:
         raise ValueError("results must hold at least one result.")
-    tables = [_summary(*pair) for pair in zip(places, entries, strict=True)]
-    named = [heading or table.title for heading, table in zip(headings, tables, strict=True)]
-    return list(zip(named, entries, tables, strict=True))
+    shown = [_summary(*pair) for pair in zip(places, entries, strict=True)]
+    named = [heading or table.title for heading, table in zip(headings, shown, strict=True)]
+    return list(zip(named, entries, shown, strict=True))
 
 
-def _summary(name: str, entry: Any) -> Table:
+def _summary(name: str, entry: Any) -> tables.Table:
     """Return the table of an entry, and refuse what has none."""
     summary = None if isinstance(entry, type) else getattr(entry, "summary", None)
-    table = entry if isinstance(entry, Table) else summary() if callable(summary) else None
-    if not isinstance(table, Table):
+    table = entry if isinstance(entry, tables.Table) else summary() if callable(summary) else None
+    if not isinstance(table, tables.Table):
         raise TypeError(
             f"{name} must be a result, such as fit() of a model returns, or a table of results, "
             f"got {type(entry).__name__}."
@@ -185,11 +184,11 @@ def _target(path: object) -> Path:
     return target
 
 
-def _overview(public: Sequence[tuple[str, Mapping[str, str]]]) -> Table:
+def _overview(public: Sequence[tuple[str, Mapping[str, str]]]) -> tables.Table:
     """Return a line on each result: what is public of it."""
     heads = ("N", "unit", "epsilon", "delta", "noise source")
     rows = tuple((name, *(facts[head] for head in heads)) for name, facts in public)
-    return Table("Results on this page", (), ("result", *heads), rows)
+    return tables.Table("Results on this page", (), ("result", *heads), rows)
 
 
 def _figures(entry: Any) -> list[dict[str, Any]]:

@@ -15,11 +15,9 @@ from privrank import __version__
 from privrank.release.archived import archive
 from privrank.release.release import Release
 from privrank.release.survey import Sample, size_of
-from privrank.results import plots
-from privrank.results.guarantee import delta_notes, effect_notes, release_facts
-from privrank.results.tables import Table
+from privrank.results import guarantee, plots, tables
+from privrank.util.arrays import immutable
 from privrank.util.checks import check_alpha, check_names, seen
-from privrank.util.frozen import immutable
 
 # The words of ``tidy()`` for the columns of frames.
 _WORDS = {
@@ -158,7 +156,7 @@ class Result(ABC):
         """Return the table of the summary as a data frame, with its cautions in ``attrs``."""
 
     @abstractmethod
-    def summary(self, details: bool = False) -> Table:
+    def summary(self, details: bool = False) -> tables.Table:
         """Return a table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV)."""
 
     @abstractmethod
@@ -200,7 +198,7 @@ class Result(ABC):
 
     def _warned(self) -> list[str]:
         """Return what limits everything that is read from the release, a sentence each."""
-        return effect_notes(self.release) + delta_notes(self.release)
+        return guarantee.effect_notes(self.release) + guarantee.delta_notes(self.release)
 
     def _cautions(self) -> tuple[str, ...]:
         """Return what limits what is stated, as all formats have it: also of single numbers."""
@@ -285,7 +283,7 @@ class Result(ABC):
 
     def _public(self) -> dict[str, str]:
         """Return what is public of the release, as a table of several results states it."""
-        return release_facts(self.release)
+        return guarantee.release_facts(self.release)
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         """Return numbers, their standard errors and other lines for a table of several results.

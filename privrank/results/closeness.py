@@ -20,10 +20,9 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part, Release
 from privrank.release.survey import Sample
-from privrank.results import guarantee, plots
+from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
 from privrank.results.rejections import comparison_rejects
-from privrank.results.tables import Table, format_pvalue, interval_heads
 from privrank.results.testnotes import (
     BIT,
     SMALLEST,
@@ -32,8 +31,8 @@ from privrank.results.testnotes import (
     range_words,
     verdict,
 )
+from privrank.util.arrays import immutable
 from privrank.util.checks import check_count, check_flag
-from privrank.util.frozen import immutable
 
 _COMPLETED = (
     "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "
@@ -100,7 +99,7 @@ class ClosenessResult(Result):
     asked: Comparison = field(repr=False)
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (tables.format_pvalue(self.pvalue),)
         groups = f"{len(self.release.sample.groups)} groups"
         return groups, *super(ClosenessResult, self)._shape(), *shown
 
@@ -368,7 +367,7 @@ class ClosenessResult(Result):
             clear=clear,
         )
 
-    def summary(self, details: bool = False) -> Table:
+    def summary(self, details: bool = False) -> tables.Table:
         """Return the table a paper can print: groups, noise, p-value, decision, effect.
 
         With `details` it has the scale of the noise.
@@ -393,7 +392,7 @@ class ClosenessResult(Result):
         if interval is not None:
             low, high = interval
             limits = (">0" if 0 < low < 5e-5 else f"{low:.4f}", f"{high:.4f}")
-            cells |= zip(interval_heads(self.alpha), limits, strict=True)
+            cells |= zip(tables.interval_heads(self.alpha), limits, strict=True)
         # the proof of a smoothed p-value has one step in real numbers: a note says so
         permutations = release.plan.number("permutations")
         # the least p-value of a clear difference, rounded up as all are
@@ -401,7 +400,7 @@ class ClosenessResult(Result):
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
         arithmetic = self.pvalue is not None and release.source != "none"
-        return Table(
+        return tables.Table(
             title=guarantee.title("Test of Closeness", release),
             header=guarantee.header(
                 release,

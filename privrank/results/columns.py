@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from privrank.results import guarantee, tables
 from privrank.results.base import RANK_OF, Result
-from privrank.results.guarantee import SEEDED
-from privrank.results.tables import UNIDENTIFIED, Table, joined
 from privrank.util.checks import check_count, check_names
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def summary_col(
     rows: Sequence[str] | None = None,
     digits: int = 4,
     title: str | None = None,
-) -> Table:
+) -> tables.Table:
     """Set several results side by side, for example one column per epsilon.
 
     Parameters
@@ -125,14 +124,14 @@ def summary_col(
     cautions = _cautions(results, headings)
     errors = "Standard errors in parentheses, sampling and privacy noise together."
     seeded = any("seeded" in column.public["noise source"] for column in columns)
-    return Table(
+    return tables.Table(
         title=title or (families.pop() if len(families) == 1 else "Results side by side"),
         header=(),
         columns=("", *headings),
         rows=(*estimates, *_fact_rows(columns, terms, digits)),
         notes=(
             *([errors] if any(len(column.bse) for column in columns) else []),
-            *([SEEDED] if seeded else []),
+            *([guarantee.SEEDED] if seeded else []),
             *cautions,
         ),
         rule=len(estimates),
@@ -145,7 +144,7 @@ def _cautions(results: Sequence[Result | PooledResult], headings: Sequence[str])
     distinct = len({*headings}) == len(headings)
     named = headings if distinct else [f"column {k}" for k in range(1, len(headings) + 1)]
     warned = (result._cautions() for result in results)
-    return tuple(joined(list(zip(named, warned, strict=True))))
+    return tuple(tables.joined(list(zip(named, warned, strict=True))))
 
 
 def _estimate_rows(
@@ -190,7 +189,7 @@ def _printed(label: str, value: Any, digits: int) -> str:
     if not isinstance(value, float):
         return str(value)
     if math.isnan(value):
-        return UNIDENTIFIED
+        return tables.UNIDENTIFIED
     least = 10.0**-digits
     small = label.startswith("p-value") and value < least
     return f"<{least:.{digits}f}" if small else f"{value:.{digits}f}"

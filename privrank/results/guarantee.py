@@ -452,7 +452,7 @@ def assumptions(release: Release, *more: str) -> list[str]:
     Given what it rests on beside what the public facts show: the units, and who is heard of.
     """
     if release.local:
-        single = isinstance(release.survey, Design)
+        single = isinstance(release.survey, Design) or release.mechanism == "comparisons"
         return ["devices", "reporting", *["assigned"] * single, *more]
     return ["rows" if release.survey.unit == "row" else "respondents", "answering", *more]
 

@@ -307,6 +307,7 @@ def planned(
     *,
     words: str = "",
     plain: float | None = None,
+    edge: float = 0.0,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw what a design predicts against one of nobs, epsilon and effect.
@@ -314,6 +315,7 @@ def planned(
     `frame` has ``nobs``, ``epsilon``, ``effect``, the column `outcome` and ``std err``; a line for
     each value of the other that varies, two standard errors of the simulation as a band. `words`
     name the axis of an effect, and `plain` is what there is without privacy, a line of its own.
+    From the column ``beyond``, if there is one, to `edge` is what no private method can reach.
     """
     ax = _axes(ax, (6.4, 3.4))
     # whatever varies beside the two axes has a line for each of its values, from dark to light;
@@ -331,6 +333,18 @@ def planned(
             low, high = low.clip(0, 1), high.clip(0, 1)
         ax.fill_between(rows[across], low, high, color=color, alpha=0.2, lw=0)
         ax.plot(rows[across], rows[outcome], color=color, marker="o", ms=4, label=label)
+        if "beyond" in rows and label != "non-private":
+            ax.fill_between(
+                rows[across],
+                rows["beyond"],
+                edge,
+                facecolor=(*color, 0.1),
+                edgecolor=(*color, 0.4),
+                lw=0.6,
+                hatch="//",
+                zorder=0,
+                label=", ".join(filter(None, ("beyond any private method", label))),
+            )
     if plain is not None:
         ax.axhline(plain, color="0.35", lw=1.0, ls="--", label="non-private")
     if across == "epsilon":
@@ -340,6 +354,6 @@ def planned(
         ax.set_xticks([], minor=True)
     ax.set_ylabel(_AXES.get(outcome, outcome))
     ax.set_ylim(bottom=0.0)
-    if other or plain is not None:
+    if other or plain is not None or "beyond" in frame:
         ax.legend(frameon=False)
     return _finish(ax, caption, words if across == "effect" and words else _AXES[across])

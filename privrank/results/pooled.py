@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,16 +18,16 @@ from privrank import __version__
 from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.release.archived import archive
+from privrank.release.survey import record_of
 from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
-from privrank.results.pooledtable import pooled_table, twice_notes
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
-from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.frozen import immutable
+from privrank.util.arrays import FloatArray, IntArray, immutable
+from privrank.util.checks import check_flag
 
 Survey = Literal["same", "different"]
 Effects = Literal["common", "random"]
@@ -544,7 +545,32 @@ class PooledResult:
         crimRate   0.6498    0.201              0.174    0.102   <0.001    0.265    1.061      1-2
         socBurd    0.2264    0.190              0.166    0.093    0.230   -0.145    0.606      1-4
         """
-        return pooled_table(self, details)
+        check_flag("details", details)
+        first, name, estimate = self.results[0], "Rank Aggregation", "Borda"
+        if isinstance(first, BTLResult):
+            name, estimate = f"{first.link.model} Results", "coef"
+        return tables.Table(
+            title=f"Pooled Private {name}",
+            header=_header(self),
+            columns=(
+                "",
+                estimate,
+                "std err",
+                guarantee.sampling_head([member.release for member in self.results]),
+                "privacy",
+                "p-value",
+                *tables.interval_heads(self.alpha),
+                "rank",
+            ),
+            rows=tables.fit_rows(self.to_frame()),
+            notes=(
+                *_notes(self),
+                *_count_notes(self),
+                *_release_notes(self, details),
+                *self._cautions(),
+            ),
+            cautions=self._cautions(),
+        )
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the pooled intervals, and below each of them those of every release.
@@ -626,3 +652,113 @@ class PooledResult:
             "delta": f"{self.delta:g}",
             "N": str(self.nobs),
         }
+
+
+def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
+    """Return a warning of surveys whose public facts are equal, once for all that have the same.
+
+    Given their names, if any. Equal facts are no proof of one survey, so that it is no error.
+    """
+    groups: dict[str, list[str]] = {}
+    for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
+        groups.setdefault(json.dumps(record_of(result.release.survey)), []).append(name)
+    twice = [f"{', '.join(some)} and {last}" for *some, last in groups.values() if some]
+    return [
+        f"Warning: respondents may count twice: {listed if names else f'releases {listed}'} have "
+        f"the same public facts. If they are of one survey, use survey='same'; tallies of reports "
+        f"are better added, tally1 + tally2, which finds reports that are in both."
+        for listed in twice
+    ]
+
+
+def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
+    """Return the header of a summary: what was pooled, the guarantee, and Q."""
+    test, same, count = result.test_heterogeneity(), result.survey == "same", len(result.results)
+    units = sorted({member.release.survey.unit for member in result.results})
+    unit = units[0] if len(units) == 1 else "unit"
+    pooled = f"{count} releases of one survey" if same else f"{count} surveys"
+    epsilons = " + ".join(f"{member.epsilon:g}" for member in result.results)
+    sources = dict.fromkeys(guarantee.noise_source(member.release) for member in result.results)
+    return (
+        ("Pooled:", pooled + ", random effects" * (result.tau is not None)),
+        ("Items:", str(len(result.items))),
+        (f"No. {unit.capitalize()}s:", str(result.nobs)),
+        ("Neighbours:", f"replace one {' or '.join(units)}"),
+        ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
+        ("Delta:", f"{result.delta:g}"),
+        ("Noise source:", "; ".join(sources)),
+        ("Q:", f"{test['statistic']:.2f}, {test['df']} df, {tables.format_pvalue(test['pvalue'])}"),
+        ("I-squared:", f"{test['I2']:.0%}"),
+        *([] if result.tau is None else [("Tau:", f"{result.tau:.3g} between surveys")]),
+    )
+
+
+def _notes(result: PooledResult) -> list[str]:
+    """Return what the numbers cover, what Q tests, and whom epsilon protects."""
+    same, first = result.survey == "same", result.results[0]
+    rests = {key for member in result.results for key in guarantee.assumptions(member.release)}
+    what, null = "Borda score", f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
+    errors = (
+        "the one sampling error of the survey and privacy noise"
+        if same
+        else "the sampling of every survey and privacy noise"
+    )
+    # worths and Borda scores differ in what H0 and the intervals are about; the rest is common
+    said, joint = "", ""
+    if isinstance(first, BTLResult):
+        releases = [member.release for member in result.results]
+        said = "".join(dict.fromkeys(map(guarantee.reading, releases)))
+        what, null = "centred worth (best-fitting for the pairs compared)", "the worth is 0"
+        joint = "; the rank sets hold for all items at once"
+        if first.release.design.davidson:
+            said += "Every release has its own tie parameter; worths are of answers that decide. "
+        rests.add("model")
+    what = f"the item's {what}"
+    if result.tau is not None:
+        what = f"the mean of {what} over all surveys that these stand for"
+        errors = f"which surveys they are (Student's t, {len(result.results) - 1} df), {errors}"
+    level = f"{100 * (1 - result.alpha):g}%"
+    tested = "the releases differ by their noise alone"
+    if not same:
+        tested = "all surveys have the same values"
+        rests.add("surveys" if result.tau is None else "drawn")
+    if not isinstance(first, BTLResult):
+        pairs = "item" if result.by_pair is None else "pair"
+        tested += f", of the {pairs} that differs most surely, p adjusted"
+    several = "Who answered in several surveys is protected by the sum of their epsilons."
+    units = {member.release.survey.unit for member in result.results}
+    unlike = "Epsilon protects one row in releases of rows, else a respondent's rows."
+    return [
+        f"{said}Each {level} interval by itself covers {what}, allowing for {errors}{joint}.",
+        f"H0 of a p-value: {null}.",
+        f"Q tests that {tested}.",
+        *([] if same else [several]),
+        *([unlike] if len(units) > 1 else []),
+        *tables.tie_notes(result.ranks()),
+        guarantee.holds_if(rests),
+    ]
+
+
+def _count_notes(result: PooledResult) -> dict[str, None]:
+    """Return what is asserted of the pair counts of worths, once for all releases."""
+    if not isinstance(result.results[0], BTLResult):
+        return {}
+    releases = [member.release for member in result.results]
+    counted = [guarantee.count_notes(release, "worths towards zero") for release in releases]
+    return dict.fromkeys(itertools.chain(*counted))
+
+
+def _release_notes(result: PooledResult, details: bool) -> list[str]:
+    """Return what was pooled, one sentence each."""
+    notes = []
+    for (name, weight), member in zip(result.weights.items(), result.results, strict=True):
+        release = member.release
+        called = name if result.names else str(name).capitalize()
+        text = (
+            f"{called}: epsilon {release.epsilon:g}, {member.nobs} {release.survey.unit}s, weight "
+            f"{weight:.2f}."
+        )
+        if details:
+            text += "".join(f" {key} {value}." for key, value in member.summary(True).header)
+        notes.append(text)
+    return notes + guarantee.seed_notes([member.release for member in result.results])

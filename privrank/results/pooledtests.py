@@ -20,7 +20,7 @@ from scipy.linalg import helmert
 
 from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.scoretests import Point, ScoreTests, Statistics
+from privrank.bradley_terry.scoretests import Point, ScoreTests
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import quadratic
 
@@ -92,7 +92,7 @@ def pooled_tests(
         return Point(statistic, scores, one, none, noise, (sampling,))
 
     far = np.abs(value) + shares[0].inference.equations.function.link.exact.far
-    return ScoreTests(Statistics(value, np.sqrt(variance), far, at), errors)
+    return ScoreTests(value, np.sqrt(variance), far, at, errors)
 
 
 def _part(share: Share, own: FloatArray, moved: FloatArray) -> tuple[FloatArray, ...]:

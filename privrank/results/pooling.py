@@ -77,8 +77,7 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.results.pooledtests import Share, pooled_tests
-from privrank.util.arrays import FloatArray, IntArray, own
-from privrank.util.frozen import immutable
+from privrank.util.arrays import FloatArray, IntArray, immutable, own
 from privrank.util.solvers import inverse, solve_each, zero
 
 _MOST_FREEDOM = 1e9

@@ -17,9 +17,8 @@ from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
 from privrank.release.release import Part, Release
-from privrank.results import guarantee, plots
+from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
-from privrank.results.tables import Table, format_pvalue, statistic_words
 from privrank.results.testnotes import (
     THRESHOLD,
     findings,
@@ -27,8 +26,8 @@ from privrank.results.testnotes import (
     noise_of,
     power_notes,
 )
+from privrank.util.arrays import immutable
 from privrank.util.checks import check_count, check_flag, is_number
-from privrank.util.frozen import immutable
 
 
 @immutable
@@ -105,7 +104,7 @@ class RankTestResult(Result):
         return self.test
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (tables.format_pvalue(self.pvalue),)
         return *super(RankTestResult, self)._shape(), *shown
 
     @property
@@ -323,7 +322,7 @@ class RankTestResult(Result):
             upper=high,
         )
 
-    def summary(self, details: bool = False) -> Table:
+    def summary(self, details: bool = False) -> tables.Table:
         """Return the table a paper can print: design, noise, statistic, p-value, decision.
 
         With `details` it has the method, the threshold and the scale of the noise.
@@ -344,14 +343,14 @@ class RankTestResult(Result):
         if isinstance(self.asked, RandomBit):
             null = "none" if unstated else "level by calibration"
         # a test that releases only its decision has neither statistic nor p-value to show
-        cells = {"": statistic_words(release.mechanism)}
+        cells = {"": tables.statistic_words(release.mechanism)}
         if self.pvalue is not None:
             cells["statistic"] = f"{self.statistic:.4f}"
             if details:
                 cells["threshold"] = "none" if self.threshold is None else f"{self.threshold:.4f}"
             cells["p-value"] = "<0.0001" if self.pvalue < 0.0001 else f"{self.pvalue:.4f}"
         known_null = ["null"] if self.test == "IdentityTest" else []
-        return Table(
+        return tables.Table(
             title=guarantee.title(self._title, release),
             header=guarantee.header(
                 release,
@@ -396,9 +395,9 @@ class RankTestResult(Result):
             mass,
             statistic=self.statistic,
             threshold=self.threshold,
-            label=f"{statistic_words(self.release.mechanism)}, privacy noise included",
+            label=f"{tables.statistic_words(self.release.mechanism)}, privacy noise included",
             caption=f"{self._title}, {guarantee.caption(self.release)}: "
-            f"{format_pvalue(self.pvalue or 0.0)}",
+            f"{tables.format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from privrank.util.frozen import immutable
+from privrank.util.arrays import immutable
 
 # What is printed in place of a number that a release does not identify.
 UNIDENTIFIED = "not identified"
@@ -346,16 +346,9 @@ class Table:
         rows = pd.DataFrame([*self.rows, *cautions], columns=list(self.columns))
         return str(rows.to_csv(index=False, lineterminator="\n"))
 
-    def __str__(self) -> str:
-        """Return plain text."""
-        return self.as_text()
-
-    def __repr__(self) -> str:
-        """Return plain text, so that a notebook or console shows the table."""
-        return self.as_text()
-
-    def _repr_html_(self) -> str:
-        return self.as_html()
+    # a notebook or a console shows the table
+    __repr__ = as_text
+    _repr_html_ = as_html
 
 
 def _width(text: str) -> int:

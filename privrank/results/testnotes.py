@@ -50,8 +50,8 @@ BLINDNESS: dict[Blindness, str] = {
     "first and last alone": "Mean ranks have nine tenths of the level; of other departures the "
     "rest is for items placed first or last, opposite camps and cycles of preferences alone, as "
     "for {items} items others are looked for in at most {rankings} rankings.",
-    "two rankings alone": "This method has little power, as it compares two rankings and leaves "
-    "out all others; method='auto' uses them.",
+    "two rankings alone": "The statistic is how much two rankings agree, and has power against a "
+    "strong consensus alone.",
     "halfway consensus": "This method has little power against a consensus on an order halfway "
     "between that of the columns and its reverse; method='auto' has.",
     "dispersion": "This method has little power against another dispersion about the centre; "

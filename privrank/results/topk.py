@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import degrees_of_freedom
@@ -17,12 +16,10 @@ from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.plan import equivalent_variance
 from privrank.release.survey import Design
-from privrank.results import guarantee, plots, tables
+from privrank.results import guarantee, plots, tables, worthtable
 from privrank.results.base import Result, once
-from privrank.results.worthtable import part_notes
-from privrank.util.arrays import FloatArray, IntArray, own
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, own
 from privrank.util.checks import check_count, check_flag
-from privrank.util.frozen import immutable
 from privrank.util.solvers import bracket
 
 
@@ -141,7 +138,7 @@ class TopKResult(Result):
         return replace(facts, score=own(facts.score, np.float64))
 
     @once
-    def _known(self) -> NDArray[np.bool_]:
+    def _known(self) -> BoolArray:
         """Return which items have comparisons beyond the noise on their number."""
         return own(np.isfinite(np.diag(self.effects)), np.bool_)
 
@@ -546,7 +543,7 @@ class TopKResult(Result):
                 "target='win rate' releases that, or pair_counts= declares it."
             ]
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
-        notes = part_notes(design, [part for part in facts.components if len(part) > 1])
+        notes = worthtable.part_notes(design, [part for part in facts.components if len(part) > 1])
         if names:
             notes.append(
                 f"Warning: the numbers of comparisons of {', '.join(names)} do not exceed their "

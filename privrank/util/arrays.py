@@ -1,17 +1,22 @@
-"""Arrays that may be kept, all rankings of few items, and batches of bounded memory."""
+"""Arrays and objects that stay as they are, all rankings of few items, and batches of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import FrozenInstanceError
 from functools import cache
 from itertools import combinations, permutations
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+AnyArray = NDArray[Any]
+Class = TypeVar("Class", bound=type)
 
 CELLS = 2**22
 """Numbers held at a time: large samples are worked on in batches of rows."""
@@ -35,6 +40,24 @@ def kept(array: FloatArray) -> FloatArray:
     for part in (array, whole):
         part.setflags(write=False)
     return array
+
+
+def immutable(frozen: Class) -> Class:
+    """Let a frozen dataclass refuse changes in plain words.
+
+    The methods that ``dataclass(frozen=True, slots=True)`` writes refer to the class as it was
+    before it had slots, so for a name that is no field they fail with a message about ``super``.
+    """
+    for method in ("__setattr__", "__delattr__"):
+        setattr(frozen, method, _refuse)
+    return frozen
+
+
+def _refuse(thing: object, name: str, value: object = None) -> NoReturn:
+    raise FrozenInstanceError(
+        f"{type(thing).__name__} objects are immutable, so {name!r} can be neither set nor "
+        f"deleted. Make a new object instead: for a result, by a new fit or by from_release."
+    )
 
 
 @cache

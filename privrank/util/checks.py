@@ -258,8 +258,8 @@ def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     listed = as_list(items)
     if listed is None:
         raise TypeError(
-            f"{name} must be a sequence of names, got {type(items).__name__}: list the {name} "
-            f"of the questionnaire in the order of the report."
+            f"{name} must be a sequence of names, got {type(items).__name__}: list them one by "
+            f"one, in their order."
         )
     names = tuple(listed)
     if not all(isinstance(label, bool | np.bool_) for label in names):

@@ -11,7 +11,6 @@ is raised with the release (:mod:`privrank.release.release`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -273,7 +272,7 @@ def largest_ratio(above: FloatArray, below: FloatArray) -> float:
     floor = len(values) * ROUNDING
     whitener = vectors / np.sqrt(np.maximum(values, floor * values[-1])) / size[:, None]
     white = spectrum(whitener.T @ below @ whitener)[0]
-    return most / float(white[0]) if white[0] > floor * white[-1] else math.inf
+    return most / float(white[0]) if white[0] > floor * white[-1] else np.inf
 
 
 def bracket(

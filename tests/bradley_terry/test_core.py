@@ -8,8 +8,8 @@ import pytest
 import referencecore as reference
 
 import privrank as pr
-from privrank.bradley_terry import clustering, errors, scoretests
-from privrank.bradley_terry.jointtests import joint_test
+from privrank.bradley_terry import dependence, errors, scoretests
+from privrank.bradley_terry.contrasts import joint_test
 
 pytestmark = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 
@@ -186,7 +186,7 @@ def _own_squares(effects):
 def test_a_fault_in_design_effects_is_found(fault, monkeypatch):
     surveys = [_camps(), _camps(alike=10)]
     assert all(_agrees(*facts) for facts in surveys)
-    monkeypatch.setattr(clustering.Clusters, "effects", fault(clustering.Clusters.effects))
+    monkeypatch.setattr(dependence.Clusters, "effects", fault(dependence.Clusters.effects))
     assert not all(_agrees(*facts) for facts in surveys)
 
 
@@ -204,14 +204,12 @@ def _camps(alike=20):
 
 def test_skewness_without_the_design_effect_is_found(monkeypatch):
     facts = _camps()
-    whole = errors.Components.pvalues
 
-    def planted(self, size):
-        object.__setattr__(self, "skewness", self.skewness / 3**0.5)
-        return whole(self, size)
+    def planted(size, variance, noise, share, skewness, df):
+        return errors.error_pvalues(size, variance, noise, share, skewness / 3**0.5, df)
 
     assert _agrees(*facts)
-    monkeypatch.setattr(errors.Components, "pvalues", planted)
+    monkeypatch.setattr(scoretests, "error_pvalues", planted)
     assert not _agrees(*facts)
 
 

@@ -83,6 +83,7 @@ DOORS = {
         lambda f: pr.ClosenessTest.from_formula("a + b ~ who", f, levels=["x", "y", "z"]),
     ),
     "consensus": (ITEMS, lambda f: pr.PrivateRankAggregation(f, items=ITEMS)),
+    "distances": (ITEMS, lambda f: pr.kendall_distance(ITEMS, f)),
     "comparisons": (LONG, lambda f: pr.as_comparisons(f, "long", items=ITEMS)),
     "rankings": (
         ["ranking", "item", "rank"],

@@ -22,7 +22,7 @@ from scipy.linalg import LinAlgError
 
 import privrank as pr
 from privrank import btl as btl_module
-from privrank.bradley_terry import fit, jointtests, linear
+from privrank.bradley_terry import contrasts, fit, linear
 from privrank.mechanisms.capped import GAP, capped_norm
 from privrank.results.ledger import Budget
 
@@ -338,7 +338,7 @@ def test_errors_without_an_answer_are_missing_and_said_to_be(monkeypatch, case):
     result = btl_module.infer(run(case)[0].release)
     nothing = np.full((len(ITEMS), len(ITEMS)), np.nan)
     monkeypatch.setattr(linear, "inverse", lambda _: nothing)
-    monkeypatch.setattr(jointtests, "whitener", lambda _: lambda rows: np.full_like(rows, np.nan))
+    monkeypatch.setattr(contrasts, "whitener", lambda _: lambda rows: np.full_like(rows, np.nan))
     text, other = said(result)
     assert "standard errors cannot be computed" in " ".join(text.split())
     assert np.isfinite(result.params).all()

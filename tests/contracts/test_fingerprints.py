@@ -47,6 +47,7 @@ def test_a_fingerprint_belongs_to_a_table_and_its_page_does_not_say_stale(study)
     for name, record in RECORDS.items():
         page = (ROOT / "docs" / "validation" / f"{name}.md").read_text()
         assert f"validation/{record['script']}.py" in page and "**Stale**" not in page
+        assert f", {record['date']}, " in page  # a page that was run again has a new fingerprint
         assert record["first"]
 
 
@@ -56,4 +57,6 @@ def test_a_difference_is_seen_and_a_missing_number_is_one(study):
     assert study._alike(one, [*one])
     assert study._alike([1.0], [1.0 + 1e-8]) and not study._alike([1.0], [1.0 + 1e-5])
     assert not study._alike([1.0, 2.0], [1.0]) and not study._alike(["a"], ["b"])
+    assert study.spaced([*range(85)])[:2] == [0, 3] and len(study.spaced([*range(85)])) == 29
+    assert study.spaced([1.0]) == [1.0] and study.spaced([]) == []
     assert not study._alike([1.0], [np.nan]) and study._alike([np.inf], [np.inf])

@@ -279,9 +279,13 @@ CASES = {
         lambda: pr.PrivateRankAggregation(RANKS).fit(1.0, method="borda", rng=seeded()).smith_set(),
         "this result releases no pair fractions: fit with releases='pairs'",
     ),
-    "shares of rankings": (
-        lambda: pr.power.ClosenessPower(4).power(100, 1.0, total_variation=0.1),
-        "ClosenessPower takes no total_variation=: state phi= once, or plan with kind='choices'.$",
+    "a distance beside a phi": (
+        lambda: pr.power.ClosenessPower(4).power(100, 1.0, phi=0.9, total_variation=0.1),
+        "takes no total_variation= beside an effect: state phi= or total_variation= once, or leave",
+    ),
+    "a distance beside what is unknown": (
+        lambda: pr.power.ClosenessPower(4).power(100, 1.0, gap=0.9, total_variation=0.1),
+        "takes no gap=: state phi= or total_variation= once, or leave it out.$",
     ),
     "phi of choices": (
         lambda: pr.power.UniformityPower(4, kind="choices").power(100, 1.0, phi=0.9),
@@ -289,7 +293,7 @@ CASES = {
     ),
     "another word": (
         lambda: pr.power.ClosenessPower(4).power(100, 1.0, size=0.1),
-        "takes no size=: state phi= once, or leave it out.$",
+        "takes no size=: state phi= or total_variation= once, or leave it out.$",
     ),
     "too few reports for worths": (
         lambda: pr.PrivateBTL.from_reports(tally(FEW, [0])),

@@ -20,7 +20,6 @@ import chain
 
 # Loops that keep nothing of their arrays.
 KERNELS = {
-    "fixedpoint.stationary_direction",
     "hashing.distinct_numbers",
     "rankings.discordance_counts",
     "rankings.insertion_codes",
@@ -31,6 +30,7 @@ KERNELS = {
     "rankings.packed_pairs",
     "rankings.pair_counts",
     "rankings.places_of",
+    "search.stationary_direction",
     "subsets.last_terms",
     "subsets.split_costs",
     "subsets.subset_values",

@@ -544,8 +544,8 @@ def test_budget_exceeded_reads_and_draws_nothing(monkeypatch, model, fit):
         raise AssertionError("noise was drawn")
 
     monkeypatch.setattr("privrank.privacy.noise.DiscreteLaplace.draw", no_noise)
-    monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", no_noise)
-    monkeypatch.setattr("privrank.mechanisms.objective.net_wins", no_noise)
+    monkeypatch.setattr("privrank.mechanisms.comparisons.draw_cells", no_noise)
+    monkeypatch.setattr("privrank.mechanisms.comparisons.net_wins", no_noise)
     unit = "row" if model is btl else "respondent"
     budget = pr.Budget(epsilon=1.0, unit=unit)
     check_refusal(

@@ -94,7 +94,7 @@ def test_insertion_ranks_of_many_items():
 SCRIPT = """
 import warnings
 import numpy as np
-from privrank.kernels import fixedpoint, rankings as kernels, search
+from privrank.kernels import rankings as kernels, search
 rng = np.random.default_rng(3)
 a, b = (1 + np.argsort(rng.random((5, 40)), axis=1) for _ in range(2))
 print([int(kernels.kendall_distance(*both)) for both in zip(a, b)])
@@ -119,7 +119,7 @@ wide = np.argsort(rng.random((3, 70)), axis=1) + 1  # more items than run along 
 print((kernels.pair_counts(wide) @ np.arange(70)).tolist())
 records = rng.standard_normal((30, 6)).astype(np.float32)
 shape = np.array([1.0, 1.5, 3.0])
-u = fixedpoint.stationary_direction(records, np.eye(6)[0], shape, 100, 5, 1e-5)
+u = search.stationary_direction(records, np.eye(6)[0], shape, 100, 5, 1e-5)
 print(u.round(6).tolist())
 """
 

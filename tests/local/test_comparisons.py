@@ -146,6 +146,22 @@ def test_pairs_named_in_another_order_are_turned_round():
     assert fits[0].params["a"] > 0
 
 
+@pytest.mark.parametrize("kind", [SubRanking, RandomPairs, PairBits])
+def test_sub_rankings_of_two_and_other_single_pairs_are_comparisons(kind):
+    """The same answers to the same pairs, whose assignments have other numbers."""
+    options = {SubRanking: {"size": 2}, PairBits: {"pairing": "private"}}.get(kind, {})
+    protocol, aligned = kind(ITEMS, 1.0, **options), Comparisons(ITEMS, 1.0)
+    tally = tally_of(aligned, 900, np.random.default_rng(7))
+    pairs = protocol.asked(np.arange(10))[:, 0].tolist()
+    named = [pairs.index(pair) for pair in aligned.all_pairs.tolist()]
+    assert named != list(range(10)) or kind is PairBits
+    other = replace(tally, protocol=protocol, assignment=np.array(named)[tally.assignment])
+    fits = [pr.PrivateBTL.from_reports(each) for each in (tally, other)]
+    assert fits[0].to_frame().equals(fits[1].to_frame())
+    first, second = (pr.PrivateTopK.from_reports(each, k=2) for each in (tally, other))
+    assert first.to_frame().equals(second.to_frame())
+
+
 @pytest.mark.parametrize("link", ["logit", "probit"])
 def test_results_say_local_and_survive_their_archive(link):
     protocol = Comparisons(ITEMS, 1.0, ties=True)

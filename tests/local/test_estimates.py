@@ -25,6 +25,8 @@ ASKING = [
     RandomPairs(ITEMS, 1.0),
     RandomPairs(ITEMS, 2.0, pairs=3),
     RandomPairs(ITEMS, 4.0, pairs=2, method="laplace"),
+    Comparisons(ITEMS, 1.5),
+    PairBits(ITEMS, 0.7, pairing="private"),
 ]
 NAMES = [f"{p.kind} {p.width} {p.digits} {p.epsilon}" for p in ASKING]
 
@@ -205,11 +207,42 @@ def test_items_that_reports_do_not_connect_are_refused():
         release_consensus(left)
 
 
-@pytest.mark.parametrize("protocol", [Comparisons(ITEMS, 1.0), PairBits(ITEMS, 1.0, pairs=2)])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        Comparisons(ITEMS, 1.0, ties=True),
+        PairBits(ITEMS, 1.0, pairs=2),
+        PairBits(ITEMS, 1.0, pairs="all"),
+    ],
+    ids=repr,
+)
 def test_protocols_for_other_questions_are_refused(protocol):
     tally = protocol.tally(protocol.simulate(ORDERS, np.random.default_rng(1)))
-    with pytest.raises(ValueError, match="use SubRanking, RandomPairs, DuchiBall or CapBorda"):
+    with pytest.raises(ValueError, match="without ties, .* use SubRanking for a consensus, or"):
         release_consensus(tally)
+
+
+def test_single_pairs_are_read_alike_whichever_protocol_asks_them():
+    """The same answers to the same pairs, whose assignments have other numbers."""
+    asking = (
+        RandomPairs(ITEMS, 1.0),
+        Comparisons(ITEMS, 1.0),
+        PairBits(ITEMS, 1.0, pairing="private"),
+    )
+    counts = np.random.default_rng(3).integers(1, 40, (6, 2))
+    fits = []
+    for protocol in asking:
+        pairs = protocol.asked(np.arange(6))[:, 0]
+        assert (pairs[:, 0] < pairs[:, 1]).all()
+        place = [protocol.all_pairs.tolist().index(pair) for pair in pairs.tolist()]
+        fits.append(pr.PrivateRankAggregation.from_reports(every_cell(protocol, counts[place])))
+    for fit in fits[1:]:
+        assert fit.to_frame().equals(fits[0].to_frame())
+        assert fit.pairwise().equals(fits[0].pairwise())
+        np.testing.assert_array_equal(fit.stated.covariance, fits[0].stated.covariance)
+    # by hand: fractions of votes, the gain undone
+    share, gain = counts[0, 0] / counts[0].sum(), np.tanh(0.5)
+    assert fits[1].fractions[0, 1] == pytest.approx((share - 0.5) / gain + 0.5)
 
 
 def test_intervals_of_votes_are_those_of_proportions():

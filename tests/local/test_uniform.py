@@ -11,6 +11,7 @@ from scipy.stats import chi2, chisquare
 
 import privrank as pr
 from privrank.hypotheses.nulls import uniform_rankings
+from privrank.local.estimates import by_item
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.tally import Tally
@@ -135,8 +136,11 @@ def test_draws_are_public_and_depend_on_what_was_asked():
         (PairBits(NAMES[:5], 1.0, pairing="private"), 40),
         (SubRanking(NAMES[:5], 2.0), 12),
         (RandomPairs(NAMES[:4], 4.0), 30),
+        (RandomPairs(NAMES[:4], 4.0, pairs=2), 15),
+        (DuchiBall(NAMES[:4], 4.0), 15),
+        (CapBorda(NAMES[:3], 4.0), 10),
     ],
-    ids=["bits", "private pairs", "sub-ranking", "random pairs"],
+    ids=["bits", "private pairs", "sub-ranking", "random pairs", "two pairs", "ball", "cap"],
 )
 def test_pvalues_are_uniform_under_uniformity_with_few_reports(protocol, n):
     rng, pvalues = np.random.default_rng(5), []
@@ -221,9 +225,174 @@ def test_what_cannot_be_tested_is_refused_briefly():
         test(tally_of(bits, [], [], []))
     with pytest.raises(ValueError, match="draws must be"):
         test(tally_of(bits, [0], [0], [5]), draws=3)
-    several = RandomPairs(NAMES[:5], 6.0, pairs=2)
-    with pytest.raises(ValueError, match="share no items, .* have 2 random ones"):
-        test(tally_of(several, [0, 1], [0, 3], [5, 6]))
-    for directions in (DuchiBall(NAMES[:4], 1.0), CapBorda(NAMES[:4], 1.0)):
-        with pytest.raises(ValueError, match="collect reports of PairBits"):
-            test(tally_of(directions, [0, 1], [0, 1], [5, 6]))
+    # of all three pairs two of the eight answers are cycles, which prefer no item
+    cycles = RandomPairs(NAMES[:3], 6.0, pairs=3)
+    table = by_item(tally_of(cycles, [0] * 8, range(8), [1] * 8)).toarray()
+    none = np.flatnonzero(~table.any(axis=1))
+    assert len(none) == 2
+    with pytest.raises(ValueError, match="reports that prefer an item, .* collect more reports"):
+        test(tally_of(cycles, [0, 0], none, [5, 6]))
+
+
+WHOLE = [
+    RandomPairs(NAMES[:4], 1.0, pairs=2),
+    RandomPairs(NAMES[:4], 3.0, pairs=3, method="laplace"),
+    DuchiBall(NAMES[:4], 2.0),
+    CapBorda(NAMES[:4], 2.0, candidates=16, cap=5),
+]
+
+
+@pytest.mark.parametrize("protocol", WHOLE[:2], ids=repr)
+def test_under_uniformity_several_pairs_are_as_likely_as_their_reverse(protocol):
+    """By exact probabilities of all answers, which are not those of independent pairs."""
+    ranks = list(permutations(range(1, 5)))
+    dependent = False
+    for assignment in range(protocol.assignments):
+        likely = {}
+        for digits in product((0, 1), repeat=protocol.digits):
+            at = np.arange(protocol.digits), np.array(digits)
+            tables = (reported(protocol, rank, assignment)[at] for rank in ranks)
+            likely[digits] = sum(np.prod(table) for table in tables) / len(ranks)
+        assert sum(likely.values()) == 1
+        for digits, probability in likely.items():
+            assert likely[tuple(1 - digit for digit in digits)] == probability
+            dependent |= probability != Fraction(1, 2**protocol.digits)
+    assert dependent
+
+
+@pytest.mark.parametrize("protocol", WHOLE[2:], ids=repr)
+def test_the_reverse_ranking_favours_the_same_values_of_opposite_directions(protocol, monkeypatch):
+    ranks, seeds = np.array(list(permutations(range(1, 5)))), np.arange(100, 124)
+    drawn = type(protocol).directions
+    favoured = protocol.favoured_answers(ranks, seeds)
+    other = protocol.favoured_answers(5 - ranks, seeds)
+    monkeypatch.setattr(type(protocol), "directions", lambda *given: -drawn(*given))
+    assert (protocol.favoured_answers(5 - ranks, seeds) == favoured).all()
+    assert (other != favoured).any()
+
+
+def by_hand(protocol, assignment, answer):
+    """What one report adds to the items."""
+    w = np.zeros(len(protocol.items))
+    if isinstance(protocol, CapBorda):
+        w += protocol.directions(np.array([assignment]), np.array([answer]))[0]
+        return w - w.mean()
+    if isinstance(protocol, DuchiBall):
+        pairs = protocol.all_pairs
+        votes = (1 - 2 * answer) * protocol.directions(np.array([assignment]))[0]
+    else:
+        pairs = protocol.asked(np.array([assignment]))[0]
+        votes = 1 - 2 * protocol.unpacked(np.array([answer]))[0]
+    for (i, j), vote in zip(pairs.tolist(), votes.tolist(), strict=True):
+        w[i] += vote
+        w[j] -= vote
+    return w
+
+
+@pytest.mark.parametrize("protocol", WHOLE, ids=repr)
+def test_the_statistic_of_whole_reports_is_a_form_of_their_sum_and_their_squares(protocol):
+    tally = uniform_tally(protocol, 60, np.random.default_rng(3))
+    cells = zip(tally.assignment.tolist(), tally.answer.tolist(), strict=True)
+    added = np.repeat([by_hand(protocol, *cell) for cell in cells], tally.count, axis=0)
+    total, form = added.sum(axis=0), np.linalg.pinv(added.T @ added, rcond=1e-9)
+    facts = Asked.of(tally)
+    assert facts.whole is not None and facts.rank == 3
+    assert STEP * facts.statistic == pytest.approx(total @ form @ total, abs=STEP)
+    assert np.allclose(facts.net, total)
+
+
+@pytest.mark.parametrize("protocol", WHOLE, ids=repr)
+@pytest.mark.parametrize("count", [[1] * 6, [3, 1, 2, 1, 1, 2]], ids=["single", "repeated"])
+def test_draws_of_whole_reports_have_the_distribution_of_all_signs(protocol, count):
+    cells = uniform_tally(protocol, 40, np.random.default_rng(4))
+    tally = tally_of(protocol, cells.assignment[:6], cells.answer[:6], count)
+    added = np.repeat(
+        [by_hand(protocol, *cell) for cell in zip(tally.assignment, tally.answer, strict=True)],
+        count,
+        axis=0,
+    )
+    form = np.linalg.pinv(added.T @ added, rcond=1e-9)
+    signs = np.array(list(product((1, -1), repeat=len(added))))
+    sums = signs @ added
+    exact = Counter(np.rint((sums @ form * sums).sum(axis=1) / STEP).astype(int).tolist())
+    found = Counter(Asked.of(tally).draws(20_000).tolist())
+    # values that differ by rounding are one
+    values = np.array(sorted(exact | found))
+    part = np.concatenate(([0], np.cumsum(np.diff(values) > 2)))
+    expected, observed = (
+        np.bincount(part, [table[value] for value in values.tolist()]) for table in (exact, found)
+    )
+    assert len(expected) > 2
+    assert chisquare(observed, expected * 20_000 / len(signs)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("protocol", WHOLE[:1], ids=repr)
+def test_pvalues_of_whole_reports_are_valid_by_enumeration(protocol):
+    """All answers to five assignments, each with the share of signs that give as large a value."""
+    ranks, assignments = list(permutations(range(1, 5))), [0, 1, 1, 3, 5]
+    likely = []
+    for assignment in assignments:
+        rows = [reported(protocol, rank, assignment).astype(float) for rank in ranks]
+        likely.append(np.mean([np.outer(*digits).ravel() for digits in rows], axis=0))
+    signs = np.array(list(product((1, -1), repeat=5)))
+    pvalues, mass = [], []
+    for answers in product(range(4), repeat=5):
+        added = np.array([by_hand(protocol, *c) for c in zip(assignments, answers, strict=True)])
+        sums = signs @ added
+        values = (sums @ np.linalg.pinv(added.T @ added, rcond=1e-9) * sums).sum(axis=1)
+        pvalues.append(np.mean(values >= values[0] - 1e-6))
+        mass.append(np.prod([table[a] for table, a in zip(likely, answers, strict=True)]))
+    pvalues, mass = np.array(pvalues), np.array(mass)
+    assert mass.sum() == pytest.approx(1)
+    for level in np.unique(pvalues):
+        assert mass[pvalues <= level].sum() <= level + 1e-9
+    assert mass[pvalues <= 0.5].sum() > 0.3
+
+
+def test_too_few_whole_reports_show_nothing():
+    protocol = DuchiBall(NAMES[:6], 8.0)
+    tally = protocol.tally(
+        protocol.simulate(np.tile(np.arange(1, 7), (5, 1)), np.random.default_rng(1))
+    )
+    assert Asked.of(tally).statistic == 5 / STEP
+    assert pr.UniformityTest.from_reports(tally, draws=99).pvalue == 1
+
+
+@pytest.mark.parametrize("protocol", WHOLE, ids=repr)
+def test_whole_reports_see_a_consensus(protocol):
+    rng = np.random.default_rng(6)
+    ranks = pr.Mallows(4, 0.3).rvs(600, rng)
+    result = pr.UniformityTest.from_reports(protocol.tally(protocol.simulate(ranks, rng)))
+    assert result.pvalue < 0.001
+    text = " ".join(str(result.summary(details=True)).split())
+    assert "given each report or its reverse" in text and "mean ranks alone" in text
+    assert "chi-square on 3 degrees" in text
+    again = pr.from_json(result.to_json())
+    assert str(again.summary(details=True)) == str(result.summary(details=True))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "n"),
+    [
+        (RandomPairs(NAMES[:7], 6.0, pairs=3), 100),
+        (DuchiBall(NAMES[:6], 4.0), 80),
+        (CapBorda(NAMES[:5], 2.0), 60),
+    ],
+    ids=["three pairs", "ball", "cap"],
+)
+@pytest.mark.parametrize("camps", [False, True], ids=["uniform", "opposite camps"])
+def test_the_level_of_whole_reports_is_kept_and_not_more(protocol, n, camps):
+    """Of uniform rankings, and of two opposite orders, which the statistic does not see."""
+    rng, pvalues, m = np.random.default_rng(7), [], len(protocol.items)
+    for _ in range(200):
+        if camps:
+            order = np.arange(1, m + 1)
+            ranks = np.where(rng.random((n, 1)) < 0.5, order, m + 1 - order)
+        else:
+            ranks = uniform_rankings(rng, n, m)
+        facts = Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
+        table = facts.draws(99)
+        pvalues.append((1 + (table >= facts.statistic).sum()) / 100)
+    for level in (0.05, 0.2, 0.5):
+        share, error = np.mean(np.array(pvalues) <= level), np.sqrt(level * (1 - level) / 200)
+        assert abs(share - level) <= 3 * error, level

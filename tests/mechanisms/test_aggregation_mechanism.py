@@ -30,7 +30,9 @@ from privrank.release.plan import PartPlan
 from privrank.release.survey import Sample
 
 PRIVATE = ["auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"]
-CASES = [(method, delta) for method in PRIVATE for delta in (0.0, 1e-6)]
+WITHOUT_DELTA = ("pairs-laplace", "exponential")
+CASES = [(method, 0.0) for method in PRIVATE]
+CASES += [(method, 1e-6) for method in PRIVATE if method not in WITHOUT_DELTA]
 
 
 def sample(m=4, n=50, max_rows=1):
@@ -92,8 +94,9 @@ def spent(plan, m, epsilon, delta):
     part = main_part(plan)
     distribution = part.noise
     if isinstance(distribution, DiscreteGaussian):
-        if PAIRS in plan.parts:
-            assert lattice_delta(distribution.scale, part.epsilon, pairs, steps) <= delta
+        if TOTALS not in plan.parts:
+            asked = int(plan.settings.get("cap", pairs))
+            assert lattice_delta(distribution.scale, part.epsilon, asked, steps) <= delta
         else:
             reach = steps * math.sqrt(m * (m * m - 1) / 3)
             found = integer_delta(distribution.scale, part.epsilon, reach, m, part.fineness)
@@ -136,6 +139,87 @@ def test_gaussian_plans_spend_no_more_than_epsilon_and_delta(method, max_rows, s
         plan = planned(where, epsilon, 1e-6, method, share)
         assert isinstance(main_part(plan).noise, DiscreteGaussian)
         assert (1 - 1e-9) * epsilon < spent(plan, 26, epsilon, 1e-6) <= epsilon
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+@pytest.mark.parametrize("method", ["kwiksort", "kwiksort-hay"])
+def test_gaussian_sorts_spend_no_more_than_epsilon_and_delta(method, max_rows):
+    where = sample(26, 50, max_rows)
+    for epsilon in (0.3, 1.0):
+        plan = planned(where, epsilon, 1e-6, method)
+        queries, steps = plan.parts[QUERIES], plan.settings["steps"]
+        assert (1 - 1e-9) * epsilon < spent(plan, 26, epsilon, 1e-6) <= epsilon
+        assert (FALLBACK in plan.parts) == (method == "kwiksort")
+        # the curve of continuous noise at the l2 sensitivity of so many counts is all but attained
+        moved = steps * math.sqrt(plan.settings["cap"])
+        found = gaussian_delta(queries.noise.scale, queries.epsilon, moved)
+        assert found == pytest.approx(1e-6, rel=0.1)
+
+
+def test_a_delta_takes_most_of_the_noise_of_a_sort():
+    plans = [planned(sample(26), 1.0, delta, "kwiksort") for delta in (0.0, 1e-6)]
+    laplace, gaussian = (math.sqrt(plan.parts[QUERIES].noise.variance) for plan in plans)
+    # 212 queries: q 2^(1/2) / .95 against q^(1/2) 4.22 / .95, nearly
+    assert laplace == pytest.approx(212 * math.sqrt(2) / 0.95, rel=1e-3)
+    assert gaussian == pytest.approx(math.sqrt(212) * 4.22 / 0.95, rel=0.02)
+    # of few items the noise without delta is less, and is kept
+    for m in (3, 4):
+        assert isinstance(
+            planned(sample(m), 1.0, 1e-6, "kwiksort").parts[QUERIES].noise, DiscreteLaplace
+        )
+
+
+def sorted_transcripts(counts, n, pivots, m):
+    """Every way in which a sort may go: the counts that it asks for, and the answers' signs."""
+    pairs, found = m * (m - 1) // 2, {}
+    for signs in product((False, True), repeat=pairs):
+        asked, given = [], iter(signs)
+
+        def noisy(values, asked=asked, given=given):
+            asked.extend(values.tolist())
+            return np.array([n if next(given) else -1 for _ in values])
+
+        queries = agkm22.noisy_kwiksort(counts, n, pivots, pairs, noisy)[1]
+        found[signs[:queries]] = asked
+    return found
+
+
+def worst_delta(scale, epsilon, m=3, n=3):
+    """The largest delta of all transcripts of a sort of 3 items, summed up over their answers."""
+    orders, worst, k = list(permutations(range(1, m + 1))), 0.0, np.arange(-8 * n, 9 * n + 1)
+    mass = {count: np.exp(-0.5 * ((k - count) / scale) ** 2) for count in range(n + 1)}
+    mass = {count: weights / weights.sum() for count, weights in mass.items()}
+    tables = [mechanism.pair_counts(np.array([order, *orders[: n - 1]])) for order in orders]
+    for pivots in ((0, 1, 2), (1, 0, 2)):
+        runs = [sorted_transcripts(table, n, np.array(pivots), m) for table in tables]
+        for one, other in permutations(runs, 2):
+            total = 0.0
+            for signs, asked in one.items():
+                p, q = np.ones(1), np.ones(1)
+                for ahead, count, moved in zip(signs, asked, other[signs], strict=True):
+                    answers = (2 * k > n) == ahead
+                    p = np.multiply.outer(p, mass[count][answers])
+                    q = np.multiply.outer(q, mass[moved][answers])
+                total += np.maximum(p - math.exp(epsilon) * q, 0.0).sum()
+            worst = max(worst, total)
+    return worst
+
+
+def test_no_transcript_of_a_gaussian_sort_exceeds_delta():
+    epsilon, delta = 0.7, 0.01
+    scale = planned(sample(3), epsilon, delta, "kwiksort").parts[QUERIES].noise.scale
+    worst = worst_delta(scale, epsilon)
+    assert 0.5 * delta < worst <= delta
+    assert worst_delta(scale / 1.5, epsilon) > delta
+
+
+@pytest.mark.parametrize("method", WITHOUT_DELTA)
+def test_a_delta_that_buys_nothing_is_refused_before_it_is_spent(method):
+    model = pr.PrivateRankAggregation(np.array([[1, 2], [2, 1]]))
+    budget = pr.Budget(epsilon=2.0, delta=1e-5)
+    with pytest.raises(ValueError, match="gains next to nothing by a delta: leave delta out, or"):
+        model.fit(1.0, 1e-6, method=method, budget=budget)
+    assert budget.spent == (0.0, 0.0)
 
 
 def rankplan_order():

@@ -76,6 +76,14 @@ def sample_of(null, n):
     return Sample(kind, tuple("abc"[:k]), n, "row", 1)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_listed_rankings_of_two_items(epsilon):
+    null, sample = NullModel(probabilities=(0.3, 0.7)), Sample("rankings", ("a", "b"), 3, "row", 1)
+    for method in identity._methods(null, sample):
+        asked = identity.ask(null, sample, method, xi=epsilon)
+        assert 0 < worst(asked, "rankings", 3, 2) <= asked.sensitivity, method
+
+
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("name", NULLS)
 def test_identity(name, n):
@@ -84,7 +92,8 @@ def test_identity(name, n):
     for method in identity._methods(null, sample):
         if method == "sigmoid":  # a random bit
             continue
-        for alternative in get_args(Alternative) if method == "binary" else ("two-sided",):
+        sided = method == "binary" or (method == "auto" and len(null.probabilities) == 2)
+        for alternative in get_args(Alternative) if sided else ("two-sided",):
             asked = identity.ask(null, sample, method, xi=1.0, alternative=alternative)
             assert isinstance(asked, Statistic)
             tried += 1

@@ -27,7 +27,7 @@ from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.encode.encoded import Encoded
-from privrank.mechanisms import objective, tallies
+from privrank.mechanisms import comparisons, tallies
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.mechanisms.tallies import pair_moments, round_expected
 from privrank.plans import calibration
@@ -510,8 +510,8 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         steps = []
         for data, draw in ((one, w), (other, w_other)):
             middle = (np.floor(draw / noise.cell) + 0.5) * noise.cell
-            monkeypatch.setattr(objective, "draw_cells", lambda *_, value=middle: value)
-            steps.append(objective.draw_worths(data, silent, LOGIT, "newton", None))
+            monkeypatch.setattr(comparisons, "draw_cells", lambda *_, value=middle: value)
+            steps.append(comparisons.draw_worths(data, silent, LOGIT, "newton", None))
         most = max(most, np.abs(steps[0] - steps[1]).sum())
     assert most <= noise.part.sensitivity
 

@@ -21,7 +21,7 @@ from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions import links
 from privrank.distributions.links import PROBIT, Link
 from privrank.encode.encoded import Encoded
-from privrank.mechanisms import objective, tallies
+from privrank.mechanisms import comparisons, tallies
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans import calibration
 from privrank.plans.calibration import objective_scale, plan_comparisons
@@ -437,7 +437,7 @@ def half_the_noise(patch):
 
 
 def constants_of_the_logit(patch):
-    for module in (objective, calibration):
+    for module in (comparisons, calibration):
         patch.setattr(module, "loss_bounds", lambda link: LOGISTIC)
 
 

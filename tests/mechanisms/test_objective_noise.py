@@ -13,7 +13,7 @@ from test_objective import LINKS, counts_only, exact_slope, problem
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import loss_bounds
 from privrank.distributions.links import LOGIT
-from privrank.mechanisms import objective
+from privrank.mechanisms import comparisons
 from privrank.plans import calibration
 from privrank.release.survey import PairCounts
 
@@ -77,7 +77,7 @@ def check_certificates(link, items=5, each=40, gamma=2.0, noise_vectors=noises, 
     loss, target = problem(link, pairs, won, each - won)
     linear = ItemContrasts(pairs, len(target))
     for drawn in noise_vectors(items, noise.scale, gamma):
-        steps = objective.certified_worths(target, drawn, linear, loss, noise, "newton")
+        steps = comparisons.certified_worths(target, drawn, linear, loss, noise, "newton")
         theta = [int(step) * Fraction(FINE) for step in steps]
         norm = gradient_norm(theta, drawn, pairs, won, each - won, gamma, link)
         assert norm <= Decimal(noise.tolerance) * Decimal("1.000001")
@@ -85,7 +85,7 @@ def check_certificates(link, items=5, each=40, gamma=2.0, noise_vectors=noises, 
 
 @pytest.fixture(autouse=True)
 def fine_grid(monkeypatch):
-    monkeypatch.setattr(objective, "OUTPUT_STEP", FINE)
+    monkeypatch.setattr(comparisons, "OUTPUT_STEP", FINE)
     monkeypatch.setattr(calibration, "OUTPUT_STEP", FINE)
 
 
@@ -108,7 +108,7 @@ def test_other_solvers_are_certified_too(solver):
     won = np.arange(6.0)
     loss, target = problem(LOGIT, pairs, won, 10 - won)
     drawn = np.array([3.0, -2e6, 0.5, 1.0])
-    steps = objective.certified_worths(
+    steps = comparisons.certified_worths(
         target, drawn, ItemContrasts(pairs, len(target)), loss, noise, solver
     )
     theta = [int(step) * Fraction(FINE) for step in steps]
@@ -124,14 +124,14 @@ def test_rounding_before_the_difference_is_caught(monkeypatch):
         yield drawn
 
     check_certificates(LOGIT, gamma=3.7, noise_vectors=one)
-    monkeypatch.setattr(objective, "Fraction", float)
+    monkeypatch.setattr(comparisons, "Fraction", float)
     with pytest.raises(AssertionError):
         check_certificates(LOGIT, gamma=3.7, noise_vectors=one)
 
 
 def test_the_tolerance_does_not_grow_with_the_noise(monkeypatch):
     # nor with the worths: lambda / gamma enters neither
-    monkeypatch.setattr(objective, "OUTPUT_STEP", 2.0**-30)
+    monkeypatch.setattr(comparisons, "OUTPUT_STEP", 2.0**-30)
     monkeypatch.setattr(calibration, "OUTPUT_STEP", 2.0**-30)
     encoded = counts_only(6, 10**7, np.random.default_rng(0))
     noises_of = [

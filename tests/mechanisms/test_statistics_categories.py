@@ -7,6 +7,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from omnibusparts import cellwise_excess
 from scipy.stats import binom
 
 from privrank.hypotheses import nulls
@@ -14,7 +15,7 @@ from privrank.hypotheses.interval import interval_from
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulls import FULL, null_draws, public_generator
 from privrank.mechanisms import categories
-from privrank.mechanisms.categories import QUANTILE_DRAWS, _quantiles, cellwise_excess
+from privrank.mechanisms.categories import QUANTILE_DRAWS, _quantiles
 from privrank.mechanisms.ranknorms import of_orders
 from privrank.privacy.noise import DiscreteLaplace
 

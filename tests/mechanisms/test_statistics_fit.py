@@ -8,6 +8,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from omnibusparts import cellwise_excess, kendall_norm
 
 from privrank.hypotheses import nulls
 from privrank.hypotheses.interval import interval_from
@@ -16,8 +17,6 @@ from privrank.hypotheses.nulls import Null, fingerprint, public_generator
 from privrank.mechanisms import categories
 from privrank.mechanisms.categories import (
     _quantiles,
-    cellwise_excess,
-    kendall_norm,
     of_ranks,
     total_variation,
 )

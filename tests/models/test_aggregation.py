@@ -6,7 +6,9 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
+from scipy.stats import kendalltau
 
 import privrank as pr
 from privrank.consensus.intervals import fraction_interval
@@ -227,11 +229,12 @@ def test_cube_noise_intervals_are_exact_at_one_half():
 
 @pytest.mark.parametrize("method", ["auto", "borda", "kemeny", "kwiksort", "exponential"])
 def test_summaries_say_what_they_must(method):
-    fitted = model(600, 5).fit(1.0, 1e-6, method=method, rng=seeded())
+    delta = 0.0 if method == "exponential" else 1e-6
+    fitted = model(600, 5).fit(1.0, delta, method=method, rng=seeded())
     text = " ".join(str(fitted.summary()).split())
     for words in (
         "Private Rank Aggregation", "No. Rows: 600", "replace one row", "Epsilon: 1",
-        "Delta: 1e-06", "SEEDED", "Privacy: replacing one row", "exp(1)", *fitted.order,
+        f"Delta: {delta:g}", "SEEDED", "Privacy: replacing one row", "exp(1)", *fitted.order,
     ):  # fmt: skip
         assert words in text
     if method in ("kwiksort", "exponential"):
@@ -371,3 +374,60 @@ def test_a_summary_of_six_items_fits_a_page_and_more_is_asked_for(options):
     assert "std err is a bound" in " ".join(short.split())
     for words in ("Noise scale:", "Seeded noise"):
         assert words in full and words not in short
+
+
+def test_distances_to_an_order_are_those_of_kendalls_tau():
+    names, order = list("abcdef"), tuple("fbdace")
+    ranks = pd.DataFrame(pr.Mallows(names, 0.8).rvs(40, seeded(2)), columns=names)
+    ranks.index = pd.Index([f"person {k}" for k in range(40)], name="who")
+    places = [order.index(name) + 1 for name in names]
+    expected = [15 * (1 - kendalltau(row, places).statistic) / 2 for row in ranks.to_numpy()]
+    found = pr.kendall_distance(order, ranks)
+    assert found.to_numpy() == pytest.approx(expected) and found.index.equals(ranks.index)
+    assert found.name == "distance" and found.dtype == np.int64
+    assert pr.kemeny_score(order, ranks) == pytest.approx(np.mean(expected))
+    # the order of the columns, others beside them, the kind of numbers and of frame do not matter
+    shuffled = ranks[list("cfabed")].assign(remark="x")
+    for frame in (shuffled, shuffled.astype(dict.fromkeys(names, float)), polars.DataFrame(ranks)):
+        assert pr.kendall_distance(list(order), frame).to_list() == found.to_list()
+    lazy = polars.DataFrame(ranks).lazy()
+    assert pr.kendall_distance(order, lazy).index.to_list() == list(range(40))
+
+
+def test_the_least_score_is_that_of_the_order_without_noise():
+    ranks = pd.DataFrame(seeded(4).permuted(np.tile(np.arange(1, 6), (21, 1)), axis=1))
+    fitted = pr.PrivateRankAggregation(ranks).fit(np.inf, method="kemeny")
+    scores = [pr.kemeny_score(order, ranks) for order in permutations(fitted.items)]
+    assert len(set(scores)) > 20
+    assert pr.kemeny_score(fitted.order, ranks) == min(scores) == fitted.kemeny_score
+
+
+@pytest.mark.parametrize(
+    ("order", "change", "words"),
+    [
+        ("abc", {}, "order must be a sequence of names, got str: list them one by one"),
+        (["a"], {}, "order must hold at least two names"),
+        (["a", "b", "b"], {}, "order must be distinct"),
+        (["a", "b", "d"], {}, "rankings has no column 'd': give its columns the names of the"),
+        (["a", "c"], {}, "ranks 1 to 2, one for each item of order, once. Break ties"),
+        (list("abc"), {"a": [2, 2]}, "ranks 1 to 3, one for each item of order, once. Break ties"),
+        (list("abc"), {"a": [1.5, 2]}, "privrank.as_rankings."),
+        (list("abc"), {"a": [np.nan, 2]}, "privrank.as_rankings."),
+        (list("abc"), {"a": [np.inf, 2]}, "privrank.as_rankings."),
+        (list("abc"), {"a": ["first", "second"]}, "must hold numbers in the column of every item"),
+    ],
+)
+def test_what_no_order_can_be_compared_with_is_refused(order, change, words):
+    ranks = pd.DataFrame({"a": [1, 2], "b": [2, 1], "c": [3, 3]}).assign(**change)
+    for frame in (ranks, polars.DataFrame(ranks).lazy()):
+        with pytest.raises((TypeError, ValueError), match=re.escape(words)) as caught:
+            pr.kemeny_score(order, frame)
+        assert "second" not in str(caught.value)
+
+
+def test_distances_are_of_frames_with_rows():
+    ranks = pd.DataFrame({"a": [1, 2], "b": [2, 1]})
+    with pytest.raises(TypeError, match="rankings must be a data frame"):
+        pr.kendall_distance(["a", "b"], ranks.to_numpy())
+    with pytest.raises(ValueError, match="rankings must have at least one row"):
+        pr.kendall_distance(["a", "b"], ranks.head(0))

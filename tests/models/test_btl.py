@@ -783,7 +783,7 @@ def test_standard_errors_under_a_private_design_come_from_the_release(
 
     monkeypatch.setattr(DiscreteLaplace, "draw", replayed)
     monkeypatch.setattr(CubeNoise, "draw", replayed)
-    monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", lambda *_: np.full(6, 40.0))
+    monkeypatch.setattr("privrank.mechanisms.comparisons.draw_cells", lambda *_: np.full(6, 40.0))
     for frame in (survey, other):
         result = model(frame=frame, **arguments).fit(
             1.0, **options, dependence=effect, rng=seeded()

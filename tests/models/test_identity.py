@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest, kstest
+from scipy.stats import binom, binomtest, kstest
 from searching import CANARY, ODD, has_canary, reachable
 from sentences import refused_briefly
 
@@ -80,6 +80,41 @@ def test_two_categories_are_a_binomial_test():
         fit = fresh.fit(0.5, method="binary", alternative="larger", rng=seeded(k))
         pvalues.append(fit.pvalue)
     assert kstest(pvalues, "uniform", alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("alternative", "word"), [("larger", "greater"), ("smaller", "less")])
+def test_the_default_takes_a_side_of_two_categories(alternative, word):
+    test = pr.IdentityTest.from_counts({"a": 32, "b": 18}, {"a": 0.55, "b": 0.45})
+    result = test.fit(np.inf, alternative=alternative)
+    assert result.pvalue == pytest.approx(binomtest(32, 50, 0.55, word).pvalue, rel=1e-9)
+    one, two = (
+        test.fit(0.5, method=method, alternative=alternative, rng=seeded())
+        for method in ("auto", "binary")
+    )
+    assert one.release.values == two.release.values and one.pvalue == two.pvalue
+    assert pr.from_json(one.to_json()).pvalue == one.pvalue
+    null = {"a": 0.55, "b": 0.45}
+    assert pr.IdentityTest.from_release(one.release, null).pvalue == one.pvalue
+    assert one.hypotheses[1] == two.hypotheses[1] and "the first is" in one.hypotheses[1]
+
+
+def test_a_side_of_a_null_that_rules_out_a_category():
+    test = pr.IdentityTest.from_counts({"a": 49, "b": 1}, {"a": 1.0, "b": 0.0})
+    assert test.fit(np.inf, alternative="smaller").pvalue == 0.0
+    assert test.fit(np.inf, alternative="larger").pvalue == 1.0
+
+
+def test_listed_rankings_of_two_items_are_a_binomial_test():
+    ranks = pd.DataFrame([[1, 2]] * 14 + [[2, 1]] * 5, columns=["a", "b"])
+    table = pd.DataFrame({"a": [2, 1], "b": [1, 2], "probability": [0.6, 0.4]})
+    test = pr.IdentityTest(ranks, table, items=["a", "b"])
+    result, terms = test.fit(np.inf), binom.pmf(range(20), 19, 0.4)
+    beyond = [k for k in range(20) if abs(k - 19 * 0.4) >= 14 - 19 * 0.4 - 1e-9]
+    assert result.pvalue == pytest.approx(terms[beyond].sum(), rel=1e-9)
+    fit = test.fit(1.0, rng=seeded())
+    assert pr.IdentityTest.from_release(fit.release, table).pvalue == fit.pvalue
+    with pytest.raises(ValueError, match="alternative= is for choices of two categories"):
+        test.fit(1.0, alternative="larger")
 
 
 def test_a_uniform_null_is_the_test_of_uniformity():
@@ -228,7 +263,7 @@ REFUSED = {
     ),
     "a side for all": (
         lambda: refuse([0.2, 0.3, 0.5]).fit(1.0, alternative="larger"),
-        ["method='binary'"],
+        ["alternative= is for choices of two categories", "'binary'"],
     ),
     "a bit without tolerance": (
         lambda: refuse("uniform").fit(1.0, method="sigmoid"),

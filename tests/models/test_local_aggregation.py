@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.local import CapBorda, DuchiBall, RandomPairs, SubRanking
+from privrank.local import (
+    CapBorda,
+    Comparisons,
+    DuchiBall,
+    PairBits,
+    RandomPairs,
+    SubRanking,
+    Tally,
+)
+from privrank.local.tally import public_order
+from privrank.plans.aggregation import predicted_excess
 
 ITEMS = ["tea", "coffee", "milk", "water", "juice"]
 PROTOCOLS = {
@@ -14,6 +24,8 @@ PROTOCOLS = {
     "pairs": RandomPairs(ITEMS, 2.0, pairs=2),
     "ball": DuchiBall(ITEMS, 2.0),
     "cap": CapBorda(ITEMS, 2.0),
+    "comparisons": Comparisons(ITEMS, 2.0),
+    "bits": PairBits(ITEMS, 2.0, pairing="private"),
 }
 
 
@@ -91,6 +103,75 @@ def test_few_reports_are_warned_of_or_refused():
         pr.PrivateRankAggregation.from_reports(one)
     with pytest.raises(ValueError, match="got 0"):
         pr.PrivateRankAggregation.from_reports(protocol.tally([]))
+
+
+def sorted_by(fractions, pivots):
+    """KwikSort as it is usually written: the first item of the list divides the others."""
+    if not pivots:
+        return []
+    pivot, *others = pivots
+    ahead = [item for item in others if fractions[item, pivot] > 0.5]
+    behind = [item for item in others if item not in ahead]
+    return [*sorted_by(fractions, ahead), pivot, *sorted_by(fractions, behind)]
+
+
+@pytest.mark.filterwarnings("ignore:Low accuracy")
+@pytest.mark.parametrize("name", ["default", "pairs", "ball", "comparisons"])
+def test_kwiksort_is_by_the_majorities_of_the_same_fractions(name):
+    # so close to uniform that the majorities are no order, and pivots decide
+    orders = set()
+    for seed in (None, 1, 2, 3, 4, 5):
+        rng = None if seed is None else np.random.default_rng(seed)
+        fit = fitted(name, n=150, phi=0.97, method="kwiksort", rng=rng)
+        plain = fitted(name, n=150, phi=0.97)
+        pivots = (
+            public_order(5) if seed is None else tuple(np.random.default_rng(seed).permutation(5))
+        )
+        assert fit.release.tie_break == pivots
+        assert fit.places.tolist() == sorted_by(plain.fractions, list(pivots))
+        # all but the order is that of the default
+        assert fit.pairwise().shape == plain.pairwise().shape
+        assert np.array_equal(fit.fractions, plain.fractions)
+        assert fit.rank_conf_int().equals(plain.rank_conf_int())
+        assert fit.release.plan.method == "KwikSort" and not fit.proven
+        assert fit.epsilon == plain.epsilon and fit.release.source == "respondents"
+        orders.add(fit.order)
+    assert len(orders) > 1
+    again = pr.from_json(fit.to_json())
+    assert str(again.summary(True)) == str(fit.summary(True)) and again.order == fit.order
+    assert "KwikSort" in str(fit.summary())
+
+
+def test_kwiksort_is_that_of_the_paper_where_majorities_are_an_order():
+    for name in ("default", "pairs", "ball"):
+        fit = fitted(name, method="kwiksort", rng=np.random.default_rng(3))
+        assert fit.order == tuple(ITEMS)
+
+
+def test_a_sort_that_cannot_be_made_is_refused():
+    with pytest.raises(ValueError, match="'cap Borda' are about whole rankings: leave out method"):
+        fitted("cap", method="kwiksort")
+    with pytest.raises(ValueError, match="method must be one of 'auto', 'kwiksort', got 'sort'"):
+        fitted(method="sort")
+    with pytest.raises(TypeError, match="rng must be a numpy.random.Generator, got int"):
+        fitted(method="kwiksort", rng=1)
+
+
+def test_the_excess_of_a_sort_is_predicted_by_pairs():
+    """0.34 standard deviations of a fraction, by hand, of 60 reports on each of the 10 pairs."""
+    protocol = RandomPairs(ITEMS, 2.0)
+    cells = np.indices((10, 2)).reshape(2, -1)
+    tally = Tally(protocol, *cells, np.full(20, 30), {}, None, None)
+    gain = (np.exp(2) - 1) / (np.exp(2) + 1)
+    with pytest.warns(pr.PrivrankWarning, match="Low accuracy"):
+        fit = pr.PrivateRankAggregation.from_reports(tally, method="kwiksort")
+    expected = 0.34 * 0.5 / gain / np.sqrt(60)
+    assert predicted_excess(fit.release) == pytest.approx(expected)
+    # a pair of which nothing is known is placed by a guess at worst
+    few = Tally(protocol, *cells[:, 2:], np.full(18, 30), {}, None, None)
+    with pytest.warns(pr.PrivrankWarning, match="Low accuracy"):
+        fit = pr.PrivateRankAggregation.from_reports(few, method="kwiksort")
+    assert predicted_excess(fit.release) == pytest.approx(0.9 * expected + 0.05)
 
 
 def test_what_is_no_tally_is_refused():

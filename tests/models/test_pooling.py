@@ -310,7 +310,7 @@ def refusals():
         "at least two": ([one], "same"),
         "list of at least two": (one, "same"),
         "survey must be": ([one, other], "one"),
-        "worths of their releases": ([one, top], "same"),
+        "pool worths of PrivateBTL instead": ([one, top], "same"),
         "must be of PrivateBTL or": ([one, "text"], "same"),
         "worths and consensus rankings apart": ([one, consensus()], "different"),
         "finite epsilon": ([one, worths(np.inf)], "same"),

@@ -352,9 +352,10 @@ def test_other_models_refuse_it(fit):
 
 
 def test_the_tradeoff_knows_it():
-    given = {"items": list("abcdefghijklmnopqrst"), "for_epsilon": 1.0, "bounds": [1, 10]}
+    given = {"items": list("abcdefghijklmnopqrst"), "for_epsilon": 1.0, "bounds": [1]}
+    given["replicates"] = 6
     default = pr.contribution_tradeoff({10: 5000}, **given)
     ours = pr.contribution_tradeoff({10: 5000}, **given, pair_counts="proportional")
-    assert (ours["privacy"] < 0.6 * default["privacy"]).all()
+    assert (ours["privacy"] < 0.8 * default["privacy"]).all()
     with pytest.raises(ValueError, match="pair_counts must be"):
         pr.contribution_tradeoff({10: 5000}, **given, pair_counts="equal")

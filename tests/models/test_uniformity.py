@@ -76,6 +76,28 @@ def test_without_noise_two_rankings_are_kendalls_test():
     assert result.statistic == pytest.approx((tau.statistic + 1) / 2 * 60 * 59 / 2)
 
 
+@pytest.mark.parametrize("m", [2, 3, 5, 20, 46])
+def test_two_rankings_of_few_items_are_tested_without_a_published_guarantee(m):
+    rng, agreeing, pvalues = seeded(m), m * (m - 1) // 2, []
+    for swaps in (0, 1):
+        ranks = np.stack([np.arange(1, m + 1)] * 2)
+        ranks[1, : swaps + 1] = ranks[1, : swaps + 1][::-1]
+        result = pr.UniformityTest(ranks).fit(np.inf, method="two-sample")
+        tau = kendalltau(*ranks, alternative="greater", method="exact")
+        assert result.pvalue == pytest.approx(tau.pvalue, abs=max(4 * result.pvalue_error, 1e-3))
+        assert result.statistic == agreeing - swaps
+    for _ in range(200):
+        ranks = np.stack([rng.permutation(m) + 1 for _ in range(2)])
+        fit = pr.UniformityTest(ranks).fit(1.0, method="two-sample", draws=999, rng=rng)
+        pvalues.append(fit.pvalue)
+    assert kstest(pvalues, "uniform", alternative="greater").pvalue > 1e-3
+    assert "tolerance" not in fit.release.plan.settings
+    assert pr.from_json(fit.to_json()).pvalue == fit.pvalue
+    assert pr.UniformityTest.from_release(fit.release, draws=999).pvalue == fit.pvalue
+    with pytest.raises(ValueError, match="at no tolerance: leave tolerance= out"):
+        pr.UniformityTest(ranks).fit(1.0, method="two-sample", tolerance=0.99)
+
+
 METHODS = ["auto", "borda", "laplace", "mallows", "omnibus", "truncated", "bucket"]
 
 
@@ -284,8 +306,8 @@ def test_what_cannot_be_done_is_refused_before_spending(case):
 def test_more_refusals():
     with pytest.raises(ValueError, match="at most 6 items"):
         pr.UniformityTest(consensus(50, 7)).fit(1.0, method="omnibus")
-    with pytest.raises(ValueError, match="at no tolerance"):
-        pr.UniformityTest(consensus(2, 20)).fit(np.inf, method="two-sample")
+    with pytest.raises(ValueError, match="from tolerance 1 on: leave tolerance= out"):
+        pr.UniformityTest(consensus(2, 60)).fit(np.inf, method="two-sample", tolerance=0.5)
     btl = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, respondent=None, ties=True).fit(
         1.0, rng=seeded()
     )

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 import privrank as pr
 from privrank import btl
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.power.surveys import different_pairs
+from privrank.power.surveys import different_pairs, simulated_counts
 from privrank.release.names import MOMENTS, WINS
 
 NAMES = tuple("0123")
@@ -22,6 +22,13 @@ def plan_and_point(nobs, epsilon, contrast, **settings):
     plan = pr.power.BTLPower(items=4, **settings)
     at = {"nobs": nobs, "epsilon": epsilon, "effect": contrast, "delta": 0.0, "alpha": 0.05}
     return plan, plan._point(**at)
+
+
+def counts_of(plan, at, worths, number):
+    """Return the counts of a simulated survey of a plan."""
+    answers = np.full(at.nobs, plan.max_rows)
+    facts = plan._facts(at.nobs, at.epsilon)
+    return simulated_counts(facts, worths, answers, number, plan._tie_parameter)
 
 
 def frame_of(encoded):
@@ -61,7 +68,7 @@ def test_a_simulated_fit_is_the_fit_of_its_answers(epsilon, settings):
     simulated = btl.infer(released)
     options = {name: settings[name] for name in ("method", "dependence") if name in settings}
     model = pr.PrivateBTL(
-        frame_of(plan._encoded(at, worths, 3)),
+        frame_of(counts_of(plan, at, worths, 3)),
         items=NAMES,
         respondent="respondent",
         max_rows=settings.get("max_rows", 1),
@@ -89,7 +96,7 @@ def test_pairs_of_a_respondent_are_different_ones_and_all_sets_alike():
 
 def test_answers_follow_the_model_and_vary_as_those_of_orders_do():
     plan, at = plan_and_point(4000, 1.0, 0.0, max_rows=6)
-    encoded = plan._encoded(at, np.zeros(4), 1)
+    encoded = counts_of(plan, at, np.zeros(4), 1)
     (part,) = encoded._parts.held
     first, second = np.divmod(part.pair, 4)
     net = np.zeros((4000, 4))
@@ -98,7 +105,7 @@ def test_answers_follow_the_model_and_vary_as_those_of_orders_do():
     # a difference of two nets has the variance 2 m for independent answers to all pairs
     assert np.var(net[:, 0] - net[:, 1]) / 8 == pytest.approx(5 / 3, rel=0.08)
     worths = np.array([1.0, 0.0, 0.0, -1.0])
-    first, second, count, total = plan._encoded(at, worths, 2)._pairs
+    first, second, count, total = counts_of(plan, at, worths, 2)._pairs
     expected = np.tanh(0.5 * (worths[first] - worths[second]))
     assert (np.abs(total / count - expected) < 4.0 / np.sqrt(count)).all()
 
@@ -106,7 +113,7 @@ def test_answers_follow_the_model_and_vary_as_those_of_orders_do():
 def test_ties_with_a_parameter_follow_the_model_and_leave_the_others_as_they_are():
     worths = np.array([1.0, 0.0, 0.0, -1.0])
     plan, at = plan_and_point(4000, 1.0, 0.0, max_rows=6, ties="davidson", tie_rate=0.3)
-    encoded = plan._encoded(at, worths, 2)
+    encoded = counts_of(plan, at, worths, 2)
     (part,), (first, second, count, net) = encoded._parts.held, encoded._pairs
     pair = np.unique(part.pair, return_inverse=True)[1]
     tied = np.bincount(pair, part.sign == 0)
@@ -116,7 +123,7 @@ def test_ties_with_a_parameter_follow_the_model_and_leave_the_others_as_they_are
     assert encoded._ties == tied.sum()
     assert answer_probabilities(np.zeros(1), plan._tie_parameter)[1] == pytest.approx(0.3)
     plain, _ = plan_and_point(4000, 1.0, 0.0, max_rows=6)
-    decided = plain._encoded(at, worths, 2)._parts.held[0].sign
+    decided = counts_of(plain, at, worths, 2)._parts.held[0].sign
     assert (part.sign[part.sign != 0] == decided[part.sign != 0]).all()
 
 

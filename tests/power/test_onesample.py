@@ -4,11 +4,14 @@ import copy
 import math
 import pickle
 import re
+from itertools import combinations, permutations, product
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
+from scipy.special import expit
+from scipy.stats import binom, multinomial
 
 import privrank as pr
 
@@ -71,6 +74,56 @@ def test_effects_are_shown_as_they_are_stated():
         assert design._shown(design._read(0.8)) == pytest.approx(0.8)
 
 
+def mallows(m, phi, center):
+    """Probabilities of all rankings by the number of pairs in another order than the centre's."""
+    pairs = list(combinations(range(m), 2))
+    apart = np.array([
+        sum((one[i] < one[j]) != (center[i] < center[j]) for i, j in pairs)
+        for one in permutations(range(m))
+    ])  # fmt: skip
+    weights = phi**apart
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("distance", [0.02, 0.3, 0.42])
+def test_distances_of_rankings_are_those_of_all_their_probabilities(distance):
+    center = np.array([2, 4, 1, 3])
+    near = pr.Mallows(4, 0.45, center)
+    designs = {
+        UNIFORM(4): (np.full(24, 1 / 24), np.arange(4)),
+        pr.power.ClosenessPower(4, shares=(2, 1)): (np.full(24, 1 / 24), np.arange(4)),
+        UNIFORM(4, mode="local"): (np.full(24, 1 / 24), np.arange(4)),
+        IDENTITY(near): (mallows(4, 0.45, center), center),
+    }
+    for design, (null, order) in designs.items():
+        effect = design._stated(None, {"total_variation": distance})
+        phi = design._shown(effect)
+        assert np.abs(mallows(4, phi, order) - null).sum() / 2 == pytest.approx(distance, abs=1e-9)
+        assert (phi > 0.45) or design != IDENTITY(near)
+        again = design._stated(None, {"phi": phi})
+        assert again == pytest.approx(effect, rel=1e-9) == design._stated(phi, {})
+
+
+def test_plans_take_distances_of_rankings_wherever_they_take_phi():
+    rankings, choices = UNIFORM(2, replicates=100), UNIFORM(2, kind="choices")
+    # of two items the distance is that of two choices
+    power = rankings.power(nobs=90, **two(0.5))
+    assert abs(power - choices.power(nobs=90, **two(0.5))) < 4 * power.error
+    phi = 0.4 / 0.6
+    assert power == pytest.approx(float(rankings.power(nobs=90, phi=phi, epsilon=0.5)), abs=1e-9)
+    n = rankings.solve_power(power=0.8, **two(0.5))
+    assert n == rankings.solve_power(power=0.8, phi=phi, epsilon=0.5)
+    assert UNIFORM(5)._shown(UNIFORM(5)._read_distance(1 - 1 / 120)) < 1e-20
+    design = UNIFORM(3, replicates=20)
+    at = {"total_variation": [0.1, 0.3], "nobs": 50, "epsilon": 1.0}
+    ax = design.plot_power("effect", **at).axes[0]
+    assert ax.get_xlabel() == "total variation" and ax.get_ylabel() == "power"
+    drawn = [design.power(50, 1.0, total_variation=distance) for distance in (0.1, 0.3)]
+    assert ax.lines[0].get_ydata().tolist() == drawn
+    ax = design.plot_power(nobs=[50, 90], epsilon=1.0, total_variation=0.3).axes[0]
+    assert ax.get_ylabel() == "power" and ax.lines[0].get_ydata()[0] == drawn[1]
+
+
 def test_detectable_effects_come_from_the_same_engine():
     rng = np.random.default_rng(3)
     test = pr.IdentityTest.from_counts([60, 60, 60], [0.5, 0.3, 0.2], list("abc"))
@@ -87,6 +140,50 @@ def test_less_likely_first_categories_are_planned():
     larger = IDENTITY([0.7, 0.3], method="binary", alternative="larger")
     at = {"nobs": 100, "epsilon": 1.0, "total_variation": 0.1}
     assert 0.5 < smaller.power(**at) == pytest.approx(float(larger.power(**at)), abs=1e-9)
+    assert IDENTITY([0.3, 0.7], alternative="smaller").power(**at) == smaller.power(**at)
+
+
+def test_the_bit_of_two_categories_is_planned_exactly():
+    n, p, epsilon, tolerance = 60, 0.3, 0.4, 0.2
+    design = IDENTITY([p, 1 - p], method="sigmoid", tolerance=tolerance)
+    k = np.arange(n + 1)
+    bit = expit(epsilon * (np.abs(k - n * p) - n * tolerance / 2))
+    for distance in (0.0, 0.1, 0.2):
+        summed = [binom.pmf(k, n, q) @ bit for q in (p + distance, p - distance)]
+        planned = design.power(n, epsilon, distance)
+        assert planned.exact and planned == pytest.approx(np.mean(summed), rel=1e-9)
+    # it has no level
+    assert design.power(n, epsilon, 0.2, alpha=0.3) == planned
+    needed = design.solve_power(total_variation=0.2, epsilon=epsilon, power=0.9)
+    below = design.power(int(needed) - 1, epsilon, 0.2)
+    assert below < 0.9 <= design.power(int(needed), epsilon, 0.2)
+
+
+def test_the_bit_of_more_categories_is_planned_as_fits_draw_it():
+    n, epsilon, tolerance, apart = 9, 0.8, 0.3, 0.25
+    design = IDENTITY([1 / 3] * 3, method="sigmoid", tolerance=tolerance)
+    cells = [c for c in product(range(n + 1), repeat=3) if sum(c) == n]
+
+    def distances(shares):
+        weights = multinomial.pmf(cells, n, shares)
+        return weights, np.abs(np.array(cells) / n - 1 / 3).sum(axis=1) / 2
+
+    # the tolerance is reached with least distance on average by one of two patterns
+    even, distance = distances([1 / 3] * 3)
+    patterns = [[1 / 3 + s * tolerance, *[1 / 3 - s * tolerance / 2] * 2] for s in (1, -1)]
+    means = [w @ d for w, d in map(distances, patterns)]
+    middle = (even @ distance + min(means)) / 2
+    bit = expit(epsilon * n * (distance - middle))
+    alternative = distances([1 / 3 + apart, 1 / 3 - apart / 2, 1 / 3 - apart / 2])[0]
+    for effect, weights in ((0.0, even), (apart, alternative)):
+        planned = design.power(n, epsilon, effect)
+        assert 0 < planned.error < 0.02
+        assert abs(planned - weights @ bit) < 4 * planned.error
+    rng, test = np.random.default_rng(4), pr.IdentityTest.from_counts
+    counts = rng.multinomial(n, [1 / 3 + apart, *[1 / 3 - apart / 2] * 2], 500)
+    fits = [test(row, "uniform", list("abc")) for row in counts]
+    drawn = [f.fit(epsilon, method="sigmoid", tolerance=tolerance, rng=rng).reject for f in fits]
+    assert np.mean(drawn) == pytest.approx(alternative @ bit, abs=4 * 0.5 / math.sqrt(500))
 
 
 def test_an_estimate_is_a_number_that_says_its_error():
@@ -152,11 +249,27 @@ BAD = {
     ),
     "two effects": (
         lambda: UNIFORM(4).power(nobs=25, phi=0.5, **two(1.0)),
-        "takes no total_variation=",
+        "takes no total_variation= beside an effect: state phi= or total_variation= once",
     ),
     "phi of choices": (
         lambda: CHOICES.power(nobs=25, phi=0.5, epsilon=1.0),
-        "takes no phi=",
+        "takes no phi=: state total_variation= once, or plan with kind='rankings'",
+    ),
+    "an effect twice": (
+        lambda: UNIFORM(4).power(nobs=25, effect=0.5, **two(1.0)),
+        "takes no total_variation= beside an effect: state phi= or total_variation= once",
+    ),
+    "a distance of rankings": (
+        lambda: UNIFORM(3).power(nobs=9, total_variation=0.9, epsilon=1.0),
+        "total_variation must be a distance of at least 0 and at most 0.8333",
+    ),
+    "a distance beyond uniformity": (
+        lambda: IDENTITY(pr.Mallows(3, 0.5)).power(nobs=9, total_variation=0.3, epsilon=1.0),
+        "at most 0.2619",
+    ),
+    "no number": (
+        lambda: UNIFORM(3).power(nobs=9, total_variation="far", epsilon=1.0),
+        "total_variation must be a distance",
     ),
     "phi": (lambda: UNIFORM(4).power(nobs=25, phi=1.5, epsilon=1.0), "phi must lie between"),
     "a distance": (lambda: TABLE.power(nobs=9, total_variation=0.7, epsilon=1), "at most 0.5"),
@@ -184,7 +297,13 @@ BAD = {
     "few replicates": (lambda: UNIFORM(4, replicates=3), "replicates must be at least 20"),
     "processes": (lambda: UNIFORM(4, n_jobs=0), "n_jobs must be at least 1"),
     "a null of words": (lambda: IDENTITY("uniform"), "null must be a Mallows model or prob"),
-    "one bit": (lambda: IDENTITY([0.5, 0.5], method="sigmoid"), "is not planned"),
+    "one bit": (lambda: IDENTITY([0.5, 0.5], method="sigmoid"), "tolerance= is what"),
+    "a tolerance of a level": (lambda: IDENTITY([0.5, 0.5], tolerance=0.1), "tolerance= is what"),
+    "a tolerance": (lambda: IDENTITY([0.5, 0.5], method="sigmoid", tolerance=1.0), "in .0, 1."),
+    "one bit of a given null": (
+        lambda: IDENTITY([0.5, 0.3, 0.2], method="sigmoid", tolerance=0.1),
+        "method must be one of",
+    ),
 }
 
 

@@ -107,7 +107,7 @@ def test_refused_fit_reads_and_draws_nothing(monkeypatch, name, respondent):
     fitted, options = build(name, respondent)
     fitted._encoded = Tripwire(fitted._encoded.design)
     monkeypatch.setattr(calibration.DiscreteLaplace, "draw", forbid)
-    monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", forbid)
+    monkeypatch.setattr("privrank.mechanisms.comparisons.draw_cells", forbid)
     for distribution in (ZeroSumLaplace, PermutohedronNoise):
         monkeypatch.setattr(distribution, "draw", forbid)
     monkeypatch.setattr(mechanisms, "draw_permutation", forbid)

@@ -19,7 +19,7 @@ from privrank.hypotheses.tails import radii_up_to
 from privrank.privacy import netnoise
 from privrank.privacy.gaussian import integer_delta
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise
+from privrank.privacy.netnoise import MOST_ITEMS, NoiseName, PartNoise, net_noise
 from privrank.privacy.sensitivity import UnitSensitivity
 
 DELTA = 1e-6
@@ -155,7 +155,7 @@ def whole_bound(patch):
         body = PermutohedronNoise.calibrate(reach.items, epsilon, reach.net_permutohedra)
         steps = int(body.fineness * reach.net_permutohedra)
         distribution = PermutohedronNoise(reach.items, body.rate, 1)
-        return NetNoise(name, distribution, body.fineness, steps)
+        return PartNoise(distribution, steps, body.fineness, name=name)
 
     honest = netnoise._calibrated
     patch.setattr(netnoise, "_calibrated", calibrated)

@@ -61,6 +61,8 @@ def fits():
     single = pr.local.Comparisons(ITEMS, epsilon=4.0)
     reports = single.tally(single.simulate(ranks[ITEMS], rng))
     yield "local worths", pr.PrivateBTL.from_reports(reports), LOCAL | {"model", "assigned"}
+    compared = pr.PrivateRankAggregation.from_reports(reports)
+    yield "consensus of comparisons", compared, LOCAL | {"assigned"}
     asked = pr.local.SubRanking(ITEMS, epsilon=2.0)
     reports = asked.tally(asked.simulate(ranks[ITEMS], rng))
     yield "local consensus", pr.PrivateRankAggregation.from_reports(reports), LOCAL

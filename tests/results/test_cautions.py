@@ -14,7 +14,7 @@ from catalogue import CATALOGUE
 
 import privrank as pr
 from privrank.reporting import document
-from privrank.results import columns, guarantee, tables
+from privrank.results import guarantee, tables
 from privrank.results.base import Result
 
 pytestmark = pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning")
@@ -138,14 +138,14 @@ def test_several_kinds_say_everything(tmp_path):
 
 # Each takes the sentences from one place, or puts them there twice.
 PLANTED = {
-    "columns": lambda patch: patch.setattr(columns, "joined", lambda cautions: []),
+    "columns": lambda patch: patch.setattr(tables, "joined", lambda cautions: []),
     "frame": lambda patch: patch.setattr(Result, "_cautioned", _bare),
     "CSV": lambda patch: patch.setattr(tables.Table, "as_csv", _rows_alone),
-    "page": lambda patch: patch.setattr(document, "render", _without_notes),
+    "page": lambda patch: patch.setattr(tables, "render", _without_notes),
     "text": lambda patch: patch.setattr(guarantee, "cost_notes", lambda *given: [BOUND_AGAIN]),
 }
 BOUND_AGAIN = guarantee.effect_notes(fitted(0.5).release)[0]
-_render = document.render
+_render = tables.render
 
 
 def _bare(result, frame):
@@ -159,7 +159,7 @@ def _rows_alone(table):
 
 
 def _without_notes(template, **values):
-    for chapter in values["chapters"]:
+    for chapter in values.get("chapters", ()):
         chapter["table"] = ""
     return _render(template, **values)
 

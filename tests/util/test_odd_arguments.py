@@ -122,6 +122,7 @@ CALLS = {
         ["formula", "data", "levels", "labels", "paired", "respondent"],
     ),
     "as_rankings": (pr.as_rankings, {"frame": ranks()}),
+    "kendall_distance": (pr.kendall_distance, {"order": ITEMS, "rankings": ranks()}),
     "as_comparisons": (
         pr.as_comparisons,
         {"frame": ranks(), "form": "rankings"},

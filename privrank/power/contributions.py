@@ -1,0 +1,215 @@
+"""What a bound on the rows of a respondent costs a fit of comparisons, from public numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from privrank import btl
+from privrank.plans.calibration import plan_comparisons
+from privrank.plans.choice import declared_pairs
+from privrank.plans.comparisons import Request, plan_fit
+from privrank.plans.identified import probably_unidentified
+from privrank.power.surveys import released, simulated_counts, spread_worths
+from privrank.release.plan import Plan
+from privrank.release.survey import Design, PairCounts
+from privrank.util import checks
+from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.workers import in_processes
+
+BOUNDS = (1, 2, 5, 10, 20, 50)
+
+MOST_ROWS = 2**31
+
+MOST_SIMULATED = 2**24
+"""Numbers of a simulated survey, at most: one for each respondent and item, or row."""
+
+Released = Literal["release", "proportional"]
+
+COLUMNS = ("beyond", "rows", "identified", "std_err", "sampling", "privacy", "error")
+
+
+def contribution_tradeoff(
+    activity: Mapping[int, int],
+    *,
+    items: object,
+    for_epsilon: float,
+    worths: float | Sequence[float] = 1.0,
+    distinct_pairs: bool = True,
+    pair_counts: Released = "release",
+    bounds: Sequence[int] = BOUNDS,
+    replicates: int = 20,
+    n_jobs: int = 1,
+) -> pd.DataFrame:
+    """Show what each bound ``max_rows=`` would cost a fit with ``excess="sample"``.
+
+    A small bound leaves out rows of active respondents, a large one needs more noise. What is best
+    depends on how many respondents have how many answers, which is declared here: nothing else is
+    read, and nothing is spent. Whole fits are simulated.
+
+    Parameters
+    ----------
+    activity : mapping of int to int
+        Numbers of respondents by how many answers they give, such as ``{1: 4000, 2: 900, 30:
+        100}``: a guess, or what is public. A count of the answers themselves is private: no bound
+        may be chosen by it.
+    items : sequence of str
+        The items.
+    for_epsilon : float
+        The guarantee of the fit that is planned.
+    worths : float or sequence of float, default 1.0
+        Worths that are supposed: one for each item, or one number over whose range they are spread
+        evenly. Wider worths are estimated less exactly.
+    distinct_pairs : bool, default True
+        As for :class:`privrank.PrivateBTL`.
+    pair_counts : {"release", "proportional"}, default "release"
+        What the fit does about the comparisons per pair, as for :class:`privrank.PrivateBTL`.
+    bounds : sequence of int, default (1, 2, 5, 10, 20, 50)
+        Bounds to compare, ascending. Where pairs are distinct, those beyond the number of pairs,
+        m (m - 1) / 2, are that number.
+    replicates : int, default 20
+        Surveys that are simulated at each bound, the same ones at all.
+    n_jobs : int, default 1
+        Processes; -1 for as many as there are cores.
+
+    Returns
+    -------
+    DataFrame
+        By ``max_rows``: the number of respondents ``beyond`` it, the ``rows`` it keeps of all
+        respondents, and the share of worths that are ``identified``. Then, of the difference of two
+        identified worths, the root mean squared error, ``std_err``, and its parts, ``sampling`` and
+        ``privacy``, whose squares add up to its square; ``error`` is its Monte Carlo standard
+        error. They are missing where a fit would be refused.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Also if a plan at one of the bounds is impossible.
+
+    See Also
+    --------
+    privrank.power.BTLPower : The power of a survey with so many answers of each respondent.
+
+    Notes
+    -----
+    Answers are simulated as for :class:`privrank.power.BTLPower`: pairs are met equally often but
+    for chance, and the answers of a respondent are those of one order. Without noise the same
+    answers have the error ``sampling``.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> votes, items = {1: 2000, 4: 1500, 9: 100}, list("abcdefghijkl")
+    >>> given = {"items": items, "for_epsilon": 4.0, "bounds": [2, 5, 20], "replicates": 5}
+    >>> table = pr.contribution_tradeoff(votes, **given)
+    >>> table["rows"].to_list(), int(table["std_err"].idxmin())
+    ([5200.0, 8500.0, 8900.0], 5)
+    """
+    epsilon = checks.check_epsilon(for_epsilon, "for_epsilon")
+    if math.isinf(epsilon):
+        raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
+    cuts, distinct = _check_bounds(bounds), checks.check_flag("distinct_pairs", distinct_pairs)
+    labels = checks.check_items(items)
+    choice = checks.check_choice("pair_counts", pair_counts, Released)
+    true = spread_worths(worths, len(labels))
+    surveys = range(checks.check_count("replicates", replicates, low=2))
+    if not checks.is_number(n_jobs) or n_jobs != -1:
+        checks.check_count("n_jobs", n_jobs)
+    most = math.comb(len(labels), 2) if distinct else math.inf
+    cuts = tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
+    answers = _declared(activity, MOST_SIMULATED // max(len(labels), cuts[-1]))
+    answers, rows = np.minimum(answers, most), {}
+    for bound in cuts:
+        facts = Design(
+            labels,
+            len(answers),
+            "respondent",
+            bound,
+            distinct,
+            ties=False,
+            kind="private",
+            pairs=None,
+            excess="sample",
+        )
+        design = replace(facts, pairs=declared_pairs(facts, choice, labels))
+        plan = _plan(design, epsilon)
+        number = np.minimum(answers, design.sensitivity.effective_rows).astype(np.int64)
+        rows[bound] = [(answers > bound).sum(), number.sum(), *[math.nan] * 5]
+        if probably_unidentified(design, plan) <= 0.5:
+            one = partial(_errors, design, plan, true, number)
+            rows[bound][2:] = _of_bound(in_processes(one, surveys, f"max_rows {bound}", n_jobs))
+    table = pd.DataFrame.from_dict(rows, "index", np.float64, COLUMNS)
+    return table.rename_axis("max_rows")
+
+
+def _plan(design: Design, epsilon: float) -> Plan:
+    choice = plan_fit(Request(design, epsilon))
+    return plan_comparisons(design, choice, epsilon, 0.0, by="contribution_tradeoff")
+
+
+def _errors(
+    design: Design, plan: Plan, true: FloatArray, answers: IntArray, number: int
+) -> list[float]:
+    """Return the share of worths that a fit identifies, and mean squared errors of differences.
+
+    These are of two worths that comparisons connect: of the fit, and of one without privacy.
+    """
+    observed = replace(PairCounts.equal(len(true), 1.0), origin="observed")
+    exact = replace(design, pairs=observed)
+    encoded = simulated_counts(exact, true, answers, number, None)
+    if encoded is None:
+        return [math.nan] * 3
+    noisy = released(replace(encoded, design=design), plan, number)
+    shares, errors = [], []
+    for release in (noisy, released(encoded, _plan(exact, math.inf), number)):
+        result = btl.infer(release)
+        connected = max(map(list, result.components), key=len)
+        apart = (result.params - true)[connected]
+        shares.append(result.params.notna().mean())
+        errors.append(2.0 * apart.var())
+    return [shares[0], *errors]
+
+
+def _of_bound(values: list[list[float]]) -> list[float]:
+    """Return what is said of a bound, from what its simulated fits found."""
+    table = pd.DataFrame(values)
+    share, whole, alone = table.mean()
+    # of a root, by the delta method
+    error = float(table[1].std()) / math.sqrt(4.0 * whole * len(values))
+    sampling = min(alone, whole)
+    parts = [math.sqrt(part) for part in (whole, sampling, whole - sampling)]
+    return [share, *parts, error]
+
+
+def _check_bounds(bounds: object) -> tuple[int, ...]:
+    several = checks.as_list(bounds)
+    if not several:
+        raise TypeError("bounds must be a sequence of values of max_rows, such as [1, 5, 20].")
+    cuts = tuple(checks.check_count("bounds", bound, high=MOST_ROWS) for bound in several)
+    if any(one >= two for one, two in zip(cuts, cuts[1:], strict=False)):
+        raise ValueError("bounds must ascend, each larger than the one before it.")
+    return cuts
+
+
+def _declared(activity: object, most: int) -> FloatArray:
+    """Return the number of answers of each respondent, of whom there are so many at most."""
+    table = dict(activity) if isinstance(activity, Mapping) else {}
+    numbers = checks.as_numbers(list(table.values()))
+    if numbers is None or (numbers < 0).any() or not numbers.sum() >= 1:
+        raise ValueError(
+            "activity must be a mapping from numbers of answers, whole and not negative, to "
+            "numbers of respondents, at least one in all, such as {1: 4000, 30: 100}."
+        )
+    if numbers.sum() > most:
+        raise ValueError(
+            f"activity must be of at most {most} respondents with such items and bounds, because "
+            f"whole fits are simulated."
+        )
+    answers = [checks.check_count("activity", number, low=0) for number in table]
+    return np.repeat(np.array(answers, dtype=np.float64), numbers.round().astype(np.int64))

@@ -1,0 +1,19 @@
+"""Parts of the omnibus of categories by themselves, as statistics."""
+
+from privrank.hypotheses.statistic import Statistic
+from privrank.mechanisms.categories import ALLOWANCE, GRID, ExpectedCounts
+
+
+def kendall_norm(n, p):
+    """Return how far the mean sign vector is from its null mean."""
+    cells = ExpectedCounts(n, p)
+    name, value = "Kendall norm from the null", cells.kendall_value
+    null = cells.null(name, value)
+    return Statistic(name, 2.0 / n / GRID, GRID + ALLOWANCE, value, null, (), None)
+
+
+def cellwise_excess(n, p):
+    """Return by how much the count of some category lies outside the range expected of it."""
+    cells = ExpectedCounts(n, p)
+    name, value = "largest deviation of a category", cells.cellwise_value
+    return Statistic(name, 1.0 / GRID, GRID, value, cells.null(name, value), (), None)
