@@ -33,7 +33,8 @@ def fits():
     closeness = pr.ClosenessTest(*halves, respondent="respondent")
     yield "closeness", closeness.fit(1.0, permutations=99, rng=rng)
     loose = pr.ClosenessTest(*(half.reset_index(drop=True) for half in halves), items=cems.items)
-    yield "groups of rows", loose.fit(2.0, permutations=99, rng=rng)
+    # a generator of its own: which rows of a respondent count, above, no generator decides
+    yield "groups of rows", loose.fit(2.0, permutations=99, rng=np.random.default_rng(1))
 
 
 FITS = dict(fits())
