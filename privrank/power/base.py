@@ -260,8 +260,9 @@ class Power(ABC):
                 raise ValueError(
                     f"{name} must be given: use solve_power(...) to find it from {self.outcome}=..."
                 )
-        at = self._point(nobs=nobs, effect=size, epsilon=epsilon, delta=delta, alpha=alpha)
-        return Estimate(*self._measure(at, self.replicates), assumption=self._assumption)
+        return self._answer(
+            self._measure, nobs, epsilon, effect, delta=delta, alpha=alpha, **stated
+        )
 
     def solve_power(
         self,
@@ -325,7 +326,7 @@ class Power(ABC):
             )
         at = self._point(nobs=nobs, effect=size, epsilon=epsilon, delta=delta, alpha=alpha)
         if target is None:
-            return Estimate(*measure(at, self.replicates))
+            return Estimate(*measure(at, self.replicates), assumption=self._assumption)
         self._check_target(target, alpha)
         return self._solved(missing[0], at, float(target), measure)
 

@@ -149,6 +149,15 @@ def test_answers_are_counted_in_units():
         pairs.power(10**6, 1.0, 1.0)
 
 
+def test_the_power_says_what_it_supposes_whichever_way_it_is_asked_for():
+    plan = pr.power.BTLPower(items=3, max_rows=3, design="public", replicates=20)
+    asked = plan.power(nobs=40, epsilon=1.0, contrast=1.0)
+    solved = plan.solve_power(nobs=40, epsilon=1.0, contrast=1.0)
+    assert str(asked) == str(solved) and asked.assumption == "all other items alike"
+    with pytest.raises(TypeError, match="takes no power="):
+        plan.power(nobs=40, epsilon=1.0, contrast=1.0, power=0.8)
+
+
 def test_reports_that_do_not_connect_all_items_say_nothing():
     facts = {"items": 5, "mode": "local", "replicates": 40}
     at_random = np.mean([0.5 - _losing(pair, 0.7) for pair in (1, 1, 1, 1, 2, 2, 2, 3, 3, 4)])
