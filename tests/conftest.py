@@ -69,6 +69,7 @@ def pytest_collection_modifyitems(items):
 AS_FOR_USERS = {
     ("plans", "test_identifiable.py"),
     ("models", "test_contributions.py"),
+    ("contracts", "test_audit.py"),
     ("contracts", "test_docs.py"),
     ("contracts", "test_examples.py"),
 }

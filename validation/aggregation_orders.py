@@ -271,10 +271,10 @@ def order_tables(replicates: int) -> None:
             table.extend(part)
         print(f"{distribution} {m} {n}: {(time.time() - started) / 60:.1f} minutes", flush=True)
     title = "Rank aggregation: excess of `auto` beside its best rival, percent of pairs"
-    write("aggregation_orders", title, COMMAND, rows, started)
+    write("aggregation_orders", title, COMMAND, rows, started, more=True)
     nothing = [{"model": "none"}]
     title = "Rank aggregation: where a rival loses less than `auto`, by 2 standard errors and 5 %"
-    write("aggregation_orders_rivals", title, COMMAND, losses or nothing, started)
+    write("aggregation_orders_rivals", title, COMMAND, losses or nothing, started, more=True)
     title = "Rank aggregation: where more epsilon or delta loses more, by 2 errors and .005 %"
     write("aggregation_orders_rises", title, COMMAND, risen or nothing, started)
 

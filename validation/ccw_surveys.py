@@ -205,7 +205,8 @@ def main() -> None:
                 targets += judge(survey, out)
         print(f"{survey}: {time.time() - started:.0f} s", flush=True)
     command = "python validation/ccw_surveys.py"
-    study.write("ccw_surveys", "Price of privacy in surveys", command, rows, started)
+    title = "Price of privacy in surveys"
+    study.write("ccw_surveys", title, command, rows, started, more=True)
     study.write("ccw_surveys_targets", "Surveys against targets", command, targets, started)
     figures(rows)
 

@@ -51,30 +51,31 @@ def pvalues(fits: int) -> None:
     write("planning_pvalues", "P-values of the same data, fit after fit", COMMAND, rows, started)
 
 
+QUESTIONS = {
+    "is a vote even? 55 to 45": (pr.power.UniformityPower, 2, 0.05),
+    "are six choices equally likely? distance .1": (pr.power.UniformityPower, 6, 0.1),
+    "do two groups choose alike among three? distance .15": (pr.power.ClosenessPower, 3, 0.15),
+}
+
+
+def needed(rng: np.random.Generator, question: str) -> dict[str, int]:
+    """Return how many respondents a question needs, by epsilon: a number without randomness."""
+    power, categories, distance = QUESTIONS[question]
+    design = power(categories, kind="choices")
+    return {
+        f"epsilon {epsilon:g}": design.solve_power(
+            power=0.8, epsilon=epsilon, total_variation=distance
+        )
+        for epsilon in (*EPSILONS, math.inf)
+    }
+
+
 def sizes() -> None:
     """Write how many respondents tests need."""
     started, rows = time.time(), []
-    choices = {"kind": "choices"}
-    plans = {
-        "is a vote even? 55 to 45": (
-            pr.power.UniformityPower(2, **choices),
-            {"total_variation": 0.05},
-        ),
-        "are six choices equally likely? distance .1": (
-            pr.power.UniformityPower(6, **choices),
-            {"total_variation": 0.1},
-        ),
-        "do two groups choose alike among three? distance .15": (
-            pr.power.ClosenessPower(3, **choices),
-            {"total_variation": 0.15},
-        ),
-    }
-    for name, (design, effect) in plans.items():
-        needed = {
-            f"epsilon {epsilon:g}": str(design.solve_power(power=0.8, epsilon=epsilon, **effect))
-            for epsilon in (*EPSILONS, math.inf)
-        }
-        rows.append({"question": name, **needed})
+    for number, question in enumerate(QUESTIONS):
+        (found, *_) = replicate(needed, 1, question, cell=21600 + number)
+        rows.append({"question": question, **{name: str(size) for name, size in found.items()}})
         print(rows[-1], flush=True)
     write("planning_sizes", "Respondents for power .8 at level .05", COMMAND, rows, started)
 

@@ -210,6 +210,18 @@ def table(
         write(name, title, command, rows, started, verdict(rows) if rows else "")
 
 
+def _record(name: str) -> None:
+    """Store what the first replicates of a table found."""
+    FINGERPRINTS.mkdir(parents=True, exist_ok=True)
+    record = {
+        "script": Path(sys.argv[0]).stem,
+        "date": str(datetime.date.today()),
+        "versions": versions(),
+        "first": dict(_first),
+    }
+    (FINGERPRINTS / f"{name}.json").write_text(json.dumps(record, indent=0) + "\n")
+
+
 def write(
     name: str,
     title: str,
@@ -217,22 +229,18 @@ def write(
     rows: Sequence[dict[str, Any]],
     started: float,
     verdict: str = "",
+    more: bool = False,
 ) -> None:
-    """Write a table as CSV with its provenance, and a verdict, in a Markdown file beside it."""
+    """Write a table as CSV with its provenance, and a verdict, in a Markdown file beside it.
+
+    `more` says that another table of the same replicates follows.
+    """
     if MODE == "check":
         if (FINGERPRINTS / f"{name}.json").exists():
             print("fingerprint", name, *differences(name), flush=True)
-        _first.clear()
-        return
-    if _first:
-        FINGERPRINTS.mkdir(parents=True, exist_ok=True)
-        record = {
-            "script": Path(sys.argv[0]).stem,
-            "date": str(datetime.date.today()),
-            "versions": versions(),
-            "first": dict(_first),
-        }
-        (FINGERPRINTS / f"{name}.json").write_text(json.dumps(record, indent=0) + "\n")
+    elif _first:
+        _record(name)
+    if not more:
         _first.clear()
     if MODE:
         return

@@ -43,6 +43,13 @@ def test_the_first_cell_of_each_study_is_as_it_was(script, study):
     assert "Traceback" not in done.stderr
 
 
+def test_every_table_of_a_study_has_a_fingerprint():
+    """But for times, and for faults that are searched for at random or by ending processes."""
+    others = {"README", "fuzz", "ledger_kills", "local_yll_times", "mutants"}
+    pages = {path.stem for path in FOLDER.parent.glob("*.md")}
+    assert pages - others == set(RECORDS)
+
+
 def test_a_fingerprint_belongs_to_a_table_and_its_page_does_not_say_stale(study):
     for name, record in RECORDS.items():
         page = (ROOT / "docs" / "validation" / f"{name}.md").read_text()
