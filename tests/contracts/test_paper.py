@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
+import privrank as pr
+
 ROOT = Path(__file__).parents[2]
 PAPER = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
 BIBLIOGRAPHY = (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8")
@@ -25,6 +27,62 @@ def test_every_number_stands_in_the_table_that_is_named():
         for number in numbers:
             places = len(number.partition(".")[2])
             assert any(abs(float(number) - one) <= 0.5001 * 10**-places for one in stated), number
+
+
+def rounded(text, value):
+    """Whether a number of the text is a value, to the places that it has."""
+    return abs(float(text) - float(value)) <= 0.5001 * 10 ** -len(text.partition(".")[2])
+
+
+def test_a_number_of_the_paper_is_that_of_its_own_cell():
+    (said,) = re.findall(
+        r"worths of (\d+) items with (\d+) comparisons per pair, an epsilon of ([\d.]+) and a "
+        r"public design, 95 % intervals cover in ([\d.]+)\s+of the cases \(standard error "
+        r"([\d.]+);",
+        EVIDENCE,
+    )
+    table = pd.read_csv(ROOT / "docs/validation/coverage.csv")
+    same = (table["items"] == int(said[0])) & (table["per pair"] == said[1])
+    same &= (table["epsilon"] == float(said[2])) & (table["design"] == "public")
+    cell = table[same & (table["fit"] == "counts")].squeeze()
+    assert rounded(said[3], cell["coverage"]) and rounded(said[4], cell["SE"])
+
+
+def test_powers_of_the_paper_are_those_of_their_methods():
+    (said,) = re.findall(
+        r"With ([\d,]+) rankings of (\d+) items and an epsilon of 1/3, .+? power ([\d.]+) against"
+        r".+?1 - phi = ([\d.]+)\. .+?has ([\d.]+), and the weakest ([\d.]+) \(",
+        EVIDENCE,
+        flags=re.S,
+    )
+    table = pd.read_csv(ROOT / "docs/validation/uniformity_power.csv")
+    same = (table["rankings"] == int(said[0].replace(",", ""))) & (table["items"] == int(said[1]))
+    same &= (table["1 - phi"] == float(said[3])) & (table["epsilon"] < 0.5)
+    powers = table[same].set_index("method")["power"]
+    published = powers[["laplace", "bucket", "truncated"]]
+    assert published.idxmax() == "truncated"
+    assert rounded(said[2], powers["auto"])
+    assert rounded(said[4], published["truncated"]) and rounded(said[5], published.min())
+
+
+def test_the_surveys_have_as_many_students_as_the_paper_says():
+    said = re.findall(r"of (\d+) students on universities.+?of (\d+) students on", EVIDENCE, re.S)
+    surveys = pr.datasets.load_university(), pr.datasets.load_immigration()
+    people = [survey.comparisons["respondent"].nunique() for survey in surveys]
+    assert said == [tuple(map(str, people))]
+
+
+def test_times_of_the_paper_are_those_of_the_benchmark():
+    (said,) = re.findall(
+        r"fit of (\d+) items from ([\d,]+) comparisons takes ([\d.]+) seconds, and "
+        r"`(choix\.\w+)`.+?\s([\d.]+) seconds",
+        EVIDENCE,
+        flags=re.S,
+    )
+    page = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    row = rf"\| {said[0]} items, {said[1]} comparisons: .+? \| ([\d.]+) \| {said[3]} \| ([\d.]+)"
+    ((own, peer),) = re.findall(row, page)
+    assert rounded(said[2], own) and rounded(said[4], peer)
 
 
 def test_the_settings_of_the_coverage_are_counted():
