@@ -258,9 +258,9 @@ def order_tables(replicates: int) -> None:
         for m, n, share, distributions in SIZES
         for distribution in distributions
     ]
+    cells += LATER
     if "PRIVRANK_SURVEYS" in os.environ:
         cells.append((10, 5000, 4, ("sushi", 0.0)))
-    cells += LATER
     for number, (m, n, share, distribution) in enumerate(cells):
         if distribution[0] == "best ten" and m <= LISTED:
             continue
