@@ -142,7 +142,10 @@ def contribution_tradeoff(
         number = np.minimum(answers, design.sensitivity.effective_rows).astype(np.int64)
         rows[bound] = [(answers > bound).sum(), number.sum(), *[math.nan] * 5]
         if probably_unidentified(design, plan) <= 0.5:
-            one = partial(_errors, design, plan, true, number)
+            observed = replace(PairCounts.equal(len(labels), 1.0), origin="observed")
+            exact = replace(design, pairs=observed)
+            fits = (design, plan), (exact, _plan(exact, math.inf))
+            one = partial(_errors, fits, true, number)
             rows[bound][2:] = _of_bound(in_processes(one, surveys, f"max_rows {bound}", n_jobs))
     table = pd.DataFrame.from_dict(rows, "index", np.float64, COLUMNS)
     return table.rename_axis("max_rows")
@@ -154,21 +157,19 @@ def _plan(design: Design, epsilon: float) -> Plan:
 
 
 def _errors(
-    design: Design, plan: Plan, true: FloatArray, answers: IntArray, number: int
+    fits: tuple[tuple[Design, Plan], ...], true: FloatArray, answers: IntArray, number: int
 ) -> list[float]:
     """Return the share of worths that a fit identifies, and mean squared errors of differences.
 
-    These are of two worths that comparisons connect: of the fit, and of one without privacy.
+    These are of two worths that comparisons connect: of the fit, and of one without privacy, whose
+    design and plan are the last.
     """
-    observed = replace(PairCounts.equal(len(true), 1.0), origin="observed")
-    exact = replace(design, pairs=observed)
-    encoded = simulated_counts(exact, true, answers, number, None)
+    encoded = simulated_counts(fits[-1][0], true, answers, number, None)
     if encoded is None:
         return [math.nan] * 3
-    noisy = released(replace(encoded, design=design), plan, number)
     shares, errors = [], []
-    for release in (noisy, released(encoded, _plan(exact, math.inf), number)):
-        result = btl.infer(release)
+    for design, plan in fits:
+        result = btl.infer(released(replace(encoded, design=design), plan, number))
         connected = max(map(list, result.components), key=len)
         apart = (result.params - true)[connected]
         shares.append(result.params.notna().mean())

@@ -322,6 +322,7 @@ def planned(
     # bands are two Monte Carlo standard errors wide on either side
     other = [name for name in _AXES if name not in (across, outcome) and frame[name].nunique() > 1]
     values = frame[other[0]].unique().tolist() if other else [None]
+    region: str | None = "no private method"  # one entry stands for the regions of all lines
     for number, value in enumerate(values):
         rows = frame if value is None else frame[frame[other[0]] == value]
         share = number / max(len(values) - 1, 1)
@@ -343,8 +344,9 @@ def planned(
                 lw=0.6,
                 hatch="//",
                 zorder=0,
-                label=", ".join(filter(None, ("beyond any private method", label))),
+                label=region,
             )
+            region = None
     if plain is not None:
         ax.axhline(plain, color="0.35", lw=1.0, ls="--", label="non-private")
     if across == "epsilon":
@@ -354,6 +356,6 @@ def planned(
         ax.set_xticks([], minor=True)
     ax.set_ylabel(_AXES.get(outcome, outcome))
     ax.set_ylim(bottom=0.0)
-    if other or plain is not None or "beyond" in frame:
-        ax.legend(frameon=False)
+    if other or plain is not None or "beyond" in frame:  # beside the axes, away from the curves
+        ax.legend(frameon=False, bbox_to_anchor=(1.0, 1.0), loc="upper left")
     return _finish(ax, caption, words if across == "effect" and words else _AXES[across])
