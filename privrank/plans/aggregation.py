@@ -191,12 +191,15 @@ def _plan_published(
         name: DiscreteLaplace.calibrate((q if name == QUERIES else pairs) * steps, share)
         for name, share in epsilons.items()
     }
+    rho = None
     if gaussian:
-        noises[QUERIES] = DiscreteGaussian(_pairs_scale(epsilons[QUERIES], delta, q, steps))
+        scale = _pairs_scale(epsilons[QUERIES], delta, q, steps)
+        noises[QUERIES] = DiscreteGaussian(scale)
+        rho = 0.5 * q * (steps / scale) ** 2 + 0.5 * epsilons.get(FALLBACK, 0.0) ** 2
     parts = {name: PartPlan(noise, steps, epsilons[name]) for name, noise in noises.items()}
     parts[ORDER] = PartPlan(None, 0, total)
     rule = "KwikSort with a random rest" if hay else "KwikSort"
-    return plan_of(rule, epsilon, delta, parts, settings)
+    return plan_of(rule, epsilon, delta, parts, settings, rho)
 
 
 def hay_cap(m: int) -> int:

@@ -36,7 +36,9 @@ one has become the last. After q such steps, where a run with fewer queries asks
 nobody reads, the transcripts are those of q counts that all move by L: l2 sensitivity L q^(1/2). At
 t = e^epsilon_1 that is `lattice_delta` of q coordinates and reach L, which the scale makes at most
 delta. The replacement keeps its Laplace noise at epsilon_2, so that both are (epsilon_1 +
-epsilon_2, delta)-private, by adaptive composition.
+epsilon_2, delta)-private, by adaptive composition. Zero-concentrated privacy composes adaptively,
+too: a count with Gaussian noise of scale s has rho = (L / s)^2 / 2, and the replacement at most
+epsilon_2^2 / 2. Together they have rho = q (L / s)^2 / 2 + epsilon_2^2 / 2.
 
 *Exponential mechanism.* An order is drawn with probability proportional to exp(-rate score).
 Replacing one unit changes each score by at most L D, so numerator and normaliser each change by a

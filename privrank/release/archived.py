@@ -378,6 +378,10 @@ def _check_part(
 
 def _check_rho(plan: Plan, survey: Design | Sample, source: str) -> None:
     """Check that the parts have the zero-concentrated privacy that the plan states, if it does."""
+    if set(plan.parts) == {names.ORDER}:  # of a sort, whose noise is not part of the release
+        possible = plan.rho is None or (plan.delta > 0 and 0 < plan.rho < math.inf)
+        _require(possible, "A release of an order has a rho with a delta alone.")
+        return
     noises = {name: part.noise for name, part in plan.parts.items()}
     scales = {n: noise.scale for n, noise in noises.items() if isinstance(noise, DiscreteGaussian)}
     stated = source != "respondents" and (isinstance(survey, Design) or bool(scales))

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from privrank import Mallows
+from privrank import Budget, Mallows, PrivateRankAggregation, from_json
 from privrank.consensus.orders import kwiksort
 from privrank.mechanisms.aggregation import pair_counts
-from privrank.plans.aggregation import hay_cap, sort_cap
-from privrank.privacy.noise import DiscreteLaplace
+from privrank.plans.aggregation import FALLBACK, QUERIES, hay_cap, sort_cap
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.published.agkm22 import noisy_kwiksort
 
 
@@ -139,3 +139,34 @@ def test_accurate_answers_find_the_centre():
         counts, 20_000, rng.permutation(10), 45, lambda values: noise.draw(values, rng)
     )
     assert found[0].tolist() == list(range(10))
+
+
+def renyi(one, other, order):
+    """Renyi divergence of two distributions on the same points."""
+    return np.log((one**order * other ** (1.0 - order)).sum()) / (order - 1.0)
+
+
+@pytest.mark.parametrize("method", ["kwiksort", "kwiksort-hay"])
+def test_a_sort_with_gaussian_noise_states_what_its_answers_lose_together(method):
+    ranks = Mallows(20, 0.8).rvs(40, np.random.default_rng(3))
+    fit = PrivateRankAggregation(ranks).fit(0.5, 1e-7, method=method)
+    plan = fit.release.plan
+    assert from_json(fit.to_json()).release.plan.rho == plan.rho
+    scale, asked = plan.parts[QUERIES].noise.scale, plan.settings["cap"]
+    assert isinstance(plan.parts[QUERIES].noise, DiscreteGaussian)
+    points = np.arange(-12 * int(scale), 12 * int(scale) + 1)
+    gauss = [np.exp(-((points - moved) ** 2) / (2.0 * scale**2)) for moved in (0, 1)]
+    answer = [weights / weights.sum() for weights in gauss]
+    for order in (1.5, 2.0, 8.0):
+        loss = asked * renyi(*answer, order)
+        if FALLBACK in plan.parts:  # the worst of all pure losses of this epsilon: one bit
+            likely = 1.0 / (1.0 + math.exp(-plan.parts[FALLBACK].epsilon))
+            bit = np.array([likely, 1.0 - likely])
+            loss += renyi(bit, bit[::-1], order)
+        assert loss <= plan.rho * order * (1.0 + 1e-9)
+        assert loss > 0.9 * plan.rho * order or FALLBACK in plan.parts
+    budget = Budget(
+        epsilon=2.0, delta=1e-6, unit="row", pure=0.5
+    )  # which takes no other fit with a delta
+    PrivateRankAggregation(ranks).fit(0.5, 1e-7, method=method, budget=budget)
+    assert budget.spendings[0].rho == plan.rho
