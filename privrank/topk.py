@@ -253,7 +253,8 @@ class PrivateTopK:
         Parameters
         ----------
         tally : Tally
-            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`:
+            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`,
+            or for the order of a few items, :class:`privrank.local.SubRanking`:
             ``protocol.tally(reports)``.
         k : int
             Size of the set. For a valid separation p-value it must not depend on the reports.

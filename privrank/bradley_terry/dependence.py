@@ -473,7 +473,7 @@ def _most_units(equations: ScoreEquations, design: Design, errors: float) -> Flo
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The answers of the respondents of a run without privacy, as moments by pair.
+    """The answers of respondents as moments by pair: without privacy, or of their reports.
 
     Where answers are known the design effect of a combination of scores is 1 + X / I: I is the
     variance of independent answers, and X the sum over respondents of the products of any two
