@@ -424,8 +424,8 @@ class PrivateBTL:
         Notes
         -----
         **Statistic.** Pairs of Plackett-Luce rankings follow the worths of that model, in whatever
-        subset they were asked. Of other rankings the worths are those that fit the pairs best, each
-        pair with the weight of how often it was asked. Standard errors, tests and intervals allow
+        subset they were asked. For other rankings the worths fit the pairs best, each pair with the
+        weight of how often it was asked. Standard errors, tests and intervals allow
         for the dependence of the pairs of one report (proof:
         :func:`privrank.local.estimates.release_wins`).
 
