@@ -145,8 +145,8 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
 
         sum over reports of E (sum of w e)^2 = I + X,
 
-    with I the variance of independent votes, and X the sum of w w' E e e' over two different pairs
-    of a report. With E y as it is the products e e' themselves are an unbiased estimate of X,
+    with I the variance of independent votes, and X the sum of w w' E e e' over all reports and any
+    two different pairs of each. With E y as it is the products e e' themselves are an unbiased estimate of X,
     whatever the distribution of orders, as order and response are both in them. Summed over all
     reports they follow from the second moments of votes and of their numbers by pair. Fits without
     privacy have the same moments of the answers of respondents, so design effects, tests and
