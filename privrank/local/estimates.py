@@ -146,12 +146,12 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
         sum over reports of E (sum of w e)^2 = I + X,
 
     with I the variance of independent votes, and X the sum of w w' E e e' over all reports and any
-    two different pairs of each. With E y as it is the products e e' themselves are an unbiased estimate of X,
-    whatever the distribution of orders, as order and response are both in them. Summed over all
-    reports they follow from the second moments of votes and of their numbers by pair. Fits without
-    privacy have the same moments of the answers of respondents, so design effects, tests and
-    intervals are theirs (:class:`privrank.bradley_terry.dependence.Clusters`). If all orders are
-    equally likely, the design effect is (s + 1) / 3.
+    two different pairs of each. With E y as it is the products e e' themselves are an unbiased
+    estimate of X, whatever the distribution of orders, as order and response are both in them.
+    Summed over all reports they follow from the second moments of votes and of their numbers by
+    pair. Fits without privacy have the same moments of the answers of respondents, so design
+    effects, tests and intervals are theirs (:class:`privrank.bradley_terry.dependence.Clusters`).
+    If all orders are equally likely, the design effect is (s + 1) / 3.
     """
     check_tally(tally)
     protocol, read = tally.protocol, check_ties(ties, decided=False, facts=None)
