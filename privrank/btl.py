@@ -402,7 +402,8 @@ class PrivateBTL:
         ----------
         tally : Tally
             Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`,
-            or :class:`privrank.local.SubRanking` with ``size=2``: ``protocol.tally(reports)``.
+            or for the order of a few items, :class:`privrank.local.SubRanking`:
+            ``protocol.tally(reports)``. Orders of 3 items and more are read for up to 50 items.
             Reports hold no covariates and no order of naming.
         ties : True or "davidson"
             What reported ties are, if the protocol has any: half a win to each, or answers with a
@@ -417,16 +418,33 @@ class PrivateBTL:
 
         See Also
         --------
-        privrank.local.Comparisons : The protocol of such reports.
+        privrank.local.Comparisons : The protocol of reports of one pair.
+        privrank.local.SubRanking : That of orders, which say more from an epsilon of 1.946 on.
+
+        Notes
+        -----
+        **Statistic.** Pairs of Plackett-Luce rankings follow the worths of that model, in whatever
+        subset they were asked. For other rankings the worths fit the pairs best, each pair with the
+        weight of how often it was asked. Standard errors, tests and intervals allow
+        for the dependence of the pairs of one report (proof:
+        :func:`privrank.local.estimates.release_wins`).
 
         Examples
         --------
-        >>> from privrank.local import Comparisons
+        >>> from privrank.local import Comparisons, SubRanking
         >>> protocol = Comparisons(["tea", "milk"], epsilon=2.0)
         >>> rng = np.random.default_rng(1)
         >>> reports = protocol.simulate(np.array(300 * [[1, 2]] + 100 * [[2, 1]]), rng)
         >>> pr.PrivateBTL.from_reports(protocol.tally(reports)).ranks().to_dict()
         {'tea': 1, 'milk': 2}
+
+        Orders of three items:
+
+        >>> protocol = SubRanking(["tea", "coffee", "milk", "water"], epsilon=3.0, size=3)
+        >>> rankings = pr.Mallows(protocol.items, phi=0.6).rvs(800, rng)
+        >>> result = pr.PrivateBTL.from_reports(protocol.tally(protocol.simulate(rankings, rng)))
+        >>> result.params.round(2).to_dict()
+        {'tea': 0.55, 'coffee': 0.25, 'milk': -0.19, 'water': -0.6}
         """
         release = with_link(release_wins(tally, "PrivateBTL", ties=ties), find(link))
         return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)

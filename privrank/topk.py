@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from privrank.bradley_terry.contrasts import own_and_between
-from privrank.bradley_terry.dependence import independent_scores
+from privrank.bradley_terry.dependence import independent_scores, moments_by_block
 from privrank.bradley_terry.estimate import estimate as estimate_worths
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.paircounts import FEW
@@ -27,7 +27,7 @@ from privrank.release.names import DEPENDENCE, MOMENTS, NET, SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import DesignKind, Excess, size_of, without_counts
 from privrank.results.ledger import Budget
-from privrank.results.topk import TopKResult, equal_variances
+from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.util import checks
 from privrank.util.arrays import FloatArray, own
 
@@ -253,7 +253,8 @@ class PrivateTopK:
         Parameters
         ----------
         tally : Tally
-            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`:
+            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`,
+            or for the order of a few items, :class:`privrank.local.SubRanking`:
             ``protocol.tally(reports)``.
         k : int
             Size of the set. For a valid separation p-value it must not depend on the reports.
@@ -422,7 +423,7 @@ def _design_effects(
         covariance = _cluster_covariance(facts, release, estimate, degrees, scale)
         rate = np.clip(0.5 + (estimate - 0.5) * scale / degrees, 0.0, 1.0)
         alone = equal_variances(facts, degrees, scale, facts.pairs.table(m))
-        np.fill_diagonal(alone, rate * (1.0 - rate) * degrees / scale**2)
+        np.fill_diagonal(alone, (degrees / scale) ** 2 * rate_variance(facts, rate, degrees))
         # second moments about 0 of n scores from their variance about the mean, gap
         gap = estimate[:, None] - estimate
         both = np.maximum(own_and_between(covariance), 0.0)
@@ -458,9 +459,7 @@ def _cluster_covariance(
     """
     pairs, n = facts.pairs, release.design.nobs
     edges = len(pairs.first)
-    yy, yn, nn = (
-        release.parts[name].values.reshape(edges, edges).astype(np.float64) for name in MOMENTS
-    )
+    ((_, (yy, yn, nn)),) = moments_by_block(facts, release)
     # w - tau d = y / 2 - (tau - 1/2) d for net wins y: the weights of pairs in both terms, by item
     place = np.arange(edges)
     wins, met = np.zeros((2, facts.items, edges))

@@ -57,6 +57,7 @@ STUDIES = (
     "local_intervals",
     "local_yll",
     "localtests",
+    "localtests_subrankings",
     "local_adaptive",
     "local_figures",
     "ledger_kills",

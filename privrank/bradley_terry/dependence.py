@@ -36,6 +36,7 @@ from privrank.release.names import (
     BY_PAIR,
     CEILING,
     DEPENDENCE,
+    GAIN,
     LARGEST,
     MOMENTS,
     NET,
@@ -226,13 +227,26 @@ def single_contrasts(
 def moments_by_block(
     equations: ScoreEquations, release: Release
 ) -> Iterator[tuple[slice, list[FloatArray]]]:
-    """Yield runs of edges that one respondent can have answered, with their released moments."""
+    """Yield runs of edges that one respondent can have answered, with their released moments.
+
+    Votes of reports enter over the gain of the response, which has the mean of the answer.
+    """
     names, start = MOMENTS + TIE_MOMENTS * equations.tied, 0
+    gain = _gain(release)
+    scales = {MOMENTS[0]: gain**2, MOMENTS[1]: gain}
     for part in blocks(release.design, equations.pairs):
         size = part.stop - part.start
-        values = [release.parts[name].values[start : start + size**2] for name in names]
+        values = [
+            release.parts[name].values[start : start + size**2] / scales.get(name, 1.0)
+            for name in names
+        ]
         yield part, [own(moments.reshape(size, size), np.float64) for moments in values]
         start += size**2
+
+
+def _gain(release: Release) -> float:
+    """Return the mean of a report of an answer of 1; an answer itself is its own report."""
+    return float(release.plan.settings.get(GAIN, 1.0))
 
 
 def cluster_moments(
@@ -459,7 +473,7 @@ def _most_units(equations: ScoreEquations, design: Design, errors: float) -> Flo
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The answers of the respondents of a run without privacy, as moments by pair.
+    """The answers of respondents as moments by pair: without privacy, or of their reports.
 
     Where answers are known the design effect of a combination of scores is 1 + X / I: I is the
     variance of independent answers, and X the sum over respondents of the products of any two
@@ -502,7 +516,8 @@ class Clusters:
         if BY_PAIR not in self.release.parts:  # an archive of before: squares as expected
             return total, self._variances(along, t).sum(axis=1)
         net, decided = np.split(self.release.parts[BY_PAIR].values.astype(np.float64), 2)
-        own = 0.25 * half**2 * decided - half * mean * net + mean**2 * count
+        gain = _gain(self.release)
+        own = 0.25 * (half / gain) ** 2 * decided - half / gain * mean * net + mean**2 * count
         own = own + (count - decided) * tie * (tie - 2.0 * mean)
         return total, own.sum(axis=1)
 
@@ -546,7 +561,7 @@ class Clusters:
         A tie that counts as half a win takes a quarter off, down to what the mean allows.
         """
         facts, count = self.equations, self.equations.pairs.count
-        if facts.tied or BY_PAIR not in self.release.parts:
+        if facts.tied or len(facts.response) or BY_PAIR not in self.release.parts:
             return facts.spread(t, facts.fitted)
         ties = count - np.split(self.release.parts[BY_PAIR].values, 2)[1]
         variance = facts.function.link.exact.variance(t)

@@ -223,11 +223,17 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     """Return the sandwich covariance of the coefficients.
 
     Noise put on the worths of objective perturbation acts like a score through the ridge Hessian at
-    the ridge estimate.
+    the ridge estimate. Where one response is the order of several items, votes depend on each other
+    by the answers and by the response. The whole of that is known, and both parts of the covariance
+    are given it in the proportion that they have for independent votes.
     """
     b, moved = fitted.coefficients, response(equations, fitted)
     scores, noise = score_covariance(equations, release, b), equations.noise_covariance(b)
     added = equations.response_covariance
+    of_responses = 0.0
+    if MOMENTS[0] in release.parts and np.any(added):
+        of_responses = np.trace(added) / np.trace(independent_scores(equations, release, b))
+        added = of_responses * scores
     if np.any(more := equations.group_noise(b) + added):
         noise = noise + more
     if equations.output_variance > 0:
@@ -238,7 +244,7 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     if LARGEST in release.found and not equations.tied:
         alone = released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-        alone = product(moved, independent_scores(equations, release, b) - added)
+        alone = product(moved, (1.0 - of_responses) * independent_scores(equations, release, b))
     return Covariance(moved, scores, sampled, product(moved, noise), alone)
 
 

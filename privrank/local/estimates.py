@@ -35,13 +35,16 @@ from privrank.plans.choice import check_ties
 from privrank.release import names
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts, Ties
-from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, blocks
 
 FEWEST = 2
 """Reports below which nothing has a standard error."""
 
 UNASKED = 0.25
 """Variance taken for a fraction that nobody was asked about: the largest of any in [0, 1]."""
+
+MOST_ITEMS = 50
+"""Items up to which second moments of all pairs are kept, some 1.5 million numbers each."""
 
 _PSEUDO = 3.0
 """Pseudo-votes of mean 0 beside the n votes on a pair, by the root of n."""
@@ -125,20 +128,47 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
     These are the numbers of reports for either item, public as the reports are. A report r of an
     answer y in {1, 0, -1} has E(r | y) = gain y: a response gives every value the smaller weight,
     which cancels, and the true one the rest. How that enters a fit stands at
-    :func:`privrank.bradley_terry.score.score_equations`. One respondent gives one answer, so
-    answers are independent. Reports of neither item are ties, which ``ties="davidson"`` reads.
+    :func:`privrank.bradley_terry.score.score_equations`. Reports of neither item are ties, which
+    ``ties="davidson"`` reads.
+
+    Notes
+    -----
+    **Statistic.** Given what was asked, reports are independent. A report of a pair is one vote on
+    it. A report of an order of s items is a vote v on each of their s (s - 1) / 2 pairs, with the
+    mean gain (2 p - 1) and the variance 1 - (E v)^2 that it has as the only vote of a report. So
+    half of v / gain is unbiased for p - 1/2, and scores and the variances of independent votes are
+    those of single pairs.
+
+    Votes of one report depend on each other: by the order, and by the response, which favours a
+    whole order. Let a vote y = v / (2 gain) have the residual e = y - E y, and let w be the weights
+    of a contrast by pair. Reports are independent, so the contrast has the variance
+
+        sum over reports of E (sum of w e)^2 = I + X,
+
+    with I the variance of independent votes, and X the sum of w w' E e e' over all reports and any
+    two different pairs of each. With E y as it is the products e e' themselves are an unbiased
+    estimate of X, whatever the distribution of orders, as order and response are both in them.
+    Summed over all reports they follow from the second moments of votes and of their numbers by
+    pair. Fits without privacy have the same moments of the answers of respondents, so design
+    effects, tests and intervals are theirs (:class:`privrank.bradley_terry.dependence.Clusters`).
+    If all orders are equally likely, the design effect is (s + 1) / 3.
     """
     check_tally(tally)
     protocol, read = tally.protocol, check_ties(ties, decided=False, facts=None)
-    if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
+    if not isinstance(protocol, Asking) or protocol.digits != 1:
         raise ValueError(
-            f"comparisons are read from reports of one pair each, and these are of the protocol "
-            f"{protocol.kind!r} with more: collect reports of Comparisons, or of RandomPairs with "
-            f"pairs=1."
+            f"comparisons are read from reports of one pair or of the order of a few items, and "
+            f"these are of the protocol {protocol.kind!r}: collect reports of Comparisons or "
+            f"SubRanking, or of RandomPairs with pairs=1."
+        )
+    if protocol.width > 2 and len(protocol.items) > MOST_ITEMS:
+        raise ValueError(
+            f"worths are read from orders of {protocol.width} of up to {MOST_ITEMS} items, and "
+            f"these are of {len(protocol.items)}: use SubRanking with size=2."
         )
     if read != "davidson":
-        read = protocol.options > 2
-    elif protocol.options < 3:
+        read = protocol.keeps_ties
+    elif not protocol.keeps_ties:
         raise ValueError(
             "ties='davidson' needs reports that can be ties, and this protocol has none: collect "
             "reports of Comparisons(..., ties=True), or leave ties= out."
@@ -153,13 +183,18 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
         )
     pairs = _met(first_wins + second_wins + tied, protocol)
     met = first_wins + second_wins + tied > 0
+    values = {names.WINS: np.concatenate((first_wins[met], second_wins[met]))}
+    if protocol.width > 2:
+        by_pair = np.concatenate(((first_wins - second_wins)[met], (first_wins + second_wins)[met]))
+        values |= votes.moments(met) | {names.BY_PAIR: by_pair}
+    rows = votes.vote.shape[1]
     return release_of(
         tally,
-        {names.WINS: (np.concatenate((first_wins[met], second_wins[met])), 1.0)},
+        {name: (numbers, 1.0) for name, numbers in values.items()},
         by=by,
         method="randomised response",
         settings={names.GAIN: protocol.gain},
-        survey=Design(protocol.items, tally.n, "respondent", 1, True, read, "public", pairs),
+        survey=Design(protocol.items, tally.n, "respondent", rows, True, read, "public", pairs),
     )
 
 
@@ -270,6 +305,23 @@ class Votes:
         # residuals by report and item, with the weight 1 / (2 gain n) that a vote has in a score
         table = self.by_item((self.vote - expected) * (0.5 / pairs.gain) / counts, -1)
         return np.asarray((table.T @ (table * self.count[:, None])).toarray())
+
+    def moments(self, met: BoolArray) -> dict[str, IntArray]:
+        """Return the sums over reports of products of votes, and of their numbers, by pairs met.
+
+        A report has one vote on a pair at most, and no ties.
+        """
+        cells, votes = self.vote.shape
+        places = np.repeat(np.arange(cells), votes), (np.cumsum(met) - 1)[self.pair.ravel()]
+        answers, counts = (
+            csr_array((numbers.ravel(), places), shape=(cells, int(met.sum())))
+            for numbers in (self.vote, np.ones_like(self.vote))
+        )
+        products = (
+            (one.T @ other.multiply(self.count[:, None]).tocsr()).toarray().ravel()
+            for one, other in ((answers, answers), (answers, counts), (counts, counts))
+        )
+        return dict(zip(names.MOMENTS, products, strict=True))
 
     def by_item(self, numbers: NDArray[Any], sign: int) -> csr_array:
         """Return the sums of numbers of votes by cell and item, the later items' of this sign."""

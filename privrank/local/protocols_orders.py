@@ -77,6 +77,7 @@ class SubRanking(Asking):
     See Also
     --------
     privrank.PrivateRankAggregation.from_reports : Reads a tally of reports.
+    privrank.PrivateBTL.from_reports : Reads it as worths.
 
     Notes
     -----

@@ -23,9 +23,9 @@ QUERIES = "queries"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 TIE_MOMENTS = ("ties by answers", "ties by counts", "ties by ties")
 BY_PAIR = "answers by pair"
-"""Names of the parts of a release. The moments, what goes with them by pair and the count of
-impossible observations exist in non-private runs only; scores, their covariance and reports about
-items in the local model."""
+"""Names of the parts of a release. The count of impossible observations exists in non-private runs
+only, the moments and what goes with them by pair also of reports, which are public; scores, their
+covariance and reports about items in the local model."""
 
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""

@@ -40,6 +40,13 @@ def asserted(table):
     return claimed.loc[(claimed["least"] - claimed["floor"]).idxmin()]
 
 
+def worst_pair(table):
+    """The least coverage of a pair and its floor, which stand in one cell."""
+    parts = table["worst pair (floor)"].str.extract(r"(?P<least>[\d.]+) \((?P<floor>[\d.]+)\)")
+    parts = parts.astype(float)
+    return parts.loc[parts["least"].idxmin()]
+
+
 def null(table):
     return table[table["phi"] == 1]["rejected at .05"]
 
@@ -87,6 +94,11 @@ WORST = {
     "local_intervals": [lambda t: t["pairs"].min(), lambda t: t["ranks"].min()],
     "localtests_rankings": [lambda t: null(t).max()],
     "localtests_worths": [lambda t: t["worths"].min()],
+    "localtests_subrankings": [
+        lambda t: t["covered"].min(),
+        lambda t: worst_pair(t)["least"],
+        lambda t: worst_pair(t)["floor"],
+    ],
     "power_models": [lambda t: t["sd"].abs().max()],
     "audit": [lambda t: lost(t, "holds").max()],
     "fuzz": [lambda t: t["parts with a fault"].sum()],

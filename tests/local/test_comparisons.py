@@ -211,11 +211,6 @@ def test_what_cannot_be_fitted_is_refused_briefly():
     fit = pr.PrivateBTL.from_reports
     with pytest.raises(TypeError, match="tally must be a protocol's tally"):
         fit([1, 2])
-    several = SubRanking(ITEMS, 3.0, size=3)
-    for protocol in (several, RandomPairs(ITEMS, 3.0, pairs=2)):
-        none = np.zeros(1, dtype=np.int64)
-        with pytest.raises(ValueError, match="reports of one pair each"):
-            fit(Tally(protocol, none, none, none + 5, {}, None, None))
     protocol = Comparisons(ITEMS, 1.0)
     empty = np.zeros(0, dtype=np.int64)
     with pytest.raises(ValueError, match="at least 1 accepted reports, got 0"):
