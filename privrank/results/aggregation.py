@@ -21,7 +21,6 @@ from privrank.release.release import Part, Release, distribution_name
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
 from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, own
-from privrank.util.checks import check_flag
 
 # How ties and missing items were declared to be read, by the constant that says so.
 _READINGS = {
@@ -503,7 +502,6 @@ class AggregationResult(Result):
         coffee                   2    0.978    0.051    0.878    1.077        2      0.598
         milk                     3    0.700    0.049    0.607    0.798        3
         """
-        check_flag("details", details)
         release, frame = self.release, self.to_frame()
         # how far the order may be from the best one of the released numbers; None of other rules
         gap, rule = release.found.get("gap"), release.plan.method
@@ -511,28 +509,23 @@ class AggregationResult(Result):
             rule = _RULES.get(rule, rule)
         elif gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
-        low, high = tables.interval_heads(self.alpha)
-        heads = {
-            "rank": "place",
-            "borda": "Borda",
-            "std_err": "std err",
-            "lower": low,
-            "upper": high,
-            "ranks": "ranks",
-            "over_next": "over next",
+        shown = frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame
+        columns = {
+            "rank": tables.Column("place", str),
+            "borda": tables.Column("Borda"),
+            "std_err": tables.Column("std err"),
+            **tables.interval_columns(self.alpha),
+            "ranks": tables.Column("ranks", str),
+            "over_next": tables.Column("over next"),
         }
-        shown = frame.assign(ranks=tables.rank_cells(frame)) if "rank_lower" in frame else frame
-        formats = {
-            name: "{}" if name in ("rank", "ranks") else "{:.3f}" for name in heads if name in shown
-        }
-        return tables.Table(
+        return tables.laid_out(
+            shown,
+            columns,
             title=guarantee.title("Rank Aggregation", release),
             header=guarantee.header(
                 release, ("Consensus:", rule), noise=_noise(self), details=details
             ),
-            columns=("", *(heads[name] for name in formats)),
-            rows=tables.printed(shown, formats),
-            notes=(*_notes(self, frame, details), *self._cautions()),
+            notes=_notes(self, frame, details),
             cautions=self._cautions(),
         )
 
@@ -594,25 +587,16 @@ class AggregationResult(Result):
 
 def _noise(result: AggregationResult) -> tuple[str, str, str]:
     """Return what was released in words and by its names, and the scale of its noise."""
-    parts, private = result.release.parts, result.release.source != "none"
-    if result.release.local:
-        return (
-            "randomised response",
-            result.release.mechanism,
-            f"gain {result.release.plan.number('gain'):.4g}",
-        )
+    release, parts = result.release, result.release.parts
+    if release.local:
+        return "", release.mechanism, f"gain {release.plan.number('gain'):.4g}"
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
-        return (
-            result.release.plan.method if private else "no noise",
-            result.release.mechanism,
-            "none, an order",
-        )
+        return release.plan.method, release.mechanism, "none, an order"
     counts, unit = ("pair counts", "fraction") if name == PAIRS else ("Borda totals", "mean rank")
     scale = f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}"
-    if not private:
-        return "no noise", counts, scale
-    named = f"{counts}, {distribution_name(parts[name].distribution)} noise"
+    noise = distribution_name(parts[name].distribution)
+    named = counts if release.source == "none" else f"{counts}, {noise} noise"
     return f"noise on {'pair fractions' if name == PAIRS else 'mean ranks'}", named, scale
 
 

@@ -25,6 +25,7 @@ from privrank.results.base import Result, once
 from privrank.results.rejections import comparison_rejects
 from privrank.results.testnotes import (
     BIT,
+    DECISIONS,
     SMALLEST,
     is_beside_null,
     power_notes,
@@ -32,7 +33,7 @@ from privrank.results.testnotes import (
     verdict,
 )
 from privrank.util.arrays import immutable
-from privrank.util.checks import check_count, check_flag
+from privrank.util.checks import check_count
 
 _COMPLETED = (
     "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "
@@ -55,6 +56,14 @@ _UNITS = {
 
 # Clear differences that a summary spells out.
 _MOST_WORDS = 4
+
+
+def _pvalue_cell(value: float) -> str:
+    return "<=0.0001" if value <= 1e-4 else f"{value:.4f}"
+
+
+def _limit_cell(value: float) -> str:
+    return ">0" if 0 < value < 5e-5 else f"{value:.4f}"
 
 
 @immutable
@@ -277,6 +286,7 @@ class ClosenessResult(Result):
         reject = comparison_rejects(self.asked, self.release.plan, sample, self.alpha)
         return detectable_between(reject, sample, self.alpha, power, replicates)
 
+    @once
     def _interval(self) -> tuple[float, float] | None:
         known = self._effect is not None and self.asked.distance is not None
         return self.conf_int() if known else None
@@ -381,18 +391,7 @@ class ClosenessResult(Result):
         ----------------------------------------------------------------------------------
         total variation distance   0.0050  reject H0   0.3403     0.3403   0.1832   0.4710
         """
-        check_flag("details", details)
-        release, sample, interval = self.release, self.release.sample, self._interval()
-        cells = {"p-value": "", "decision": "reject H0" if self.reject else "do not reject"}
-        if self.pvalue is not None:
-            cells["p-value"] = "<=0.0001" if self.pvalue <= 1e-4 else f"{self.pvalue:.4f}"
-        for name, value in (("effect", self.effect), ("corrected", self.corrected_effect)):
-            if value is not None:
-                cells[name] = f"{value:.4f}"
-        if interval is not None:
-            low, high = interval
-            limits = (">0" if 0 < low < 5e-5 else f"{low:.4f}", f"{high:.4f}")
-            cells |= zip(tables.interval_heads(self.alpha), limits, strict=True)
+        release, sample = self.release, self.release.sample
         # the proof of a smoothed p-value has one step in real numbers: a note says so
         permutations = release.plan.number("permutations")
         # the least p-value of a clear difference, rounded up as all are
@@ -400,7 +399,19 @@ class ClosenessResult(Result):
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
         arithmetic = self.pvalue is not None and release.source != "none"
-        return tables.Table(
+        columns = {
+            "pvalue": tables.Column("p-value", _pvalue_cell),
+            "reject": DECISIONS,
+            "effect": tables.Column("effect", "{:.4f}".format),
+            "corrected": tables.Column("corrected", "{:.4f}".format),
+            **tables.interval_columns(self.alpha, _limit_cell),
+        }
+        return tables.laid_out(
+            self.to_frame()
+            .dropna(axis="columns")
+            .assign(pvalue=self.pvalue)
+            .set_axis([self.asked.name]),
+            columns,
             title=guarantee.title("Test of Closeness", release),
             header=guarantee.header(
                 release,
@@ -410,13 +421,11 @@ class ClosenessResult(Result):
                 noise=self._noise(),
                 details=details,
             ),
-            columns=("", *cells),
-            rows=((self.asked.name, *cells.values()),),
             notes=(
                 _hypotheses_of(sample),
                 self._verdict(),
                 *power_notes(self.asked, sample, attainable),
-                *self._effect_words(interval),
+                *self._effect_words(),
                 *_detail_words(release, self._details(), self.alpha),
                 *([_COMPLETED] if sample.completed else []),
                 guarantee.holds_if(guarantee.assumptions(release)),
@@ -424,7 +433,6 @@ class ClosenessResult(Result):
                 *guarantee.level_notes(release, sample.kind.removesuffix("s")),
                 *([_IDEAL_ARITHMETIC] if arithmetic else []),
                 *(guarantee.seed_notes([release]) if details else []),
-                *self._cautions(),
             ),
             cautions=self._cautions(),
         )
@@ -434,7 +442,7 @@ class ClosenessResult(Result):
             return "random bit", "sigmoid bit", "none, one bit"
         private, scale = self.release.source != "none", self.release.plan.number("scale")
         return (
-            "noise on the statistic" if private else "no noise",
+            "noise on the statistic",
             "smoothed p-value" if private else "p-value",
             f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})",
         )
@@ -457,8 +465,8 @@ class ClosenessResult(Result):
             line = "simulate pairs of your own for the difference"
         return verdict(self, line)
 
-    def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
-        part, distance = self._effect, self.asked.distance
+    def _effect_words(self) -> tuple[str, ...]:
+        part, distance, interval = self._effect, self.asked.distance, self._interval()
         if part is None:
             return ()
         name = "chi-square statistic" if distance is None else DISTANCES[self.asked.statistic]

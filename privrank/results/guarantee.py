@@ -15,6 +15,7 @@ from privrank.release import names
 from privrank.release.release import Part, Release, distribution_name
 from privrank.release.survey import Design
 from privrank.results.tables import statistic_words
+from privrank.util.checks import check_flag
 
 UNFINISHED = (
     "Warning: the solver stopped before it had reached the minimum to the precision it works to, "
@@ -82,16 +83,18 @@ def header(
 ) -> tuple[tuple[str, str], ...]:
     """Return the header of every summary: data, unit, its own lines, noise, budget.
 
-    Given the mechanism in words, and among its `details` by its names, with the scale of its noise;
-    what a row is called (one of a frame may stand for several comparisons), and what `errors` hold.
+    Given the noise that a curator adds in words, and among its `details` by its names, with its
+    scale; what a row is called (one of a frame may stand for several comparisons), and what
+    `errors` hold.
     """
+    check_flag("details", details)
     kind, unit = release.survey.kind, release.survey.unit
     return (
         ("Categories:" if kind == "choices" else "Items:", str(len(release.survey.items))),
         (f"No. {unit.capitalize()}s:", str(release.survey.nobs)),
         ("Neighbours:", f"replace one {row if unit == 'row' else unit}"),
         *lines,
-        ("Mechanism:", noise[0]),
+        ("Mechanism:", mechanism_words(release, noise[0])),
         *([("Released:", noise[1]), ("Noise scale:", noise[2])] if details else []),
         ("Noise source:", noise_source(release)),
         *([("Std. errors:", errors)] if errors else []),
@@ -113,6 +116,13 @@ def comparison_header(
         row="comparison",
         errors=_errors(release, effect, details),
     )
+
+
+def mechanism_words(release: Release, noise: str) -> str:
+    """Return the mechanism in words, given those for noise that a curator adds."""
+    if release.local:
+        return "randomised response"
+    return "no noise" if release.source == "none" else noise
 
 
 def noise_source(release: Release) -> str:
@@ -138,19 +148,13 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
 
 
 def _mechanism(release: Release) -> tuple[str, str]:
-    """Return the mechanism in words, and by its names."""
+    """Return the noise in words, and the mechanism by its names."""
     ties = " and ties" if names.TIES in release.parts else ""
-    if release.local:
-        return "randomised response", release.mechanism
-    if release.source == "none":
-        return "no noise", release.mechanism + ties
-    part = _counts(release)
-    name = "Laplace" if part is None else distribution_name(part.distribution)
     words = _RELEASED.get(release.mechanism, f"noise on {release.mechanism}")
-    return (
-        "noise on wins, losses and ties" if ties else words,
-        f"{release.mechanism}{ties}, {name}",
-    )
+    named, part = release.mechanism + ties, _counts(release)
+    if release.source in ("secure", "seeded"):
+        named += f", {'Laplace' if part is None else distribution_name(part.distribution)}"
+    return "noise on wins, losses and ties" if ties else words, named
 
 
 def _counts(release: Release) -> Part | None:

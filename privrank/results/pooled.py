@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from privrank.release.archived import archive
 from privrank.release.survey import record_of
 from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
-from privrank.results.base import Result
+from privrank.results.base import Summarised
 from privrank.results.btl import BTLResult
 from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
@@ -68,10 +68,9 @@ def pooled(
     )
 
 
-@Result.register
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class PooledResult:
+class PooledResult(Summarised):
     """Several releases pooled: worths, or Borda scores and pair fractions, errors and tables.
 
     Made by :func:`privrank.pool`. Standard errors are those of sampling and privacy noise; the
@@ -120,16 +119,9 @@ class PooledResult:
 
     results: tuple[BTLResult | AggregationResult, ...]
     survey: Survey
-    alpha: float
     by_item: Pooled = field(repr=False)
     by_pair: Pooled | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
-
-    model: ClassVar[str] = "PooledResult"
-    tidy = Result.tidy
-    _series, _level, _repr_html_ = Result._series, Result._level, Result._repr_html_
-    _fit_frame, _cautioned, _unlimited = Result._fit_frame, Result._cautioned, Result._unlimited
-    _limits = Result._limits
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -546,29 +538,21 @@ class PooledResult:
         socBurd    0.2264    0.190              0.166    0.093    0.230   -0.145    0.606      1-4
         """
         check_flag("details", details)
-        first, name, estimate = self.results[0], "Rank Aggregation", "Borda"
-        if isinstance(first, BTLResult):
-            name, estimate = f"{first.link.model} Results", "coef"
-        return tables.Table(
+        first, frame = self.results[0], self.to_frame()
+        name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
+        return tables.laid_out(
+            frame.assign(ranks=tables.rank_ranges(frame)),
+            tables.fit_columns(
+                str(frame.columns[0]),
+                self.alpha,
+                sampling=tables.Column(
+                    guarantee.sampling_head([one.release for one in self.results])
+                ),
+                pvalue=tables.Column("p-value", tables.pvalue_cell),
+            ),
             title=f"Pooled Private {name}",
             header=_header(self),
-            columns=(
-                "",
-                estimate,
-                "std err",
-                guarantee.sampling_head([member.release for member in self.results]),
-                "privacy",
-                "p-value",
-                *tables.interval_heads(self.alpha),
-                "rank",
-            ),
-            rows=tables.fit_rows(self.to_frame()),
-            notes=(
-                *_notes(self),
-                *_count_notes(self),
-                *_release_notes(self, details),
-                *self._cautions(),
-            ),
+            notes=(*_notes(self), *_count_notes(self), *_release_notes(self, details)),
             cautions=self._cautions(),
         )
 

@@ -20,6 +20,7 @@ from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
 from privrank.results.testnotes import (
+    DECISIONS,
     THRESHOLD,
     findings,
     impossible,
@@ -27,7 +28,19 @@ from privrank.results.testnotes import (
     power_notes,
 )
 from privrank.util.arrays import immutable
-from privrank.util.checks import check_count, check_flag, is_number
+from privrank.util.checks import check_count, is_number
+
+
+def _pvalue_cell(value: float) -> str:
+    return "<0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+_COLUMNS = {
+    "statistic": tables.Column("statistic", "{:.4f}".format),
+    "threshold": tables.Column("threshold", "{:.4f}".format, "none"),
+    "pvalue": tables.Column("p-value", _pvalue_cell),
+    "reject": DECISIONS,
+}
 
 
 @immutable
@@ -336,21 +349,19 @@ class RankTestResult(Result):
         ------------------------------------------------------------------------------
         total variation distance                            0.1353   0.0048  reject H0
         """
-        check_flag("details", details)
-        release, decision = self.release, "reject H0" if self.reject else "do not reject"
+        release = self.release
         null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
         unstated = isinstance(self.asked, RandomBit) and self.asked.level is None
         if isinstance(self.asked, RandomBit):
             null = "none" if unstated else "level by calibration"
         # a test that releases only its decision has neither statistic nor p-value to show
-        cells = {"": tables.statistic_words(release.mechanism)}
-        if self.pvalue is not None:
-            cells["statistic"] = f"{self.statistic:.4f}"
-            if details:
-                cells["threshold"] = "none" if self.threshold is None else f"{self.threshold:.4f}"
-            cells["p-value"] = "<0.0001" if self.pvalue < 0.0001 else f"{self.pvalue:.4f}"
+        shown = self.to_frame().dropna(axis="columns").drop(columns="threshold", errors="ignore")
+        if details and self.pvalue is not None:
+            shown = shown.assign(threshold=self.threshold)
         known_null = ["null"] if self.test == "IdentityTest" else []
-        return tables.Table(
+        return tables.laid_out(
+            shown.set_axis([tables.statistic_words(release.mechanism)]),
+            _COLUMNS,
             title=guarantee.title(self._title, release),
             header=guarantee.header(
                 release,
@@ -360,8 +371,6 @@ class RankTestResult(Result):
                 noise=noise_of(release),
                 details=details,
             ),
-            columns=(*cells, "decision"),
-            rows=((*cells.values(), decision),),
             notes=(
                 *findings(self, self._interval()),
                 *([THRESHOLD] if details and self.threshold is not None else []),
@@ -369,7 +378,6 @@ class RankTestResult(Result):
                 guarantee.promise(release, f"the {release.sample.kind}"),
                 *guarantee.level_notes(release, release.sample.kind.removesuffix("s")),
                 *(guarantee.seed_notes([release]) if details else []),
-                *self._cautions(),
             ),
             cautions=self._cautions(),
         )

@@ -9,7 +9,7 @@ from privrank.mechanisms.ranknorms import most_rankings
 from privrank.release.names import BESIDE_NULL, EFFECT, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.results.tables import format_pvalue, statistic_words
+from privrank.results.tables import Column, format_pvalue, statistic_words
 
 if TYPE_CHECKING:
     from privrank.results.ranktest import RankTestResult
@@ -90,6 +90,9 @@ THRESHOLD = (
     "each less a public quantile of it, may be negative."
 )
 
+# The column of what a test decides.
+DECISIONS = Column("decision", {True: "reject H0", False: "do not reject"}.__getitem__)
+
 # What is said where H0 is kept: which line computes what would have been found.
 NO_EVIDENCE = "That is no evidence for H0: {} that this design finds."
 SMALLEST = "detectable_effect() of this result computes the smallest difference"
@@ -105,14 +108,13 @@ def noise_of(release: Release) -> tuple[str, str, str]:
     """Return the mechanism of a test of one sample, its statistic, and the scale of its noise."""
     part, name = release.parts.get(STATISTIC), statistic_words(release.mechanism)
     if release.local:
-        return "randomised response", name, f"gain {release.plan.number(GAIN):.4g} of a response"
+        return "", name, f"gain {release.plan.number(GAIN):.4g} of a response"
     if part is None:
         return "random bit", name, "none, one bit"
-    private = release.source != "none"
     scale, sensitivity = part.step * part.laplace.scale, part.step * part.sensitivity
     return (
-        "noise on the statistic" if private else "no noise",
-        name + ", discrete Laplace" * private,
+        "noise on the statistic",
+        name if release.source == "none" else f"{name}, discrete Laplace",
         f"{scale:.4g} (sensitivity {sensitivity:.4g})",
     )
 

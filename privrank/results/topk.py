@@ -19,7 +19,7 @@ from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables, worthtable
 from privrank.results.base import Result, once
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, own
-from privrank.util.checks import check_count, check_flag
+from privrank.util.checks import check_count
 from privrank.util.solvers import bracket
 
 
@@ -583,34 +583,32 @@ class TopKResult(Result):
         crimRate                        *    0.6856   0.0549    0.578    0.782        96      1-2
         socBurd                         *    0.5788   0.0577    0.469    0.684        40      1-3
         """
-        check_flag("details", details)
         frame = self.to_frame()
-        shown = frame.assign(
-            selected=np.where(frame["selected"], "*", ""), ranks=tables.rank_cells(frame)
-        )
-        lower, upper = tables.interval_heads(self.alpha)
-        end, error = ("{:.0f}", "{:.1f}") if self._by_net else ("{:.3f}", "{:.4f}")
-        columns: dict[str, tuple[str, Any]] = {
-            "selected": (f"top {self.k}", "{}"),
-            "win_rate": ("win rate", tables.estimate_cell),
-            "std_err": ("std err", error),
-            "lower": (lower, end),
-            "upper": (upper, end),
-            "net_wins": ("net wins", "{:.0f}"),
-            "ranks": ("rank", "{}"),
+        number, error = ("{:.0f}", "{:.1f}") if self._by_net else ("{:.3f}", "{:.4f}")
+        columns = {
+            "chosen": tables.Column(f"top {self.k}", str),
+            "win_rate": tables.Column("win rate", "{:.4f}".format, tables.UNIDENTIFIED),
+            "std_err": tables.Column("std err", error.format),
+            **tables.interval_columns(self.alpha, number.format),
+            "net_wins": tables.Column("net wins", "{:.0f}".format),
+            "ranks": tables.RANKS,
         }
         order = list(columns)
         if self._by_net:
-            order = ["selected", "net_wins", "std_err", "lower", "upper", "ranks"]
+            order = ["chosen", "net_wins", "std_err", "lower", "upper", "ranks"]
         if self._uncounted:  # nothing but the order is stated
-            shown["ranks"] = frame["rank"]
-            order = ["selected", "net_wins", "ranks"]
-        return tables.Table(
+            frame, order = (
+                frame.drop(columns=["rank_lower", "rank_upper"]),
+                ["chosen", "net_wins", "ranks"],
+            )
+        return tables.laid_out(
+            frame.assign(
+                chosen=np.where(frame["selected"], "*", ""), ranks=tables.rank_ranges(frame)
+            ),
+            {name: columns[name] for name in order},
             title=guarantee.title(f"Top-{self.k} Results", self.release),
             header=guarantee.comparison_header(self.release, self.design_effect, details),
-            columns=("", *(columns[name][0] for name in order)),
-            rows=tables.printed(shown, {name: columns[name][1] for name in order}),
-            notes=(*self._notes(details), *self._cautions()),
+            notes=self._notes(details),
             cautions=self._cautions(),
         )
 

@@ -26,7 +26,6 @@ from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Design
 from privrank.results import guarantee, tables
 from privrank.util.arrays import IntArray
-from privrank.util.checks import check_flag
 from privrank.util.solvers import carried, largest_ratio
 
 if TYPE_CHECKING:
@@ -81,7 +80,6 @@ ROUGH = 1 / 4
 
 def fit_table(result: BTLResult, details: bool) -> tables.Table:
     """Return a fit as a table in the style of statsmodels."""
-    check_flag("details", details)
     release, frame, parts = result.release, result.to_frame(), result.components
     link, design, covariates = release.link, release.design, release.design.covariates
     # with covariates coefficients are of terms, not of items: the notes on single worths, and the
@@ -101,30 +99,19 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     linear = ["linear"] if _by_items(release) else []
     noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
     shared = (frame["rank"].loc[list(part)] for part in parts if "rank" in frame)
-    ranks = ("rank",) if "rank" in frame else ()
-    sizes = {item: len(part) for part in parts for item in part}
-    return tables.Table(
+    return tables.laid_out(
+        _shown(result, frame),
+        tables.fit_columns(
+            str(frame.columns[0]),
+            result.alpha,
+            sampling=tables.Column(guarantee.sampling_head([release])),
+        ),
         title=guarantee.title(f"{link.model} {kind}", release),
         header=(
             ("Model:", f"{link.model}{', Davidson' * design.davidson} ({link.name})"),
             second,
             *guarantee.comparison_header(release, result.design_effect, details),
             *_penalty(result, details),
-        ),
-        columns=(
-            "",
-            "coef",
-            "std err",
-            guarantee.sampling_head([release]),
-            "privacy",
-            "z",
-            "P>|z|",
-            *tables.interval_heads(result.alpha),
-            *ranks,
-        ),
-        rows=(
-            *tables.fit_rows(frame, [sizes[name] for name in frame.index] if ranks else None),
-            *_tie_rows(result, frame),
         ),
         notes=(
             reading,
@@ -135,10 +122,24 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
             *guarantee.cost_notes(release, result.design_effect, noisy),
             *_tie_notes(result),
             *chain.from_iterable(map(tables.tie_notes, shared)),
-            *result._cautions(),
         ),
         cautions=result._cautions(),
     )
+
+
+def _shown(result: BTLResult, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a fit as they are printed: what is identified, and a tie parameter."""
+    estimate = frame.columns[0]
+    shown = frame.where(frame[estimate].notna(), axis=0)
+    if "rank" in frame:
+        sizes = {item: len(part) for part in result.components for item in part}
+        among = [f" of {sizes[item]}" if sizes[item] < len(frame) else "" for item in frame.index]
+        shown = shown.assign(ranks=tables.rank_ranges(frame) + among)
+    if not result.release.design.davidson:
+        return shown
+    tie = result.tie_parameter.rename({"estimate": estimate})
+    row = tie.to_frame(TIE_ROW).T.assign(ranks="")
+    return pd.concat([shown, row])[list(shown)]
 
 
 def limit_notes(result: BTLResult) -> list[str]:
@@ -166,16 +167,6 @@ def _penalty(result: BTLResult, details: bool) -> list[tuple[str, str]]:
     ridge = "bias-corrected" if result.corrected else f"penalty {size}"
     words = "unpenalised" if result.penalty == 0 and not result.corrected else f"ridge, {ridge}"
     return [("Estimates:", words), *([("Ridge penalty:", size)] if details else [])]
-
-
-def _tie_rows(result: BTLResult, frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
-    """Return the row of a tie parameter, if there is one, below those of the worths."""
-    if not result.release.design.davidson:
-        return ()
-    shown = [str(name) for name in frame if not str(name).startswith("rank")]
-    values = result.tie_parameter.rename({"estimate": shown[0]})
-    (row,) = tables.fit_rows(values.to_frame(TIE_ROW).T.reindex(columns=shown))
-    return ((*row, "") if "rank" in frame else row,)
 
 
 def _tie_notes(result: BTLResult) -> list[str]:

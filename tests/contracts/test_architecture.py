@@ -490,7 +490,14 @@ def test_no_class_inherits():
     found = {name: bases for name, bases in heirs.items() if not set(bases) <= exceptions}
     # the ledger's table is printed by a room that the ledger does not know
     assert found.pop(("results.ledger", "Budget")) == ["Ledger"]
-    assert found.pop(("results.base", "Result")) == ["ABC"]
+    # a summary is of one release or of several that are pooled
+    assert found.pop(("results.base", "Summarised")) == ["ABC"]
+    assert found.pop(("results.base", "Result")) == ["Summarised"]
+    assert found.pop(("results.pooled", "PooledResult")) == ["Summarised"]
+    # hypotheses are tested one by one, or all at once
+    assert found.pop(("results.hypotheses", "LinearHypotheses")) == ["ABC"]
+    hypotheses = [found.pop(name) for name in list(found) if name[0] == "results.hypotheses"]
+    assert hypotheses == [["LinearHypotheses"]] * 2
     # a protocol says what is asked and which values a ranking favours; the response is one
     assert found.pop(("local.protocols", "Protocol")) == ["ABC"]
     # a number that says its error; a design whose one answer is found from all others
