@@ -41,6 +41,9 @@ _RELEASED = {
     "objective perturbation": "noise in the loss",
 }
 
+# What devices do that do not answer by randomised response, by the protocol.
+_LOCAL = {"Duchi ball": "Duchi's ball mechanism", "cap Borda": "cap mechanism"}
+
 # Rows of a respondent that say more than a third as much as independent ones are worth their noise.
 _WORTH_ROWS = 3
 
@@ -121,7 +124,7 @@ def comparison_header(
 def mechanism_words(release: Release, noise: str) -> str:
     """Return the mechanism in words, given those for noise that a curator adds."""
     if release.local:
-        return "randomised response"
+        return _LOCAL.get(release.mechanism, "randomised response")
     return "no noise" if release.source == "none" else noise
 
 
