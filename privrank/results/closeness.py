@@ -40,10 +40,12 @@ _COMPLETED = (
     "come about alike in all groups."
 )
 
-_IDEAL_ARITHMETIC = (
-    "The privacy of this mechanism assumes idealised arithmetic in one step: the noise is exact "
-    "but for a rounding that alters the p-value with a probability below 2e-10."
-)
+# By whether details are asked for.
+_IDEAL_ARITHMETIC = {
+    False: "Privacy assumes idealised arithmetic in one step of the p-value.",
+    True: "The privacy of this mechanism assumes idealised arithmetic in one step: the noise is "
+    "exact but for a rounding that alters the p-value with a probability below 2e-10.",
+}
 
 
 _REST = "the others"
@@ -431,7 +433,7 @@ class ClosenessResult(Result):
                 guarantee.holds_if(guarantee.assumptions(release)),
                 guarantee.promise(release, self._protected()),
                 *guarantee.level_notes(release, sample.kind.removesuffix("s")),
-                *([_IDEAL_ARITHMETIC] if arithmetic else []),
+                *([_IDEAL_ARITHMETIC[details]] if arithmetic else []),
                 *(guarantee.seed_notes([release]) if details else []),
             ),
             cautions=self._cautions(),
