@@ -20,15 +20,15 @@ from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UN
 from privrank.release.release import Part, Release, distribution_name
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
+from privrank.results.claims import said
 from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, own
 
-# How ties and missing items were declared to be read, by the constant that says so.
+# How ties and missing items were declared to be read: the constant that says so, and its sentence.
 _READINGS = {
-    "ties": "A shared rank counts as half a vote for each order of the two items.",
-    "missing bottom": "An item left out counts as below all listed ones, and tied with others.",
-    "missing half": "An item left out counts as half a vote for each order of a pair.",
+    "ties": "shared ranks",
+    "missing bottom": "left out below",
+    "missing half": "left out half",
 }
-
 
 # Rules in words, where their names are none that a statistician knows.
 _RULES = {
@@ -614,15 +614,14 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
             f"Ranks: by Borda score, all at once; they order {known} of {m * (m - 1) // 2} pairs "
             f"of items.",
         ]
-    next_one = "Over next: fraction of the rankings that place an item before the next one."
-    unsaid = "Pairs: nothing is said of them; releases='pairs' would release them."
+    for name, key in _READINGS.items():
+        notes += said(key, name in settings)
     notes += [
-        *(text for name, text in _READINGS.items() if name in settings),
-        *([next_one] if "over_next" in frame else []),
+        *said("over next", "over_next" in frame),
         *_tied(release, frame, details),
         *_contradiction(frame, release.plan.method),
-        *(_local_notes(release, frame) if release.local else []),
-        *([unsaid] if TOTALS in release.parts else []),
+        *(_local_notes(release) if release.local else []),
+        *said("pairs unsaid", TOTALS in release.parts),
     ]
     if SCORE in release.parts:
         low, high = result.score_conf_int()
@@ -632,50 +631,42 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
         )
     ideal = release.plan.method == "exponential mechanism" and release.source != "none"
     gap = release.found.get("gap", 0.0)
-    better = f"A better order of the released numbers may exist, by at most {gap:.3g}."
     notes += [
-        *(["The privacy of this mechanism assumes idealised arithmetic."] if ideal else []),
-        *([better] if gap else []),
+        *said("idealised", ideal),
+        *said("better order", gap, gap=gap),
         guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)),
         guarantee.promise(release, "the rankings"),
         *guarantee.level_notes(release, "ranking"),
     ]
-    if details and "score share" in settings:
-        share = release.plan.number("score share")
-        notes.append(f"Epsilon includes {share:.0%} for the Kemeny score.")
-    return notes + guarantee.seed_notes([release]) if details else notes
+    if not details:
+        return notes
+    share = release.plan.settings.get("score share")
+    return [
+        *notes,
+        *said("Kemeny share", share is not None, share=share),
+        *guarantee.seed_notes([release]),
+    ]
 
 
 def _order_cautions(release: Release) -> list[str]:
     """Return what limits an order: too few rankings or comparisons for it, and the guarantee's."""
-    notes = [f"Warning: {caution}" for caution in cautions(release)]
-    if unplaced := release.plan.settings.get(UNPLACED):
-        notes.append(
-            f"Warning: the sort is not finished. It has not come to the end with {unplaced} items, "
-            f"whose places rest on few comparisons."
-        )
-    return notes + guarantee.delta_notes(release)
-
-
-def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
-    """Return what is said of the errors of reports, and of pairs that nobody was asked about."""
-    notes = [
-        "Standard errors hold sampling and random responses together, by how reports vary; no "
-        "noise was added to them.",
-        "Estimates are unbiased, so that they may lie outside of what a fraction or a Borda score "
-        "can be; intervals do not.",
+    unplaced = release.plan.settings.get(UNPLACED)
+    return [
+        *(f"Warning: {caution}" for caution in cautions(release)),
+        *said("unfinished sort", unplaced, unplaced=unplaced),
+        *guarantee.delta_notes(release),
     ]
+
+
+def _local_notes(release: Release) -> list[str]:
+    """Return what is said of the errors of reports, and of pairs that nobody was asked about."""
+    notes = said("errors of reports") + said("unbiased reports")
     if PAIR_COUNTS not in release.parts:
-        return [*notes, "Reports are of whole rankings, and say nothing about single pairs."]
+        return notes + said("reports of rankings")
     counts = release.parts[PAIR_COUNTS].values
     unasked = int((counts == 0).sum())
-    scored = ", and Borda scores take them from the other pairs, with a standard error of 1/2"
-    if unasked:
-        notes.append(
-            f"{unasked} of {len(counts)} pairs were asked of nobody: nothing is said of them"
-            f"{scored if SCORES in release.parts else ''}."
-        )
-    return notes
+    key = "unasked pairs, scored" if SCORES in release.parts else "unasked pairs"
+    return notes + said(key, unasked, unasked=unasked, pairs=len(counts))
 
 
 def _tied(release: Release, frame: pd.DataFrame, details: bool) -> list[str]:
@@ -684,10 +675,9 @@ def _tied(release: Release, frame: pd.DataFrame, details: bool) -> list[str]:
     by_score = release.plan.method in ("Borda", "Copeland")
     notes = tables.tie_notes(frame["rank"], strict if by_score else "")
     if "optima" in release.found:
-        return [*notes, "The Kemeny order is not unique: another one is as good."]
-    if details and release.found.get("gap") == 0 and len(frame) > SUBSET_LIMIT:
-        return [*notes, "Whether another order is as good as this one was not checked."]
-    return notes
+        return notes + said("not unique")
+    unchecked = details and release.found.get("gap") == 0 and len(frame) > SUBSET_LIMIT
+    return notes + said("not checked unique", unchecked)
 
 
 def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from privrank.results import guarantee, tables
+from privrank.results import tables
 from privrank.results.base import RANK_OF, Result
+from privrank.results.claims import said
 from privrank.results.pooled import PooledResult
 from privrank.util.checks import check_count, check_names
 
@@ -131,7 +132,7 @@ def summary_col(
         rows=(*estimates, *_fact_rows(columns, terms, digits)),
         notes=(
             *([errors] if any(len(column.bse) for column in columns) else []),
-            *([guarantee.SEEDED] if seeded else []),
+            *said("seeded", seeded),
             *cautions,
         ),
         rule=len(estimates),

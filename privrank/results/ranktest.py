@@ -21,14 +21,22 @@ from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
 from privrank.results.testnotes import (
     DECISIONS,
+    SMALLEST,
     THRESHOLD,
-    findings,
     impossible,
     noise_of,
     power_notes,
+    range_words,
+    verdict,
 )
 from privrank.util.arrays import immutable
 from privrank.util.checks import check_count, is_number
+
+_COMPLETED = (
+    "Ties and missing ranks were completed by a secret draw from H0, given what was reported; the "
+    "level holds if what a respondent leaves open depends on their ranking through what they "
+    "report only."
+)
 
 
 def _pvalue_cell(value: float) -> str:
@@ -280,6 +288,29 @@ class RankTestResult(Result):
     def _interval(self) -> tuple[float, float] | None:
         return None if self._distance is None or self.pvalue is None else self.conf_int()
 
+    def _findings(self) -> list[str]:
+        """Return what the test decides, the distance from H0, and what its method sees."""
+        return [
+            f"H0: {self.hypotheses[0]} H1: {self.hypotheses[1]}",
+            verdict(self, SMALLEST),
+            *self._distance_words(),
+            *self.notes,
+            *([_COMPLETED] if self.release.sample.completed else []),
+        ]
+
+    def _distance_words(self) -> list[str]:
+        """Return the estimate of the distance from H0 with its interval."""
+        interval, part = self._interval(), self.release.parts.get(EFFECT)
+        if interval is None:
+            return []
+        own = ""
+        if part is not None and self.release.source != "none":
+            own = f" (epsilon {part.epsilon:.4g} of the total)"
+        return [
+            f"The total variation distance from H0 is estimated at {self.effect:.3f}{own}; with "
+            f"{100 * (1 - self.alpha):g} % confidence it is {range_words(*interval)}."
+        ]
+
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 400) -> DetectableEffect:
         """Return the smallest effect that this design detects, by simulation of public numbers.
 
@@ -372,7 +403,7 @@ class RankTestResult(Result):
                 details=details,
             ),
             notes=(
-                *findings(self, self._interval()),
+                *self._findings(),
                 *([THRESHOLD] if details and self.threshold is not None else []),
                 guarantee.holds_if(guarantee.assumptions(release, *known_null)),
                 guarantee.promise(release, f"the {release.sample.kind}"),

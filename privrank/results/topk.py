@@ -18,6 +18,7 @@ from privrank.release.plan import equivalent_variance
 from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables, worthtable
 from privrank.results.base import Result, once
+from privrank.results.claims import said
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, own
 from privrank.util.checks import check_count
 from privrank.util.solvers import bracket
@@ -537,19 +538,13 @@ class TopKResult(Result):
         """Return of which items, or of which differences, nothing is stated."""
         design, facts = self.release.design, self._facts()
         if self._uncounted:
-            return [
-                "Ranked by net wins, wins less losses, which got all of epsilon. Nothing but the "
-                "set is stated, as it is not known how often each item was compared: "
-                "target='win rate' releases that, or pair_counts= declares it."
-            ]
+            return said("net wins alone")
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
-        notes = worthtable.part_notes(design, [part for part in facts.components if len(part) > 1])
-        if names:
-            notes.append(
-                f"Warning: the numbers of comparisons of {', '.join(names)} do not exceed their "
-                f"noise. Their win rates and ranks may be any."
-            )
-        return notes
+        several = [part for part in facts.components if len(part) > 1]
+        return [
+            *worthtable.part_notes(design, several),
+            *said("uncounted items", names, names=", ".join(names)),
+        ]
 
     @property
     def _uncounted(self) -> bool:
@@ -633,15 +628,10 @@ class TopKResult(Result):
 
     def _target_notes(self, details: bool) -> list[str]:
         """Return what items are ranked by where another choice was open, and why."""
-        if self._by_net and not self._uncounted:
-            return ["Ranked by net wins: wins less losses."]
-        if self._by_net or not self.release.design.unknown:
-            return []
-        met = "How often two items met is not known: gaps allow for as often as they can have."
-        return [
-            "Ranked by win rate: wins and losses of each item were released.",
-            *([met] if details else []),
-        ]
+        if self._by_net:
+            return said("by net wins", not self._uncounted)
+        unknown = self.release.design.unknown
+        return said("by win rate", unknown) + said("met unknown", unknown and details)
 
     def _interval_words(self) -> str:
         if self._uncounted:
@@ -688,13 +678,7 @@ class TopKResult(Result):
         error = 0.8 * np.sqrt(facts.count_variance) * (m - 1) / self.degrees[known]
         uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
         errors = np.sqrt(self._variance_at(0.5) + self._noise())[known]
-        if (TYPICAL_SPREAD * uneven <= errors).all():
-            return []
-        return [
-            "Warning: items did not meet all opponents equally often, so a higher win rate may be "
-            "one against weaker opponents, and equally good items can be separated: order them by "
-            "the worths of PrivateBTL.from_release(result.release)."
-        ]
+        return said("opponents uneven", not (TYPICAL_SPREAD * uneven <= errors).all())
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the win rates with intervals, the selected items marked.

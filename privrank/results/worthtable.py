@@ -23,18 +23,14 @@ from privrank.distributions.links import LOGIT
 from privrank.plans.choice import LEAST_ITEMS_MATCHED
 from privrank.release.names import MOMENTS, PAIR_COUNTS
 from privrank.release.release import Release
-from privrank.release.survey import ASSERTED, Design
+from privrank.release.survey import ASSERTED, Covariates, Design
 from privrank.results import guarantee, tables
+from privrank.results.claims import said
 from privrank.util.arrays import IntArray
 from privrank.util.solvers import carried, largest_ratio
 
 if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
-
-_ENDLESS = (
-    "Some intervals have no limit on one side or both (inf): no worth there, "
-    "however extreme, can be ruled out."
-)
 
 TIE_ROW = "tie (log nu)"
 
@@ -93,8 +89,8 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         notes = [*counts, _test_of_equality(result)]
     else:
         kind, second = "Regression Results", ("Formula:", f"~ {covariates.formula}")
-        notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(release)]
-        notes += counts + _group_notes(release)
+        notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(covariates)]
+        notes += counts + _group_notes(release, covariates)
     reading = guarantee.reading(release) + _coverage_note(release, result.alpha)
     linear = ["linear"] if _by_items(release) else []
     noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
@@ -145,19 +141,17 @@ def _shown(result: BTLResult, frame: pd.DataFrame) -> pd.DataFrame:
 def limit_notes(result: BTLResult) -> list[str]:
     """Return which errors are missing, and which intervals are infinite."""
     # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
-    errors, notes = result.bse[result.params.notna()].to_numpy(dtype=np.float64), []
+    shown = result.params.notna()
+    errors, notes = (
+        result.bse[shown].to_numpy(dtype=np.float64),
+        said("no limit", result._unlimited()),
+    )
     if result.release.design.davidson:
         ties = result.tie_parameter
         errors = np.append(errors, ties["std_err"])
-        notes += [
-            f"With this much noise it cannot be ruled out that {whom} ties."
-            for end, whom in (("lower", "nobody"), ("upper", "everybody"))
-            if math.isinf(ties[end])
-        ]
-    if result._unlimited():
-        notes.insert(0, _ENDLESS)
-    limits = result.conf_int()[result.params.notna()]
-    known = np.isfinite(errors).all() and limits.notna().all(axis=None)
+        notes += said("nobody ties", math.isinf(ties["lower"]))
+        notes += said("everybody ties", math.isinf(ties["upper"]))
+    known = np.isfinite(errors).all() and result.conf_int()[shown].notna().all(axis=None)
     return notes if known else [guarantee.UNCERTAIN, *notes]
 
 
@@ -174,11 +168,7 @@ def _tie_notes(result: BTLResult) -> list[str]:
     if not result.release.design.davidson:
         return []
     probability = float(answer_probabilities(np.zeros(1), result.estimate.coefficients[-1])[1][0])
-    return [
-        f"Ties have a parameter (Davidson): win, tie and loss are as e^(d/2) : nu : e^(-d/2) for "
-        f"the difference d of worths, which is that of answers that decide. Two items of equal "
-        f"worth tie with probability {probability:.3f}."
-    ]
+    return said("tie parameter", probability=probability)
 
 
 def _matching_notes(result: BTLResult) -> list[str]:
@@ -187,37 +177,22 @@ def _matching_notes(result: BTLResult) -> list[str]:
     if matching is None:
         return []
     if math.isnan(matching.off):
-        return ["Not checked: whether opponents were matched at random."]
-    fitted = (
-        f"Allowed for: comparisons of two items g places apart in the released ranking fall by a "
-        f"factor of exp(-beta g), beta = {matching.beta:.4f} (standard error {matching.error:.4f})."
-    )
+        return said("matching unchecked")
+    known = math.isfinite(matching.error)
     return [
-        *([fitted] if math.isfinite(matching.error) else []),
-        f"Checked: whether items met those of their own half of the released ranking as often as "
-        f"others ({tables.format_pvalue(matching.pvalue)}). Not checked: any other choice of "
-        f"opponents, such as categories that cut across the ranking.",
+        *said("matching allowed for", known, beta=matching.beta, error=matching.error),
+        *said("matching checked", pvalue=tables.format_pvalue(matching.pvalue)),
     ]
 
 
 def _unlike_notes(matching: Matching) -> list[str]:
     """Return a warning where opponents were not matched as the fit takes them to be."""
     if not math.isfinite(matching.error):
-        if not matching.pvalue < MATCHING_LEVEL:
-            return []
-        return [
-            f"Warning: items did not meet those of their own half of the ranking as often as "
-            f"pair_counts='proportional' says ({tables.format_pvalue(matching.pvalue)}), and there "
-            f"are too few comparisons to allow for it. Worths and intervals may be wrong: leave "
-            f"pair_counts= out."
-        ]
-    if abs(matching.beta) - matching.most <= -float(ndtri(MATCHING_LEVEL)) * matching.error:
-        return []
-    return [
-        f"Warning: who met whom depends on worth more than intervals can allow for: beta is "
-        f"{matching.beta:.3f}, and its size is above {matching.most:.3g}. Worths and intervals may "
-        f"be wrong: leave pair_counts= out."
-    ]
+        unlike = matching.pvalue < MATCHING_LEVEL
+        return said("matching rejected", unlike, pvalue=tables.format_pvalue(matching.pvalue))
+    margin = -float(ndtri(MATCHING_LEVEL)) * matching.error
+    within = abs(matching.beta) - matching.most <= margin
+    return said("matching by worth", not within, beta=matching.beta, most=matching.most)
 
 
 def _cost_notes(result: BTLResult) -> list[str]:
@@ -228,16 +203,11 @@ def _cost_notes(result: BTLResult) -> list[str]:
         return []
     # of many items the differences among some that are evenly spread in the list
     some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
-    errors, first, second = result._covariance(), *np.triu_indices(len(some), 1)
+    errors, first, second = result._inference().errors, *np.triu_indices(len(some), 1)
     noise = facts.pair_noise(result.estimate.coefficients)
     counts, total = carried(errors.response[some], noise), errors.total[np.ix_(some, some)]
     parts = [own_and_between(part)[first, second] for part in (counts, total)]
-    if not float(np.median(parts[0] / np.maximum(parts[1], 1e-300))) > 0.5:
-        return []
-    return [
-        f"Released pair counts carry more than half of the variance of most differences: "
-        f"pair_counts='proportional' does without them if, {guarantee.MATCHED}."
-    ]
+    return said("costly counts", np.median(parts[0] / np.maximum(parts[1], 1e-300)) > 0.5)
 
 
 def _by_items(release: Release) -> bool:
@@ -262,10 +232,9 @@ def _test_of_equality(result: BTLResult) -> str:
     if test.df == 0:
         return "Test of equal worths: none, as the release identifies no difference."
     several, among = [part for part in parts if len(part) > 1], ""
-    if len(several) > 1:
-        among = ", within each component"
-    elif len(parts) > 1:
-        among = f", of the {len(several[0])} items identified"
+    if len(parts) > 1:
+        one = f", of the {len(several[0])} items identified"
+        among = ", within each component" if len(several) > 1 else one
     by_scores = "H0 of p-values" if result._inference().many else "P-values are by scores; H0"
     return (
         f"{by_scores}: worth 0. Test of equal worths{among}: statistic "
@@ -307,24 +276,18 @@ def _fit_of_items(result: BTLResult) -> list[str]:
     ]
 
 
-def _zero_notes(release: Release) -> list[str]:
+def _zero_notes(facts: Covariates) -> list[str]:
     """Return at which values the coefficients without a prefix are worths."""
-    facts = release.design.covariates
-    if facts is None or not facts.bounds or "Intercept" not in facts.columns:
-        return []
     names = " and ".join(name for name, _, _ in facts.bounds)
-    return [f"Coefficients without a prefix are worths where {names} would be 0."]
+    return said("zero of covariates", names and "Intercept" in facts.columns, names=names)
 
 
-def _group_notes(release: Release) -> list[str]:
+def _group_notes(release: Release, facts: Covariates) -> list[str]:
     """Return what is public about who has which covariates, and about the order of naming."""
-    facts = release.design.covariates
-    if facts is None or release.source == "none":
+    if release.source == "none":
         return []
     if release.design.kind == "public":
-        whose = "Who has which covariates is taken as public, as is who compared which pairs."
-        first = "Which item was named first is taken as public, so no answer may have decided it."
-        return [*([whose] if facts.names else []), *([first] if facts.ordered else [])]
+        return said("covariates public", facts.names) + said("order public", facts.ordered)
     # one cell is everybody: its share is public, and nothing was released about it
     if facts.cells == 1:
         return []
@@ -353,12 +316,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         messages.append(FEW_CLUSTERS)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *guarantee.delta_notes(release))
-    if fitted.infinite:
-        messages.append(
-            f"Warning: without a penalty the {'worths' if plain else 'coefficients'} are not "
-            f"finite at this release (an item or group won or lost all its comparisons); "
-            f"penalty='auto' was used."
-        )
+    messages += said("infinite", fitted.infinite, what="worths" if plain else "coefficients")
     noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
     score = equations.score[: equations.items]
     if noisy and not attainable(score, equations.pairs, equations.function):
@@ -390,13 +348,7 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: Estimate) 
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
-    if most <= 1.0:
-        return []
-    return [
-        f"Warning: the ridge is {most:.3g} times the information in at least one direction, so "
-        f"shrinkage dominates there and intervals are known to cover less than stated: use a "
-        f"larger epsilon, fewer covariates or more comparisons."
-    ]
+    return said("large ridge", most > 1.0, most=most)
 
 
 def part_notes(
@@ -407,25 +359,13 @@ def part_notes(
     alone = [items[part[0]] for part in parts if len(part) == 1 < len(items)]
     several = [part for part in parts if len(part) > 1]
     if len(alone) == len(items):
-        fewer = ", or a smaller max_rows= (privrank.contribution_tradeoff compares several)"
-        return [
-            f"Warning: nothing is identified, as the released comparisons {why[0]}: use a larger "
-            f"epsilon or more comparisons{fewer * (design.max_rows > 1)}."
-        ]
-    notes = []
-    if alone:
-        notes.append(
-            f"Warning: not identified: {', '.join(alone)}, whose released comparisons {why[1]}. "
-            f"Worths, win rates and ranks are those among the others."
-        )
-    if len(several) > 1:
-        names = " and ".join("{" + ", ".join(items[k] for k in part) + "}" for part in several)
-        notes.append(
-            f"Warning: the released comparisons fall into components, {names}, as those between "
-            f"them do not exceed their noise: worths, win rates and ranks hold in each, and how "
-            f"items of two of them compare is not identified."
-        )
-    return notes
+        key = "no item identified, rows" if design.max_rows > 1 else "no item identified"
+        return said(key, why=why[0])
+    names = " and ".join("{" + ", ".join(items[k] for k in part) + "}" for part in several)
+    return [
+        *said("items not identified", alone, names=", ".join(alone), why=why[1]),
+        *said("components", len(several) > 1, names=names),
+    ]
 
 
 def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
@@ -435,14 +375,8 @@ def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
         inside = side > 0
         others = equations.together[np.argmax(inside)] & ~inside
         weak |= inside if inside.sum() <= others.sum() else others
-    if not weak.any():
-        return []
     names = ", ".join(design.items[k] for k in np.flatnonzero(weak))
-    return [
-        f"Warning: hardly identified: {names}, whose released comparisons barely exceed their "
-        f"noise. P-values and intervals beside other items are widened for that, and hold over all "
-        f"releases rather than among those that identify them."
-    ]
+    return said("hardly identified", names, names=names)
 
 
 def _rough_notes(equations: ScoreEquations) -> list[str]:
@@ -455,10 +389,4 @@ def _rough_notes(equations: ScoreEquations) -> list[str]:
         for cell, answers in zip(facts.cell_labels, equations.group_answers, strict=True)
         if error > ROUGH * answers
     ]
-    if not rough:
-        return []
-    return [
-        f"Warning: the noise of the answers of each group (standard error {error:.3g}) is large "
-        f"beside the released answers of {'; '.join(rough)}, so that statements about these levels "
-        f"are known to cover less than stated: use a larger epsilon, or merge rare levels."
-    ]
+    return said("rough groups", rough, error=error, groups="; ".join(rough))

@@ -86,7 +86,6 @@ LARGER = {
     "plans.calibration.plan_comparisons": 36,
     "power.surveys.simulated_counts": 33,
     "release.archived._check_part": 38,
-    "results.pooled._notes": 33,
 }
 
 
@@ -207,7 +206,6 @@ def test_no_circle_of_imports():
 _CLASS = "a module for the length of another: what it writes of a result is given the result"
 CIRCLES = {
     frozenset({"results.btl", "results.worthtable"}): _CLASS,
-    frozenset({"results.ranktest", "results.testnotes"}): _CLASS,
     frozenset(
         {
             *(f"local.{name}" for name in ("client", "protocols", "tally")),
