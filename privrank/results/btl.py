@@ -978,10 +978,13 @@ class BTLResult(Result):
             self.ranks(at).sort_values(kind="stable").index
         )
         table = self.probabilities(at).loc[order, order]
-        ties = self.release.design.ties
-        label = "P(row if decided)" if ties == "davidson" else "P(row) + P(tie) / 2"
-        named = {"label": label} if ties else {}
-        return plots.pairwise(table, guarantee.caption(self.release), **named, ax=ax)
+        label = {
+            False: "P(row preferred to column)",
+            True: "P(row) + P(tie) / 2",
+            "davidson": "P(row if decided)",
+        }[self.release.design.ties]
+        caption = guarantee.caption(self.release)
+        return plots.pairwise(table, caption, "Win probabilities", label, ax=ax)
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the worths (:meth:`plot_worth`).

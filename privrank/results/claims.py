@@ -92,6 +92,19 @@ CLAIMS = {
     "large ridge": "Warning: the ridge is {most:.3g} times the information in at least one "
     "direction, so shrinkage dominates there and intervals are known to cover less than stated: "
     "use a larger epsilon, fewer covariates or more comparisons.",
+    "unfinished": "Warning: the solver stopped before it had reached the minimum to the precision "
+    "it works to, so the estimates may be off: use a larger penalty.",
+    "uncertain": "Warning: the standard errors cannot be computed in double precision at this "
+    "release, so that they, the intervals and the p-values are missing: use a larger penalty or a "
+    "larger epsilon.",
+    "beyond": "Warning: noise, or unanimous reports, have carried the counts as far as any "
+    "answers can, or beyond, so the most extreme worths and their errors rest on the penalty: use "
+    "more comparisons, and a larger epsilon if it is small.",
+    "item covariates alone": "Warning: the released comparisons do not connect all items, so that "
+    "some worths and ranks rest on the item covariates alone.",
+    "few respondents": "Warning: with fewer than {fewest} respondents tests reject too often, in "
+    "up to 0.08 of surveys at level 0.05. Too few respondents show how the answers of one depend "
+    "on each other.",
     "infinite": "Warning: without a penalty the {what} are not finite at this release (an item or "
     "group won or lost all its comparisons); penalty='auto' was used.",
     "hardly identified": "Warning: hardly identified: {names}, whose released comparisons barely "
@@ -114,6 +127,17 @@ CLAIMS = {
     "but the set is stated, as it is not known how often each item was compared: target='win "
     "rate' releases that, or pair_counts= declares it.",
     # tests
+    "completed": "Ties and missing ranks were completed by a secret draw from H0, given what was "
+    "reported; the level holds if what a respondent leaves open depends on their ranking through "
+    "what they report only.",
+    "completed groups": "Ties and missing ranks were completed once by a secret uniform draw; the "
+    "level holds if they come about alike in all groups.",
+    "idealised step": "Privacy assumes idealised arithmetic in one step of the p-value.",
+    "idealised step, details": "The privacy of this mechanism assumes idealised arithmetic in one "
+    "step: the noise is exact but for a rounding that alters the p-value with a probability below "
+    "2e-10.",
+    "threshold": "H0 is rejected where the statistic reaches the threshold. One that is the "
+    "largest of several, each less a public quantile of it, may be negative.",
     "ruled out": "H0 gives probability 0 to {count} of the {nobs} observations: it is rejected "
     "whatever the statistic.",
     "twice": "Warning: respondents may count twice: {releases} have the same public facts. If "

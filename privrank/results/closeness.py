@@ -22,6 +22,7 @@ from privrank.release.release import Part, Release
 from privrank.release.survey import Sample
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
+from privrank.results.claims import said
 from privrank.results.rejections import comparison_rejects
 from privrank.results.testnotes import (
     BIT,
@@ -34,19 +35,6 @@ from privrank.results.testnotes import (
 )
 from privrank.util.arrays import immutable
 from privrank.util.checks import check_count
-
-_COMPLETED = (
-    "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "
-    "come about alike in all groups."
-)
-
-# By whether details are asked for.
-_IDEAL_ARITHMETIC = {
-    False: "Privacy assumes idealised arithmetic in one step of the p-value.",
-    True: "The privacy of this mechanism assumes idealised arithmetic in one step: the noise is "
-    "exact but for a rounding that alters the p-value with a probability below 2e-10.",
-}
-
 
 _REST = "the others"
 
@@ -429,11 +417,11 @@ class ClosenessResult(Result):
                 *power_notes(self.asked, sample, attainable),
                 *self._effect_words(),
                 *_detail_words(release, self._details(), self.alpha),
-                *([_COMPLETED] if sample.completed else []),
+                *said("completed groups", sample.completed),
                 guarantee.holds_if(guarantee.assumptions(release)),
                 guarantee.promise(release, self._protected()),
                 *guarantee.level_notes(release, sample.kind.removesuffix("s")),
-                *([_IDEAL_ARITHMETIC[details]] if arithmetic else []),
+                *said("idealised step, details" if details else "idealised step", arithmetic),
                 *(guarantee.seed_notes([release]) if details else []),
             ),
             cautions=self._cautions(),

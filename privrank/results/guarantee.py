@@ -18,16 +18,6 @@ from privrank.results.claims import said
 from privrank.results.tables import statistic_words
 from privrank.util.checks import check_flag
 
-UNFINISHED = (
-    "Warning: the solver stopped before it had reached the minimum to the precision it works to, "
-    "so the estimates may be off: use a larger penalty."
-)
-
-UNCERTAIN = (
-    "Warning: the standard errors cannot be computed in double precision at this release, so that "
-    "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
-)
-
 # What comparisons release, in words; the names of mechanisms are among the details.
 _RELEASED = {
     "net wins": "noise on wins minus losses",

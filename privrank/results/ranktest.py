@@ -19,10 +19,10 @@ from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
 from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
+from privrank.results.claims import said
 from privrank.results.testnotes import (
     DECISIONS,
     SMALLEST,
-    THRESHOLD,
     impossible,
     noise_of,
     power_notes,
@@ -31,12 +31,6 @@ from privrank.results.testnotes import (
 )
 from privrank.util.arrays import immutable
 from privrank.util.checks import check_count, is_number
-
-_COMPLETED = (
-    "Ties and missing ranks were completed by a secret draw from H0, given what was reported; the "
-    "level holds if what a respondent leaves open depends on their ranking through what they "
-    "report only."
-)
 
 
 def _pvalue_cell(value: float) -> str:
@@ -295,7 +289,7 @@ class RankTestResult(Result):
             verdict(self, SMALLEST),
             *self._distance_words(),
             *self.notes,
-            *([_COMPLETED] if self.release.sample.completed else []),
+            *said("completed", self.release.sample.completed),
         ]
 
     def _distance_words(self) -> list[str]:
@@ -404,7 +398,7 @@ class RankTestResult(Result):
             ),
             notes=(
                 *self._findings(),
-                *([THRESHOLD] if details and self.threshold is not None else []),
+                *said("threshold", details and self.threshold is not None),
                 guarantee.holds_if(guarantee.assumptions(release, *known_null)),
                 guarantee.promise(release, f"the {release.sample.kind}"),
                 *guarantee.level_notes(release, release.sample.kind.removesuffix("s")),

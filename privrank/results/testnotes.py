@@ -83,11 +83,6 @@ BLINDNESS: dict[Blindness, str] = {
     "two answers of a respondent are not exchangeable all the same.",
 }
 
-THRESHOLD = (
-    "H0 is rejected where the statistic reaches the threshold. One that is the largest of several, "
-    "each less a public quantile of it, may be negative."
-)
-
 # The column of what a test decides.
 DECISIONS = Column("decision", {True: "reject H0", False: "do not reject"}.__getitem__)
 

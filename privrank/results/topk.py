@@ -666,9 +666,9 @@ class TopKResult(Result):
         """
         facts, known = self._facts(), self._known()
         # how items of two components compare is not stated, nor are opponents known of wins alone
-        if facts.matching is not None or self._by_net or not np.isfinite(self.effects[known]).any():
-            return []
-        if sum(len(part) > 1 for part in facts.components) > 1:
+        counted = np.isfinite(self.effects[known]).any() and facts.matching is None
+        connected = sum(len(part) > 1 for part in facts.components) <= 1
+        if self._by_net or not (counted and connected):
             return []
         met = facts.pairs.table(len(self.items))[np.ix_(known, known)]
         m = len(met)

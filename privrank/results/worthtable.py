@@ -34,18 +34,6 @@ if TYPE_CHECKING:
 
 TIE_ROW = "tie (log nu)"
 
-# In the local model unanimous answers to a pair are at the limit at every epsilon.
-BEYOND = (
-    "Warning: noise, or unanimous reports, have carried the counts as far as any answers can, or "
-    "beyond, so the most extreme worths and their errors rest on the penalty: use more "
-    "comparisons, and a larger epsilon if it is small."
-)
-
-BY_COVARIATES = (
-    "Warning: the released comparisons do not connect all items, so that some worths and ranks "
-    "rest on the item covariates alone."
-)
-
 WITHIN_NOISE = "do not exceed their noise", "with the other items do not exceed their noise"
 
 ROUGH_COUNTS = (
@@ -57,12 +45,6 @@ ROUGH_COUNTS = (
 
 # Respondents from which tests of known answers keep their level.
 FEWEST_CLUSTERS = 8
-
-FEW_CLUSTERS = (
-    f"Warning: with fewer than {FEWEST_CLUSTERS} respondents tests reject too often, in up to 0.08 "
-    f"of surveys at level 0.05. Too few respondents show how the answers of one depend on each "
-    f"other."
-)
 
 # Level at which the check of proportional pair counts warns.
 MATCHING_LEVEL = 0.05
@@ -152,7 +134,7 @@ def limit_notes(result: BTLResult) -> list[str]:
         notes += said("nobody ties", math.isinf(ties["lower"]))
         notes += said("everybody ties", math.isinf(ties["upper"]))
     known = np.isfinite(errors).all() and result.conf_int()[shown].notna().all(axis=None)
-    return notes if known else [guarantee.UNCERTAIN, *notes]
+    return said("uncertain", not known) + notes
 
 
 def _penalty(result: BTLResult, details: bool) -> list[tuple[str, str]]:
@@ -309,20 +291,19 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     why = WITHIN_NOISE if matching is None else ROUGH_COUNTS
     messages = part_notes(release.design, equations.components, why)
     whole = len(equations.components) == 1
-    if whole and _by_items(release) and pair_counts(release).get("member") is not None:
-        messages.append(BY_COVARIATES)
+    alone = whole and _by_items(release) and pair_counts(release).get("member") is not None
+    messages += said("item covariates alone", alone)
     messages += _weak_notes(release.design, equations)
-    if MOMENTS[0] in release.parts and release.design.nobs < FEWEST_CLUSTERS:
-        messages.append(FEW_CLUSTERS)
+    few = MOMENTS[0] in release.parts and release.design.nobs < FEWEST_CLUSTERS
+    messages += said("few respondents", few, fewest=FEWEST_CLUSTERS)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *guarantee.delta_notes(release))
     messages += said("infinite", fitted.infinite, what="worths" if plain else "coefficients")
     noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
     score = equations.score[: equations.items]
-    if noisy and not attainable(score, equations.pairs, equations.function):
-        messages.append(BEYOND)
-    if not fitted.converged:
-        messages.append(guarantee.UNFINISHED)
+    # in the local model unanimous answers to a pair are at the limit at every epsilon
+    beyond = noisy and not attainable(score, equations.pairs, equations.function)
+    messages += said("beyond", beyond) + said("unfinished", not fitted.converged)
     if matching is not None:
         messages += _unlike_notes(matching)
     messages += guarantee.delta_notes(release) + _rough_notes(equations)
