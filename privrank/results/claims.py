@@ -138,6 +138,11 @@ CLAIMS = {
     "2e-10.",
     "threshold": "H0 is rejected where the statistic reaches the threshold. One that is the "
     "largest of several, each less a public quantile of it, may be negative.",
+    "effect": "The effect is the {effect}.",
+    "effect with interval": "The effect is the {effect}; with {level} confidence the distance of "
+    "the distributions is {within}.",
+    "exact interval": "The interval contains 0 if and only if the test does not reject; the "
+    "corrected effect leaves out what sampling adds to a distance.",
     "ruled out": "H0 gives probability 0 to {count} of the {nobs} observations: it is rejected "
     "whatever the statistic.",
     "twice": "Warning: respondents may count twice: {releases} have the same public facts. If "

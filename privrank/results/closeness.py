@@ -455,27 +455,23 @@ class ClosenessResult(Result):
             line = "simulate pairs of your own for the difference"
         return verdict(self, line)
 
-    def _effect_words(self) -> tuple[str, ...]:
+    def _effect_words(self) -> list[str]:
+        """Return what the released effect is, and what is stated of the distributions by it."""
         part, distance, interval = self._effect, self.asked.distance, self._interval()
         if part is None:
-            return ()
+            return []
         name = "chi-square statistic" if distance is None else DISTANCES[self.asked.statistic]
-        words = f"The effect is the {name} of the samples"
-        if self.release.source != "none":
-            words += f" with noise of its own, for epsilon {part.epsilon:.4g} of the total"
+        noise = f" with noise of its own, for epsilon {part.epsilon:.4g} of the total"
+        effect = f"{name} of the samples{'' if self.release.source == 'none' else noise}"
         if interval is None or distance is None:
-            return (words + ".",)
+            return said("effect", effect=effect)
         within = range_words(*interval, least=part.step if distance.exact else 0.0)
-        words += (
-            f"; with {100 * (1 - self.alpha):g} % confidence the distance of the distributions is "
-            f"{within}."
-        )
-        if distance.exact:
-            words += (
-                " The interval contains 0 if and only if the test does not reject; the corrected "
-                "effect leaves out what sampling adds to a distance."
-            )
-        return (words,)
+        level = f"{100 * (1 - self.alpha):g} %"
+        sentences = [
+            *said("effect with interval", effect=effect, level=level, within=within),
+            *said("exact interval", distance.exact),
+        ]
+        return [" ".join(sentences)]
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the effect with its interval.
