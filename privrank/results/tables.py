@@ -82,7 +82,7 @@ def interval_columns(
 def fit_columns(estimate: str, alpha: float, **own: Column) -> dict[str, Column]:
     """Return the columns of an estimate of this name with its errors, p-value and interval.
 
-    Given also the columns that are another table's `own`, in the place of those of the same name.
+    Given also the columns that are another table's `own`, which replace those of the same name.
     """
     return {
         estimate: Column("Borda" if estimate == "borda" else "coef", "{:.4f}".format, UNIDENTIFIED),
