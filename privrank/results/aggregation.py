@@ -20,16 +20,15 @@ from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UN
 from privrank.release.release import Part, Release, distribution_name
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
+from privrank.results.claims import said
 from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, own
-from privrank.util.checks import check_flag
 
-# How ties and missing items were declared to be read, by the constant that says so.
+# How ties and missing items were declared to be read: the constant that says so, and its sentence.
 _READINGS = {
-    "ties": "A shared rank counts as half a vote for each order of the two items.",
-    "missing bottom": "An item left out counts as below all listed ones, and tied with others.",
-    "missing half": "An item left out counts as half a vote for each order of a pair.",
+    "ties": "shared ranks",
+    "missing bottom": "left out below",
+    "missing half": "left out half",
 }
-
 
 # Rules in words, where their names are none that a statistician knows.
 _RULES = {
@@ -503,7 +502,6 @@ class AggregationResult(Result):
         coffee                   2    0.978    0.051    0.878    1.077        2      0.598
         milk                     3    0.700    0.049    0.607    0.798        3
         """
-        check_flag("details", details)
         release, frame = self.release, self.to_frame()
         # how far the order may be from the best one of the released numbers; None of other rules
         gap, rule = release.found.get("gap"), release.plan.method
@@ -511,28 +509,23 @@ class AggregationResult(Result):
             rule = _RULES.get(rule, rule)
         elif gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
-        low, high = tables.interval_heads(self.alpha)
-        heads = {
-            "rank": "place",
-            "borda": "Borda",
-            "std_err": "std err",
-            "lower": low,
-            "upper": high,
-            "ranks": "ranks",
-            "over_next": "over next",
+        shown = frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame
+        columns = {
+            "rank": tables.Column("place", str),
+            "borda": tables.Column("Borda"),
+            "std_err": tables.Column("std err"),
+            **tables.interval_columns(self.alpha),
+            "ranks": tables.Column("ranks", str),
+            "over_next": tables.Column("over next"),
         }
-        shown = frame.assign(ranks=tables.rank_cells(frame)) if "rank_lower" in frame else frame
-        formats = {
-            name: "{}" if name in ("rank", "ranks") else "{:.3f}" for name in heads if name in shown
-        }
-        return tables.Table(
+        return tables.laid_out(
+            shown,
+            columns,
             title=guarantee.title("Rank Aggregation", release),
             header=guarantee.header(
                 release, ("Consensus:", rule), noise=_noise(self), details=details
             ),
-            columns=("", *(heads[name] for name in formats)),
-            rows=tables.printed(shown, formats),
-            notes=(*_notes(self, frame, details), *self._cautions()),
+            notes=_notes(self, frame, details),
             cautions=self._cautions(),
         )
 
@@ -594,25 +587,16 @@ class AggregationResult(Result):
 
 def _noise(result: AggregationResult) -> tuple[str, str, str]:
     """Return what was released in words and by its names, and the scale of its noise."""
-    parts, private = result.release.parts, result.release.source != "none"
-    if result.release.local:
-        return (
-            "randomised response",
-            result.release.mechanism,
-            f"gain {result.release.plan.number('gain'):.4g}",
-        )
+    release, parts = result.release, result.release.parts
+    if release.local:
+        return "", release.mechanism, f"gain {release.plan.number('gain'):.4g}"
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
-        return (
-            result.release.plan.method if private else "no noise",
-            result.release.mechanism,
-            "none, an order",
-        )
+        return release.plan.method, release.mechanism, "none, an order"
     counts, unit = ("pair counts", "fraction") if name == PAIRS else ("Borda totals", "mean rank")
     scale = f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}"
-    if not private:
-        return "no noise", counts, scale
-    named = f"{counts}, {distribution_name(parts[name].distribution)} noise"
+    noise = distribution_name(parts[name].distribution)
+    named = counts if release.source == "none" else f"{counts}, {noise} noise"
     return f"noise on {'pair fractions' if name == PAIRS else 'mean ranks'}", named, scale
 
 
@@ -630,15 +614,14 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
             f"Ranks: by Borda score, all at once; they order {known} of {m * (m - 1) // 2} pairs "
             f"of items.",
         ]
-    next_one = "Over next: fraction of the rankings that place an item before the next one."
-    unsaid = "Pairs: nothing is said of them; releases='pairs' would release them."
+    for name, key in _READINGS.items():
+        notes += said(key, name in settings)
     notes += [
-        *(text for name, text in _READINGS.items() if name in settings),
-        *([next_one] if "over_next" in frame else []),
+        *said("over next", "over_next" in frame),
         *_tied(release, frame, details),
         *_contradiction(frame, release.plan.method),
-        *(_local_notes(release, frame) if release.local else []),
-        *([unsaid] if TOTALS in release.parts else []),
+        *(_local_notes(release) if release.local else []),
+        *said("pairs unsaid", TOTALS in release.parts),
     ]
     if SCORE in release.parts:
         low, high = result.score_conf_int()
@@ -648,50 +631,42 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
         )
     ideal = release.plan.method == "exponential mechanism" and release.source != "none"
     gap = release.found.get("gap", 0.0)
-    better = f"A better order of the released numbers may exist, by at most {gap:.3g}."
     notes += [
-        *(["The privacy of this mechanism assumes idealised arithmetic."] if ideal else []),
-        *([better] if gap else []),
+        *said("idealised", ideal),
+        *said("better order", gap, gap=gap),
         guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)),
         guarantee.promise(release, "the rankings"),
         *guarantee.level_notes(release, "ranking"),
     ]
-    if details and "score share" in settings:
-        share = release.plan.number("score share")
-        notes.append(f"Epsilon includes {share:.0%} for the Kemeny score.")
-    return notes + guarantee.seed_notes([release]) if details else notes
+    if not details:
+        return notes
+    share = release.plan.settings.get("score share")
+    return [
+        *notes,
+        *said("Kemeny share", share is not None, share=share),
+        *guarantee.seed_notes([release]),
+    ]
 
 
 def _order_cautions(release: Release) -> list[str]:
     """Return what limits an order: too few rankings or comparisons for it, and the guarantee's."""
-    notes = [f"Warning: {caution}" for caution in cautions(release)]
-    if unplaced := release.plan.settings.get(UNPLACED):
-        notes.append(
-            f"Warning: the sort is not finished. It has not come to the end with {unplaced} items, "
-            f"whose places rest on few comparisons."
-        )
-    return notes + guarantee.delta_notes(release)
-
-
-def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
-    """Return what is said of the errors of reports, and of pairs that nobody was asked about."""
-    notes = [
-        "Standard errors hold sampling and random responses together, by how reports vary; no "
-        "noise was added to them.",
-        "Estimates are unbiased, so that they may lie outside of what a fraction or a Borda score "
-        "can be; intervals do not.",
+    unplaced = release.plan.settings.get(UNPLACED)
+    return [
+        *(f"Warning: {caution}" for caution in cautions(release)),
+        *said("unfinished sort", unplaced, unplaced=unplaced),
+        *guarantee.delta_notes(release),
     ]
+
+
+def _local_notes(release: Release) -> list[str]:
+    """Return what is said of the errors of reports, and of pairs that nobody was asked about."""
+    notes = said("errors of reports") + said("unbiased reports")
     if PAIR_COUNTS not in release.parts:
-        return [*notes, "Reports are of whole rankings, and say nothing about single pairs."]
+        return notes + said("reports of rankings")
     counts = release.parts[PAIR_COUNTS].values
     unasked = int((counts == 0).sum())
-    scored = ", and Borda scores take them from the other pairs, with a standard error of 1/2"
-    if unasked:
-        notes.append(
-            f"{unasked} of {len(counts)} pairs were asked of nobody: nothing is said of them"
-            f"{scored if SCORES in release.parts else ''}."
-        )
-    return notes
+    key = "unasked pairs, scored" if SCORES in release.parts else "unasked pairs"
+    return notes + said(key, unasked, unasked=unasked, pairs=len(counts))
 
 
 def _tied(release: Release, frame: pd.DataFrame, details: bool) -> list[str]:
@@ -700,10 +675,9 @@ def _tied(release: Release, frame: pd.DataFrame, details: bool) -> list[str]:
     by_score = release.plan.method in ("Borda", "Copeland")
     notes = tables.tie_notes(frame["rank"], strict if by_score else "")
     if "optima" in release.found:
-        return [*notes, "The Kemeny order is not unique: another one is as good."]
-    if details and release.found.get("gap") == 0 and len(frame) > SUBSET_LIMIT:
-        return [*notes, "Whether another order is as good as this one was not checked."]
-    return notes
+        return notes + said("not unique")
+    unchecked = details and release.found.get("gap") == 0 and len(frame) > SUBSET_LIMIT
+    return notes + said("not checked unique", unchecked)
 
 
 def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:

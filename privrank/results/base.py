@@ -55,7 +55,117 @@ def once(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
 
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Result(ABC):
+class Summarised(ABC):
+    """What has a summary: a result of one release, or of several that are pooled.
+
+    Parameters
+    ----------
+    alpha : float
+        Significance level of what it states.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> result = model.fit(epsilon=1.0, rng=np.random.default_rng(1))
+    """
+
+    alpha: float
+
+    @property
+    def model(self) -> str:
+        """Name by which an archive is rebuilt.
+
+        Examples
+        --------
+        >>> result.model
+        'BTLResult'
+        """
+        return type(self).__name__
+
+    @abstractmethod
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of the summary as a data frame, with its cautions in ``attrs``."""
+
+    @abstractmethod
+    def summary(self, details: bool = False) -> tables.Table:
+        """Return a table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV)."""
+
+    @abstractmethod
+    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
+        """Draw the result."""
+
+    @abstractmethod
+    def _cautions(self) -> tuple[str, ...]:
+        """Return what limits what is stated, as all formats have it: also of single numbers."""
+
+    def _unlimited(self) -> dict[str, str]:
+        """Return which limits are infinite, in words by the term."""
+        return {}
+
+    def _series(self: Any, values: Any, name: str) -> pd.Series[Any]:
+        """Return a copy of the values as a series over the items."""
+        return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
+
+    def _cautioned(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a frame with what limits its numbers in ``attrs["warnings"]``."""
+        frame.attrs["warnings"] = list(self._cautions())
+        return frame
+
+    def tidy(self) -> pd.DataFrame:
+        """Return a row per term in the words of R's broom, the same columns for all results.
+
+        Returns
+        -------
+        DataFrame
+            ``term``, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and
+            ``conf_high``, missing where there is none; the order and numbers of ``to_frame()``. The
+            estimate of a test is the effect it measures. ``attrs["warnings"]`` lists what limits
+            these numbers, as the notes of ``summary()`` do.
+
+        Examples
+        --------
+        >>> list(result.tidy().columns)
+        ['term', 'estimate', 'std_error', 'statistic', 'p_value', 'conf_low', 'conf_high']
+        """
+        words = list(dict.fromkeys(_WORDS.values()))
+        frame = self.to_frame().rename(columns=_WORDS)
+        # of a selection by win rates net wins are no second estimate
+        frame = frame.loc[:, ~frame.columns.duplicated()]
+        frame = frame.reindex(columns=words).astype(np.float64)
+        frame.insert(0, "term", frame.index.astype(str))
+        return self._cautioned(frame.reset_index(drop=True))
+
+    def _level(self, alpha: float | None) -> float:
+        """Return a level that was given, or the result's own."""
+        return check_alpha(self.alpha if alpha is None else alpha)
+
+    def _fit_frame(self: Any, estimate: str, **statistic: Any) -> pd.DataFrame:
+        """Return estimates of this name with errors, their parts, p-values and intervals."""
+        named = {
+            estimate: self.params,
+            "std_err": self.bse,
+            "sampling": self.bse_sampling,
+            "privacy": self.bse_privacy,
+            **statistic,
+            "pvalue": self.pvalues,
+        }
+        return pd.DataFrame(named).join(self.conf_int())
+
+    def _limits(self: Any, low: Any, high: Any) -> pd.DataFrame:
+        """Return the ends of intervals as a frame over the items."""
+        return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
+
+    def _repr_html_(self) -> str:
+        return str(self.summary().as_html())
+
+
+@immutable
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Result(Summarised):
     """A frozen result: everything is computed from `release` and settings, nothing from data.
 
     Parameters
@@ -78,7 +188,6 @@ class Result(ABC):
     """
 
     release: Release
-    alpha: float
     _kept: dict[str, Any] = field(default_factory=dict, init=False)
 
     family: ClassVar[str]
@@ -128,17 +237,6 @@ class Result(ABC):
         """
         return self.release.delta
 
-    @property
-    def model(self) -> str:
-        """Name by which an archive is rebuilt.
-
-        Examples
-        --------
-        >>> result.model
-        'BTLResult'
-        """
-        return type(self).__name__
-
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
         shape = (*self._shape(), f"epsilon = {self.epsilon:g}")
@@ -146,22 +244,6 @@ class Result(ABC):
 
     def _shape(self) -> tuple[str, ...]:
         return (size_of(self.release.survey),)
-
-    def _series(self: Any, values: Any, name: str) -> pd.Series[Any]:
-        """Return a copy of the values as a series over the items."""
-        return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
-
-    @abstractmethod
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of the summary as a data frame, with its cautions in ``attrs``."""
-
-    @abstractmethod
-    def summary(self, details: bool = False) -> tables.Table:
-        """Return a table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV)."""
-
-    @abstractmethod
-    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the result."""
 
     def _settings(self) -> dict[str, Any]:
         """Return what rebuilds the result from its release, beside alpha."""
@@ -203,59 +285,6 @@ class Result(ABC):
     def _cautions(self) -> tuple[str, ...]:
         """Return what limits what is stated, as all formats have it: also of single numbers."""
         return tuple(self._warned())
-
-    def _unlimited(self: Any) -> dict[str, str]:
-        """Return which limits are infinite, in words by the term."""
-        return {}
-
-    def _cautioned(self: Any, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a frame with what limits its numbers in ``attrs["warnings"]``."""
-        frame.attrs["warnings"] = list(self._cautions())
-        return frame
-
-    def tidy(self: Any) -> pd.DataFrame:
-        """Return a row per term in the words of R's broom, the same columns for all results.
-
-        Returns
-        -------
-        DataFrame
-            ``term``, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and
-            ``conf_high``, missing where there is none; the order and numbers of ``to_frame()``. The
-            estimate of a test is the effect it measures. ``attrs["warnings"]`` lists what limits
-            these numbers, as the notes of ``summary()`` do.
-
-        Examples
-        --------
-        >>> list(result.tidy().columns)
-        ['term', 'estimate', 'std_error', 'statistic', 'p_value', 'conf_low', 'conf_high']
-        """
-        words = list(dict.fromkeys(_WORDS.values()))
-        frame = self.to_frame().rename(columns=_WORDS)
-        # of a selection by win rates net wins are no second estimate
-        frame = frame.loc[:, ~frame.columns.duplicated()]
-        frame = frame.reindex(columns=words).astype(np.float64)
-        frame.insert(0, "term", frame.index.astype(str))
-        return cast(pd.DataFrame, self._cautioned(frame.reset_index(drop=True)))
-
-    def _level(self: Any, alpha: float | None) -> float:
-        """Return a level that was given, or the result's own."""
-        return check_alpha(self.alpha if alpha is None else alpha)
-
-    def _fit_frame(self: Any, estimate: str, **statistic: Any) -> pd.DataFrame:
-        """Return estimates of this name with errors, their parts, p-values and intervals."""
-        named = {
-            estimate: self.params,
-            "std_err": self.bse,
-            "sampling": self.bse_sampling,
-            "privacy": self.bse_privacy,
-            **statistic,
-            "pvalue": self.pvalues,
-        }
-        return pd.DataFrame(named).join(self.conf_int())
-
-    def _limits(self: Any, low: Any, high: Any) -> pd.DataFrame:
-        """Return the ends of intervals as a frame over the items."""
-        return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
         """Return the same result with labels in the place of codes, wherever these are shown.
@@ -302,9 +331,6 @@ class Result(ABC):
         numbers = {name: getattr(self, name) for name in names} | more
         numbers |= {"epsilon": self.epsilon, "delta": self.delta, "nobs": self.nobs}
         return self._cautioned(pd.DataFrame(numbers, index=pd.Index([test], name="test")))
-
-    def _repr_html_(self: Any) -> str:
-        return str(self.summary().as_html())
 
 
 def _labelled(release: Release, labels: object) -> Release:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry import contrasts, scoretests
-from privrank.bradley_terry.estimate import Covariance, Estimate
+from privrank.bradley_terry.estimate import Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
@@ -123,9 +123,6 @@ class BTLResult(Result):
     def _inference(self) -> Inference:
         return Inference.of(self.release, self.estimate)
 
-    def _covariance(self) -> Covariance:
-        return self._inference().errors
-
     @once
     def _equations(self) -> ScoreEquations:
         return score_equations(self.release)
@@ -145,7 +142,7 @@ class BTLResult(Result):
 
     def _errors(self, half: FloatArray, name: str) -> pd.Series[float]:
         """Return the standard errors by one source of error, of which a half is given."""
-        variances = self._covariance().variances(half, self._display())
+        variances = self._inference().errors.variances(half, self._display())
         return self._named(np.sqrt(np.maximum(variances, 0.0)), name)
 
     def _estimated(self) -> FloatArray:
@@ -224,7 +221,7 @@ class BTLResult(Result):
         {'crimRate': 0.184, 'position': 0.177, 'socBurd': 0.176, 'culture': 0.191}
         """
         return self._named(
-            contrasts.standard_errors(self._display(), self._covariance().total), "std err"
+            contrasts.standard_errors(self._display(), self._inference().errors.total), "std err"
         )
 
     @property
@@ -236,7 +233,7 @@ class BTLResult(Result):
         >>> result.bse_sampling.round(3).to_dict()
         {'crimRate': 0.146, 'position': 0.141, 'socBurd': 0.141, 'culture': 0.149}
         """
-        return self._errors(self._covariance().sampled, "sampling")
+        return self._errors(self._inference().errors.sampled, "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
@@ -251,7 +248,7 @@ class BTLResult(Result):
         >>> np.allclose(result.bse**2, result.bse_sampling**2 + result.bse_privacy**2)
         True
         """
-        return self._errors(self._covariance().noisy, "privacy")
+        return self._errors(self._inference().errors.noisy, "privacy")
 
     @property
     def tvalues(self) -> pd.Series[float]:
@@ -361,7 +358,7 @@ class BTLResult(Result):
         >>> round(result.design_effect, 2)
         2.03
         """
-        return contrasts.largest_effect(self._covariance(), self._display())
+        return contrasts.largest_effect(self._inference().errors, self._display())
 
     @once
     def _own_limits(self) -> tuple[FloatArray, FloatArray]:
@@ -388,7 +385,7 @@ class BTLResult(Result):
         """
         names = list(self._names)
         known = self._named(np.ones(len(names)), "").to_numpy()
-        covariance = carried(self._display(), self._covariance().total)
+        covariance = carried(self._display(), self._inference().errors.total)
         return pd.DataFrame(covariance * np.outer(known, known), names, names)
 
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
@@ -981,10 +978,13 @@ class BTLResult(Result):
             self.ranks(at).sort_values(kind="stable").index
         )
         table = self.probabilities(at).loc[order, order]
-        ties = self.release.design.ties
-        label = "P(row if decided)" if ties == "davidson" else "P(row) + P(tie) / 2"
-        named = {"label": label} if ties else {}
-        return plots.pairwise(table, guarantee.caption(self.release), **named, ax=ax)
+        label = {
+            False: "P(row preferred to column)",
+            True: "P(row) + P(tie) / 2",
+            "davidson": "P(row if decided)",
+        }[self.release.design.ties]
+        caption = guarantee.caption(self.release)
+        return plots.pairwise(table, caption, "Win probabilities", label, ax=ax)
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the worths (:meth:`plot_worth`).

@@ -22,9 +22,11 @@ from privrank.release.release import Part, Release
 from privrank.release.survey import Sample
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
+from privrank.results.claims import said
 from privrank.results.rejections import comparison_rejects
 from privrank.results.testnotes import (
     BIT,
+    DECISIONS,
     SMALLEST,
     is_beside_null,
     power_notes,
@@ -32,18 +34,7 @@ from privrank.results.testnotes import (
     verdict,
 )
 from privrank.util.arrays import immutable
-from privrank.util.checks import check_count, check_flag
-
-_COMPLETED = (
-    "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "
-    "come about alike in all groups."
-)
-
-_IDEAL_ARITHMETIC = (
-    "The privacy of this mechanism assumes idealised arithmetic in one step: the noise is exact "
-    "but for a rounding that alters the p-value with a probability below 2e-10."
-)
-
+from privrank.util.checks import check_count
 
 _REST = "the others"
 
@@ -55,6 +46,14 @@ _UNITS = {
 
 # Clear differences that a summary spells out.
 _MOST_WORDS = 4
+
+
+def _pvalue_cell(value: float) -> str:
+    return "<=0.0001" if value <= 1e-4 else f"{value:.4f}"
+
+
+def _limit_cell(value: float) -> str:
+    return ">0" if 0 < value < 5e-5 else f"{value:.4f}"
 
 
 @immutable
@@ -277,6 +276,7 @@ class ClosenessResult(Result):
         reject = comparison_rejects(self.asked, self.release.plan, sample, self.alpha)
         return detectable_between(reject, sample, self.alpha, power, replicates)
 
+    @once
     def _interval(self) -> tuple[float, float] | None:
         known = self._effect is not None and self.asked.distance is not None
         return self.conf_int() if known else None
@@ -381,18 +381,7 @@ class ClosenessResult(Result):
         ----------------------------------------------------------------------------------
         total variation distance   0.0050  reject H0   0.3403     0.3403   0.1832   0.4710
         """
-        check_flag("details", details)
-        release, sample, interval = self.release, self.release.sample, self._interval()
-        cells = {"p-value": "", "decision": "reject H0" if self.reject else "do not reject"}
-        if self.pvalue is not None:
-            cells["p-value"] = "<=0.0001" if self.pvalue <= 1e-4 else f"{self.pvalue:.4f}"
-        for name, value in (("effect", self.effect), ("corrected", self.corrected_effect)):
-            if value is not None:
-                cells[name] = f"{value:.4f}"
-        if interval is not None:
-            low, high = interval
-            limits = (">0" if 0 < low < 5e-5 else f"{low:.4f}", f"{high:.4f}")
-            cells |= zip(tables.interval_heads(self.alpha), limits, strict=True)
+        release, sample = self.release, self.release.sample
         # the proof of a smoothed p-value has one step in real numbers: a note says so
         permutations = release.plan.number("permutations")
         # the least p-value of a clear difference, rounded up as all are
@@ -400,7 +389,19 @@ class ClosenessResult(Result):
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
         arithmetic = self.pvalue is not None and release.source != "none"
-        return tables.Table(
+        columns = {
+            "pvalue": tables.Column("p-value", _pvalue_cell),
+            "reject": DECISIONS,
+            "effect": tables.Column("effect", "{:.4f}".format),
+            "corrected": tables.Column("corrected", "{:.4f}".format),
+            **tables.interval_columns(self.alpha, _limit_cell),
+        }
+        return tables.laid_out(
+            self.to_frame()
+            .dropna(axis="columns")
+            .assign(pvalue=self.pvalue)
+            .set_axis([self.asked.name]),
+            columns,
             title=guarantee.title("Test of Closeness", release),
             header=guarantee.header(
                 release,
@@ -410,21 +411,18 @@ class ClosenessResult(Result):
                 noise=self._noise(),
                 details=details,
             ),
-            columns=("", *cells),
-            rows=((self.asked.name, *cells.values()),),
             notes=(
                 _hypotheses_of(sample),
                 self._verdict(),
                 *power_notes(self.asked, sample, attainable),
-                *self._effect_words(interval),
+                *self._effect_words(),
                 *_detail_words(release, self._details(), self.alpha),
-                *([_COMPLETED] if sample.completed else []),
+                *said("completed groups", sample.completed),
                 guarantee.holds_if(guarantee.assumptions(release)),
                 guarantee.promise(release, self._protected()),
                 *guarantee.level_notes(release, sample.kind.removesuffix("s")),
-                *([_IDEAL_ARITHMETIC] if arithmetic else []),
+                *said("idealised step, details" if details else "idealised step", arithmetic),
                 *(guarantee.seed_notes([release]) if details else []),
-                *self._cautions(),
             ),
             cautions=self._cautions(),
         )
@@ -434,7 +432,7 @@ class ClosenessResult(Result):
             return "random bit", "sigmoid bit", "none, one bit"
         private, scale = self.release.source != "none", self.release.plan.number("scale")
         return (
-            "noise on the statistic" if private else "no noise",
+            "noise on the statistic",
             "smoothed p-value" if private else "p-value",
             f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})",
         )
@@ -457,27 +455,23 @@ class ClosenessResult(Result):
             line = "simulate pairs of your own for the difference"
         return verdict(self, line)
 
-    def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
-        part, distance = self._effect, self.asked.distance
+    def _effect_words(self) -> list[str]:
+        """Return what the released effect is, and what is stated of the distributions by it."""
+        part, distance, interval = self._effect, self.asked.distance, self._interval()
         if part is None:
-            return ()
+            return []
         name = "chi-square statistic" if distance is None else DISTANCES[self.asked.statistic]
-        words = f"The effect is the {name} of the samples"
-        if self.release.source != "none":
-            words += f" with noise of its own, for epsilon {part.epsilon:.4g} of the total"
+        noise = f" with noise of its own, for epsilon {part.epsilon:.4g} of the total"
+        effect = f"{name} of the samples{'' if self.release.source == 'none' else noise}"
         if interval is None or distance is None:
-            return (words + ".",)
+            return said("effect", effect=effect)
         within = range_words(*interval, least=part.step if distance.exact else 0.0)
-        words += (
-            f"; with {100 * (1 - self.alpha):g} % confidence the distance of the distributions is "
-            f"{within}."
-        )
-        if distance.exact:
-            words += (
-                " The interval contains 0 if and only if the test does not reject; the corrected "
-                "effect leaves out what sampling adds to a distance."
-            )
-        return (words,)
+        level = f"{100 * (1 - self.alpha):g} %"
+        sentences = [
+            *said("effect with interval", effect=effect, level=level, within=within),
+            *said("exact interval", distance.exact),
+        ]
+        return [" ".join(sentences)]
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the effect with its interval.

@@ -6,16 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from privrank.results import guarantee, tables
+from privrank.results import tables
 from privrank.results.base import RANK_OF, Result
+from privrank.results.claims import said
+from privrank.results.pooled import PooledResult
 from privrank.util.checks import check_count, check_names
-
-if TYPE_CHECKING:
-    from privrank.results.pooled import PooledResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,9 @@ def summary_col(
     crimRate          0.6070       0.4383
                     (0.1843)     (0.1059)
     """
-    if not isinstance(results, Sequence) or not all(isinstance(one, Result) for one in results):
+    if not isinstance(results, Sequence) or not all(
+        isinstance(one, Result | PooledResult) for one in results
+    ):
         raise TypeError("results must be a list of results.")
     if not results:
         raise TypeError("results must be a list of at least one result.")
@@ -131,7 +132,7 @@ def summary_col(
         rows=(*estimates, *_fact_rows(columns, terms, digits)),
         notes=(
             *([errors] if any(len(column.bse) for column in columns) else []),
-            *([guarantee.SEEDED] if seeded else []),
+            *said("seeded", seeded),
             *cautions,
         ),
         rule=len(estimates),

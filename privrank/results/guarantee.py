@@ -14,24 +14,9 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Part, Release, distribution_name
 from privrank.release.survey import Design
+from privrank.results.claims import said
 from privrank.results.tables import statistic_words
-
-UNFINISHED = (
-    "Warning: the solver stopped before it had reached the minimum to the precision it works to, "
-    "so the estimates may be off: use a larger penalty."
-)
-
-UNCERTAIN = (
-    "Warning: the standard errors cannot be computed in double precision at this release, so that "
-    "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
-)
-
-MATCHED = (
-    "given how often each item was compared, opponents were matched at random: "
-    "E n_ij = x_i x_j for items i and j"
-)
-
-SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
+from privrank.util.checks import check_flag
 
 # What comparisons release, in words; the names of mechanisms are among the details.
 _RELEASED = {
@@ -39,6 +24,9 @@ _RELEASED = {
     "win matrix": "noise on wins of each pair",
     "objective perturbation": "noise in the loss",
 }
+
+# What devices do that do not answer by randomised response, by the protocol.
+_LOCAL = {"Duchi ball": "Duchi's ball mechanism", "cap Borda": "cap mechanism"}
 
 # Rows of a respondent that say more than a third as much as independent ones are worth their noise.
 _WORTH_ROWS = 3
@@ -82,16 +70,18 @@ def header(
 ) -> tuple[tuple[str, str], ...]:
     """Return the header of every summary: data, unit, its own lines, noise, budget.
 
-    Given the mechanism in words, and among its `details` by its names, with the scale of its noise;
-    what a row is called (one of a frame may stand for several comparisons), and what `errors` hold.
+    Given the noise that a curator adds in words, and among its `details` by its names, with its
+    scale; what a row is called (one of a frame may stand for several comparisons), and what
+    `errors` hold.
     """
+    check_flag("details", details)
     kind, unit = release.survey.kind, release.survey.unit
     return (
         ("Categories:" if kind == "choices" else "Items:", str(len(release.survey.items))),
         (f"No. {unit.capitalize()}s:", str(release.survey.nobs)),
         ("Neighbours:", f"replace one {row if unit == 'row' else unit}"),
         *lines,
-        ("Mechanism:", noise[0]),
+        ("Mechanism:", mechanism_words(release, noise[0])),
         *([("Released:", noise[1]), ("Noise scale:", noise[2])] if details else []),
         ("Noise source:", noise_source(release)),
         *([("Std. errors:", errors)] if errors else []),
@@ -113,6 +103,13 @@ def comparison_header(
         row="comparison",
         errors=_errors(release, effect, details),
     )
+
+
+def mechanism_words(release: Release, noise: str) -> str:
+    """Return the mechanism in words, given those for noise that a curator adds."""
+    if release.local:
+        return _LOCAL.get(release.mechanism, "randomised response")
+    return "no noise" if release.source == "none" else noise
 
 
 def noise_source(release: Release) -> str:
@@ -138,19 +135,13 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
 
 
 def _mechanism(release: Release) -> tuple[str, str]:
-    """Return the mechanism in words, and by its names."""
+    """Return the noise in words, and the mechanism by its names."""
     ties = " and ties" if names.TIES in release.parts else ""
-    if release.local:
-        return "randomised response", release.mechanism
-    if release.source == "none":
-        return "no noise", release.mechanism + ties
-    part = _counts(release)
-    name = "Laplace" if part is None else distribution_name(part.distribution)
     words = _RELEASED.get(release.mechanism, f"noise on {release.mechanism}")
-    return (
-        "noise on wins, losses and ties" if ties else words,
-        f"{release.mechanism}{ties}, {name}",
-    )
+    named, part = release.mechanism + ties, _counts(release)
+    if release.source in ("secure", "seeded"):
+        named += f", {'Laplace' if part is None else distribution_name(part.distribution)}"
+    return "noise on wins, losses and ties" if ties else words, named
 
 
 def _counts(release: Release) -> Part | None:
@@ -238,13 +229,8 @@ def sampling_head(releases: Iterable[Release]) -> str:
 
 def effect_notes(release: Release) -> list[str]:
     """Return what follows where the release shows no more of the design effect than a bound."""
-    if not at_most(release):
-        return []
-    return [
-        f"Design effect: at most {released_effect(release):.2f}, the release cannot tell whether "
-        f"it is less. Sampling errors are upper bounds, so that intervals may cover more than "
-        f"stated."
-    ]
+    effect = released_effect(release) if at_most(release) else 1.0
+    return said("bound on the effect", effect > 1.0, effect=effect)
 
 
 def allowance(release: Release) -> str:
@@ -267,14 +253,9 @@ def reading(release: Release) -> str:
 def count_notes(release: Release, estimate: str) -> list[str]:
     """Return what to know of the pair counts behind an estimate ("worths towards zero")."""
     pairs = release.design.pairs
-    if release.design.matched:
-        return [f"This holds if, {MATCHED}."]
-    if pairs is None or pairs.origin != "equal":
-        return []
-    return [
-        f"This holds if the pair counts are as assumed, {pairs.count[0]:.4g} for every pair; "
-        f"answers that are missing pull the {estimate}."
-    ]
+    if pairs is not None and pairs.origin == "equal":
+        return said("equal counts", count=pairs.count[0], estimate=estimate)
+    return said("matched", release.design.matched)
 
 
 def loss_notes(release: Release, estimator: str) -> list[str]:
@@ -282,16 +263,15 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
 
     Under the logit there is nothing to say: its matching loss is its log-loss.
     """
-    if release.link == LOGIT:
-        return []
-    perturbed = names.WORTHS in release.parts and release.source != "none"
-    notes = [f"Estimator: {estimator}, perturbed." if perturbed else f"Estimator: {estimator}."]
-    if perturbed and release.link not in BUILT_IN:
-        notes.append(
-            f"The guarantee takes the declared bounds of link {release.link.name!r}, kappa1 = "
-            f"{release.link.kappa1:g} and kappa2 = {release.link.kappa2:g}, to hold everywhere."
-        )
-    return notes
+    link, private = release.link, release.source != "none"
+    perturbed = private and names.WORTHS in release.parts
+    key = "perturbed estimator" if perturbed else "estimator"
+    declared = perturbed and link not in BUILT_IN
+    bounds = {"link": link.name, "first": link.kappa1, "second": link.kappa2}
+    return [
+        *said(key, link != LOGIT, estimator=estimator),
+        *said("declared link", declared, **bounds),
+    ]
 
 
 def privacy_notes(release: Release, details: bool) -> list[str]:
@@ -307,25 +287,23 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     notes = [
         promise(release, what, "comparison"),
         *level_notes(release, "comparison"),
-        # of reports the sentence is about whom to trust
-        *(["Who was asked which pair is not protected."] if release.local else []),
+        *said("pairs asked", release.local),
         *bound_notes(design),
     ]
-    if not details:
-        return notes
+    return notes + _detail_notes(release) if details else notes
+
+
+def _detail_notes(release: Release) -> list[str]:
+    """Return what epsilon was spent on beside the counts, and what is known of their noise."""
     shares = [
         f"{part.epsilon / release.epsilon:.0%} for the {label}"
         for name, label in _SIDE_RELEASES
         if release.source != "none" and (part := release.parts.get(name)) and part.epsilon
     ]
-    if shares:
-        notes.append(f"Epsilon includes {' and '.join(shares)}.")
+    notes = said("shares", shares, shares=" and ".join(shares))
     if names.LARGEST in release.found:
-        notes.append(
-            f"The design effect was released with noise of standard error "
-            f"{effect_error(release):.2g}; it is taken to be at most "
-            f"{release.found[names.CEILING]:.2f}, the most that any answers bring about."
-        )
+        error, most = effect_error(release), release.found[names.CEILING]
+        notes += said("released effect", error=error, most=most)
     return notes + _choice_notes(release) + seed_notes([release])
 
 
@@ -339,22 +317,14 @@ def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
     alike = known and _WORTH_ROWS * effect >= design.max_rows > _WORTH_ROWS
     if not (alike and noisy and design.kind == "private"):
         return []
-    return [
-        f"{design.max_rows} rows of one respondent count as {design.max_rows / effect:.1f} "
-        f"independent ones: see pr.contribution_tradeoff()."
-    ]
+    return said("rows alike", rows=design.max_rows, independent=design.max_rows / effect)
 
 
 def bound_notes(design: Design) -> list[str]:
     """Return what is said of rows that were left out so that respondents keep the bounds."""
-    if design.excess == "refuse":
-        return []
     answers = "1 answer" if design.max_rows == 1 else f"{design.max_rows} answers"
     pairs = ", one of each pair" if design.distinct_pairs else ""
-    return [
-        f"Of every respondent a secret random draw kept at most {answers}{pairs}; how many it left "
-        f"out is not said."
-    ]
+    return said("rows left out", design.excess != "refuse", kept=answers + pairs)
 
 
 def level_notes(release: Release, row: str) -> list[str]:
@@ -365,14 +335,16 @@ def level_notes(release: Release, row: str) -> list[str]:
     another.
     """
     survey, most = release.survey, release.survey.max_rows
-    if release.source == "none" or survey.unit != "row":
-        return []
-    whole = f"{release.epsilon * most:g}" if most > 1 else "r times that"
-    several = f"up to {most}" if most > 1 else "r"
-    delta = ", whose delta is larger" if release.delta else ""
-    return [
-        f"Epsilon {release.epsilon:g} is per {row}, {whole} for a respondent with {several}{delta}."
-    ]
+    per_row = release.source != "none" and survey.unit == "row"
+    return said(
+        "level",
+        per_row,
+        epsilon=release.epsilon,
+        row=row,
+        whole=f"{release.epsilon * most:g}" if most > 1 else "r times that",
+        several=f"up to {most}" if most > 1 else "r",
+        delta=", whose delta is larger" if release.delta else "",
+    )
 
 
 def promise(release: Release, what: str, row: str = "row") -> str:
@@ -401,17 +373,13 @@ def promise(release: Release, what: str, row: str = "row") -> str:
 
 def delta_notes(release: Release) -> list[str]:
     """Return the warning that goes with a delta too large to mean anything."""
-    if release.delta * release.survey.nobs < 1:
-        return []
-    return [
-        f"Warning: delta {release.delta:g} is no smaller than 1 / nobs, which would allow "
-        f"publishing one unit outright: use a delta well below it."
-    ]
+    large = release.delta * release.survey.nobs >= 1
+    return said("large delta", large, delta=release.delta)
 
 
 def seed_notes(releases: Sequence[Release]) -> list[str]:
     """Return the warning that goes with seeded noise, if any of the releases has it."""
-    return [SEEDED] if any(release.source == "seeded" for release in releases) else []
+    return said("seeded", any(release.source == "seeded" for release in releases))
 
 
 def release_facts(release: Release) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,7 @@ from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.release.names import TIES
 from privrank.release.release import Release
 from privrank.release.survey import Covariates
-from privrank.results.tables import Forms, Table, interval_heads, printed, pvalue_cell
+from privrank.results import tables
 from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_alpha
 
@@ -39,8 +40,61 @@ _LONGEST = 60
 
 
 @immutable
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ContrastTests:
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class LinearHypotheses(ABC):
+    """Linear hypotheses about the coefficients of a fit: what their tests have in common.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The hypotheses, as they are printed.
+    weights, constants : ndarray, shapes (rows, p) and (rows,)
+        Weights of the fitted coefficients, and what the combinations are compared with.
+    _inference : Inference
+        The fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> test = model.fit(epsilon=1.0, rng=np.random.default_rng(1)).t_test("crimRate = culture")
+    """
+
+    names: tuple[str, ...]
+    weights: FloatArray = field(repr=False)
+    constants: FloatArray = field(repr=False)
+    _inference: Inference = field(repr=False)
+
+    def conf_int(self, alpha: float = 0.05) -> FloatArray:
+        """Return confidence intervals of the combinations, each by itself, shape (rows, 2).
+
+        Infinite where scores set no limit.
+
+        Examples
+        --------
+        >>> test.conf_int().round(2)
+        array([[0.57, 1.87]])
+        """
+        return np.column_stack(intervals(self._inference, self.weights, check_alpha(alpha)))
+
+    @abstractmethod
+    def summary(self) -> tables.Table:
+        """Return the tests as a table."""
+
+    def __repr__(self) -> str:
+        """Show the table."""
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+@immutable
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class ContrastTests(LinearHypotheses):
     """Tests of linear hypotheses one by one, with the words of statsmodels.
 
     Parameters
@@ -76,13 +130,9 @@ class ContrastTests:
     (array([1.189]), array([0.315]), 0.0007)
     """
 
-    names: tuple[str, ...]
     effect: FloatArray
     sd: FloatArray
     pvalue: FloatArray
-    constants: FloatArray
-    weights: FloatArray
-    _inference: Inference = field(repr=False)
 
     @property
     def tvalue(self) -> FloatArray:
@@ -106,18 +156,6 @@ class ContrastTests:
         """
         return self.tvalue
 
-    def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Return confidence intervals of the contrasts, shape (rows, 2).
-
-        Infinite where scores set no limit.
-
-        Examples
-        --------
-        >>> tests.conf_int().round(2)
-        array([[0.57, 1.87]])
-        """
-        return np.column_stack(intervals(self._inference, self.weights, check_alpha(alpha)))
-
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return the table of the summary as a data frame.
 
@@ -139,7 +177,7 @@ class ContrastTests:
         }
         return pd.DataFrame(numbers, index=pd.Index(self.names, name="contrast"))
 
-    def summary(self, alpha: float = 0.05) -> Table:
+    def summary(self, alpha: float = 0.05) -> tables.Table:
         """Return the tests as a table; `alpha` is one minus the level of its intervals.
 
         Examples
@@ -150,28 +188,12 @@ class ContrastTests:
         ------------------------------------------------------------------------
         crimRate - culture   1.1894    0.315    3.386   <0.001    0.678    1.740
         """
-        forms: Forms = {
-            "coef": "{:.4f}",
-            "std_err": "{:.3f}",
-            "z": "{:.3f}",
-            "pvalue": pvalue_cell,
-            "lower": "{:.3f}",
-            "upper": "{:.3f}",
-        }
-        return Table(
+        return tables.laid_out(
+            self.summary_frame(alpha),
+            tables.fit_columns("coef", alpha, coef=tables.Column("coef", "{:.4f}".format)),
             title="Tests of Contrasts",
-            header=(),
-            columns=("", "coef", "std err", "z", "P>|z|", *interval_heads(alpha)),
-            rows=printed(self.summary_frame(alpha), forms),
             notes=score_notes(self._inference),
         )
-
-    def __repr__(self: Any) -> str:
-        """Show the table."""
-        return str(self.summary().as_text())
-
-    def _repr_html_(self: Any) -> str:
-        return str(self.summary().as_html())
 
 
 def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -> str:
@@ -208,22 +230,20 @@ def t_test(
     rows = fitted_rows(inference.equations, display, weights)
     constants = constants.ravel()
     known = inference.equations.identifies(rows)
-    effect = np.where(known, rows @ inference.fitted.coefficients, np.nan)
-    sd = np.where(known, standard_errors(rows, inference.errors.total), np.nan)
     return ContrastTests(
-        equation_names(hypothesis, names),
-        effect,
-        sd,
-        np.squeeze(pvalues(inference, rows, constants)),
-        constants,
-        rows,
-        inference,
+        names=equation_names(hypothesis, names),
+        effect=np.where(known, rows @ inference.fitted.coefficients, np.nan),
+        sd=np.where(known, standard_errors(rows, inference.errors.total), np.nan),
+        pvalue=np.squeeze(pvalues(inference, rows, constants)),
+        weights=rows,
+        constants=constants,
+        _inference=inference,
     )
 
 
 @immutable
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class HypothesisTest:
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class HypothesisTest(LinearHypotheses):
     """A test of a linear hypothesis about the coefficients: that all its equations hold.
 
     Parameters
@@ -262,14 +282,10 @@ class HypothesisTest:
     (20.1, 3, 0.003)
     """
 
-    names: tuple[str, ...]
     statistic: float
     df: int
     pvalue: float
     draws: int
-    weights: FloatArray = field(repr=False)
-    constants: FloatArray = field(repr=False)
-    _inference: Inference = field(repr=False)
 
     @classmethod
     def of(
@@ -284,8 +300,16 @@ class HypothesisTest:
         2
         """
         test = joint_test(inference, rows, constants)
-        numbers = test.statistic, test.df, test.pvalue, test.draws
-        return cls(tuple(names), *numbers, rows, constants, inference)
+        return cls(
+            names=tuple(names),
+            statistic=test.statistic,
+            df=test.df,
+            pvalue=test.pvalue,
+            draws=test.draws,
+            weights=rows,
+            constants=constants,
+            _inference=inference,
+        )
 
     @property
     def pvalue_error(self) -> float:
@@ -314,18 +338,6 @@ class HypothesisTest:
         effect = float(self.weights[0] @ self._inference.fitted.coefficients)
         return float(signed_z(np.array(effect - self.constants[0]), np.array(self.pvalue)))
 
-    def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Return the confidence intervals of the left sides of the equations, shape (rows, 2).
-
-        Each by itself; of several :meth:`contains` says what holds for all at once.
-
-        Examples
-        --------
-        >>> test.conf_int().shape
-        (4, 2)
-        """
-        return np.column_stack(intervals(self._inference, self.weights, check_alpha(alpha)))
-
     def contains(self, constants: Any, alpha: float = 0.05) -> bool:
         """Whether right sides of the equations are in their joint confidence region.
 
@@ -337,7 +349,7 @@ class HypothesisTest:
         values = np.broadcast_to(np.asarray(constants, dtype=np.float64), len(self.weights))
         return bool(joint_test(self._inference, self.weights, values).pvalue >= check_alpha(alpha))
 
-    def summary(self) -> Table:
+    def summary(self) -> tables.Table:
         """Return the test as a table.
 
         Examples
@@ -349,16 +361,13 @@ class HypothesisTest:
             {"statistic": [self.statistic], "df": [self.df], "pvalue": [self.pvalue]},
             index=[self.names[0] if len(self.names) == 1 else f"{len(self.names)} equations"],
         )
-        return Table(
-            title="Test of a Hypothesis",
-            header=(),
-            columns=("", "statistic", "df", "p-value"),
-            rows=printed(frame, {"statistic": "{:.2f}", "df": "{:.0f}", "pvalue": pvalue_cell}),
-            notes=score_notes(self._inference),
-        )
-
-    __repr__ = ContrastTests.__repr__
-    _repr_html_ = ContrastTests._repr_html_
+        columns = {
+            "statistic": tables.Column("statistic", "{:.2f}".format),
+            "df": tables.Column("df", str),
+            "pvalue": tables.Column("p-value", tables.pvalue_cell),
+        }
+        notes = score_notes(self._inference)
+        return tables.laid_out(frame, columns, title="Test of a Hypothesis", notes=notes)
 
 
 def z_of(pvalue: FloatArray) -> FloatArray:

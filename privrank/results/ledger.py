@@ -95,41 +95,41 @@ class Budget(Ledger):
         PrivateBTL: net wins              0.25        0
         spent                             0.25        0
         """
-        account = self._read_all()
-        lines, split = account.spendings, self.pure is not None
+        account, split = self._read_all(), self.pure is not None
         header = [
             ("Protects:", f"one {self.unit}"),
             ("Neighbours:", f"replace one {self.unit}"),
             ("Epsilon:", "no limit" if self.epsilon == inf else f"{self.epsilon:g}"),
             ("Delta:", f"{self.delta:g}"),
         ]
-        heads: tuple[str, ...] = ("spent by",)
-        labels: list[tuple[str, ...]] = [
-            (": ".join(filter(None, (s.by, statistic_words(s.released)))),) for s in lines
-        ]
+        columns = ["spent by", "epsilon", "delta"]
         if self.path is not None:
             header[:0] = [("Data:", str(self.label)), ("Ledger:", self.path.name)]
-            heads = ("date (UTC)", "spent by", "released")
-            labels = [(s.date or "", s.by, statistic_words(s.released)) for s in lines]
-        amounts: list[tuple[str, ...]] = [(f"{s.epsilon:g}", f"{s.delta:g}") for s in lines]
-        ends: list[tuple[str, ...]] = [
-            (f"{first:g}", f"{second:g}") for first, second in (account.spent, account.left)
+            columns = ["date (UTC)", "by", "released", "epsilon", "delta"]
+        # of two accounts each line has only what counts in its own, beside what it states
+        totals = ["of pure", "of rho"] if split else ["epsilon", "delta"]
+        lines = [
+            {
+                "date (UTC)": line.date or "",
+                "by": line.by,
+                "released": statistic_words(line.released),
+                "spent by": ": ".join(filter(None, (line.by, statistic_words(line.released)))),
+                "epsilon": f"{line.epsilon:g}",
+                "delta": f"{line.delta:g}",
+                "of pure": "" if line.delta else f"{line.epsilon:g}",
+                "of rho": f"{line.rho:g}" if line.delta else "",
+            }
+            for line in account.spendings
         ]
-        columns: tuple[str, ...] = ("epsilon", "delta")
-        if split:
-            # of each line only what counts in its account, beside what it states
-            columns += ("of pure", "of rho")
-            counted = [("", f"{s.rho:g}") if s.delta else (f"{s.epsilon:g}", "") for s in lines]
-            amounts = [(*a, *b) for a, b in zip(amounts, counted, strict=True)]
-            ends = [("", "", *end) for end in ends]
-        blank = ("",) * (len(heads) - 1)
-        labels += [("spent", *blank), ("left", *blank)]
-        rows = zip(labels, [*amounts, *ends], strict=True)
+        for label, amounts in (("spent", account.spent), ("left", account.left)):
+            ends = zip(totals, (f"{amount:g}" for amount in amounts), strict=True)
+            lines.append({columns[0]: label, **dict(ends)})
+        columns = list(dict.fromkeys([*columns, *totals]))
         return Table(
             title="Privacy budget",
             header=tuple(header),
-            columns=(*heads, *columns),
-            rows=tuple((*label, *amount) for label, amount in rows),
+            columns=tuple("spent by" if name == "by" else name for name in columns),
+            rows=tuple(tuple(line.get(name, "") for name in columns) for line in lines),
             notes=tuple(_split_notes(account) if split else _notes(account)),
         )
 

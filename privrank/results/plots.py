@@ -202,8 +202,8 @@ def win_rates(
 def pairwise(
     probabilities: pd.DataFrame,
     caption: str,
-    heading: str = "Win probabilities",
-    label: str = "P(row preferred to column)",
+    heading: str,
+    label: str,
     *,
     ax: Axes | None = None,
 ) -> Figure:

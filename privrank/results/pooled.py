@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,9 @@ from privrank.release.archived import archive
 from privrank.release.survey import record_of
 from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
-from privrank.results.base import Result
+from privrank.results.base import Summarised
 from privrank.results.btl import BTLResult
+from privrank.results.claims import said
 from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
@@ -68,10 +69,9 @@ def pooled(
     )
 
 
-@Result.register
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class PooledResult:
+class PooledResult(Summarised):
     """Several releases pooled: worths, or Borda scores and pair fractions, errors and tables.
 
     Made by :func:`privrank.pool`. Standard errors are those of sampling and privacy noise; the
@@ -120,16 +120,9 @@ class PooledResult:
 
     results: tuple[BTLResult | AggregationResult, ...]
     survey: Survey
-    alpha: float
     by_item: Pooled = field(repr=False)
     by_pair: Pooled | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
-
-    model: ClassVar[str] = "PooledResult"
-    tidy = Result.tidy
-    _series, _level, _repr_html_ = Result._series, Result._level, Result._repr_html_
-    _fit_frame, _cautioned, _unlimited = Result._fit_frame, Result._cautioned, Result._unlimited
-    _limits = Result._limits
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -546,29 +539,21 @@ class PooledResult:
         socBurd    0.2264    0.190              0.166    0.093    0.230   -0.145    0.606      1-4
         """
         check_flag("details", details)
-        first, name, estimate = self.results[0], "Rank Aggregation", "Borda"
-        if isinstance(first, BTLResult):
-            name, estimate = f"{first.link.model} Results", "coef"
-        return tables.Table(
+        first, frame = self.results[0], self.to_frame()
+        name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
+        return tables.laid_out(
+            frame.assign(ranks=tables.rank_ranges(frame)),
+            tables.fit_columns(
+                str(frame.columns[0]),
+                self.alpha,
+                sampling=tables.Column(
+                    guarantee.sampling_head([one.release for one in self.results])
+                ),
+                pvalue=tables.Column("p-value", tables.pvalue_cell),
+            ),
             title=f"Pooled Private {name}",
             header=_header(self),
-            columns=(
-                "",
-                estimate,
-                "std err",
-                guarantee.sampling_head([member.release for member in self.results]),
-                "privacy",
-                "p-value",
-                *tables.interval_heads(self.alpha),
-                "rank",
-            ),
-            rows=tables.fit_rows(self.to_frame()),
-            notes=(
-                *_notes(self),
-                *_count_notes(self),
-                *_release_notes(self, details),
-                *self._cautions(),
-            ),
+            notes=(*_notes(self), *_count_notes(self), *_release_notes(self, details)),
             cautions=self._cautions(),
         )
 
@@ -663,12 +648,8 @@ def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
     for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
         groups.setdefault(json.dumps(record_of(result.release.survey)), []).append(name)
     twice = [f"{', '.join(some)} and {last}" for *some, last in groups.values() if some]
-    return [
-        f"Warning: respondents may count twice: {listed if names else f'releases {listed}'} have "
-        f"the same public facts. If they are of one survey, use survey='same'; tallies of reports "
-        f"are better added, tally1 + tally2, which finds reports that are in both."
-        for listed in twice
-    ]
+    named = [listed if names else f"releases {listed}" for listed in twice]
+    return [note for listed in named for note in said("twice", releases=listed)]
 
 
 def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
@@ -696,28 +677,29 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
 def _notes(result: PooledResult) -> list[str]:
     """Return what the numbers cover, what Q tests, and whom epsilon protects."""
     same, first = result.survey == "same", result.results[0]
-    rests = {key for member in result.results for key in guarantee.assumptions(member.release)}
-    what, null = "Borda score", f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
-    errors = (
-        "the one sampling error of the survey and privacy noise"
-        if same
-        else "the sampling of every survey and privacy noise"
-    )
+    releases = [member.release for member in result.results]
+    rests = {key for release in releases for key in guarantee.assumptions(release)}
     # worths and Borda scores differ in what H0 and the intervals are about; the rest is common
-    said, joint = "", ""
+    readings = joint = ""
+    what = "the item's Borda score"
+    null = f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
     if isinstance(first, BTLResult):
-        releases = [member.release for member in result.results]
-        said = "".join(dict.fromkeys(map(guarantee.reading, releases)))
-        what, null = "centred worth (best-fitting for the pairs compared)", "the worth is 0"
+        readings = "".join(dict.fromkeys(map(guarantee.reading, releases)))
+        what, null = (
+            "the item's centred worth (best-fitting for the pairs compared)",
+            "the worth is 0",
+        )
         joint = "; the rank sets hold for all items at once"
         if first.release.design.davidson:
-            said += "Every release has its own tie parameter; worths are of answers that decide. "
+            readings += (
+                "Every release has its own tie parameter; worths are of answers that decide. "
+            )
         rests.add("model")
-    what = f"the item's {what}"
+    sampling = "the one sampling error of the survey" if same else "the sampling of every survey"
+    errors = f"{sampling} and privacy noise"
     if result.tau is not None:
         what = f"the mean of {what} over all surveys that these stand for"
-        errors = f"which surveys they are (Student's t, {len(result.results) - 1} df), {errors}"
-    level = f"{100 * (1 - result.alpha):g}%"
+        errors = f"which surveys they are (Student's t, {len(releases) - 1} df), {errors}"
     tested = "the releases differ by their noise alone"
     if not same:
         tested = "all surveys have the same values"
@@ -725,15 +707,13 @@ def _notes(result: PooledResult) -> list[str]:
     if not isinstance(first, BTLResult):
         pairs = "item" if result.by_pair is None else "pair"
         tested += f", of the {pairs} that differs most surely, p adjusted"
-    several = "Who answered in several surveys is protected by the sum of their epsilons."
-    units = {member.release.survey.unit for member in result.results}
-    unlike = "Epsilon protects one row in releases of rows, else a respondent's rows."
+    level = f"{100 * (1 - result.alpha):g}%"
     return [
-        f"{said}Each {level} interval by itself covers {what}, allowing for {errors}{joint}.",
+        f"{readings}Each {level} interval by itself covers {what}, allowing for {errors}{joint}.",
         f"H0 of a p-value: {null}.",
         f"Q tests that {tested}.",
-        *([] if same else [several]),
-        *([unlike] if len(units) > 1 else []),
+        *said("several surveys", not same),
+        *said("units differ", len({release.survey.unit for release in releases}) > 1),
         *tables.tie_notes(result.ranks()),
         guarantee.holds_if(rests),
     ]

@@ -19,15 +19,30 @@ from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
 from privrank.release.release import Part, Release
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, once
+from privrank.results.claims import said
 from privrank.results.testnotes import (
-    THRESHOLD,
-    findings,
+    DECISIONS,
+    SMALLEST,
     impossible,
     noise_of,
     power_notes,
+    range_words,
+    verdict,
 )
 from privrank.util.arrays import immutable
-from privrank.util.checks import check_count, check_flag, is_number
+from privrank.util.checks import check_count, is_number
+
+
+def _pvalue_cell(value: float) -> str:
+    return "<0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+_COLUMNS = {
+    "statistic": tables.Column("statistic", "{:.4f}".format),
+    "threshold": tables.Column("threshold", "{:.4f}".format, "none"),
+    "pvalue": tables.Column("p-value", _pvalue_cell),
+    "reject": DECISIONS,
+}
 
 
 @immutable
@@ -267,6 +282,29 @@ class RankTestResult(Result):
     def _interval(self) -> tuple[float, float] | None:
         return None if self._distance is None or self.pvalue is None else self.conf_int()
 
+    def _findings(self) -> list[str]:
+        """Return what the test decides, the distance from H0, and what its method sees."""
+        return [
+            f"H0: {self.hypotheses[0]} H1: {self.hypotheses[1]}",
+            verdict(self, SMALLEST),
+            *self._distance_words(),
+            *self.notes,
+            *said("completed", self.release.sample.completed),
+        ]
+
+    def _distance_words(self) -> list[str]:
+        """Return the estimate of the distance from H0 with its interval."""
+        interval, part = self._interval(), self.release.parts.get(EFFECT)
+        if interval is None:
+            return []
+        own = ""
+        if part is not None and self.release.source != "none":
+            own = f" (epsilon {part.epsilon:.4g} of the total)"
+        return [
+            f"The total variation distance from H0 is estimated at {self.effect:.3f}{own}; with "
+            f"{100 * (1 - self.alpha):g} % confidence it is {range_words(*interval)}."
+        ]
+
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 400) -> DetectableEffect:
         """Return the smallest effect that this design detects, by simulation of public numbers.
 
@@ -336,21 +374,19 @@ class RankTestResult(Result):
         ------------------------------------------------------------------------------
         total variation distance                            0.1353   0.0048  reject H0
         """
-        check_flag("details", details)
-        release, decision = self.release, "reject H0" if self.reject else "do not reject"
+        release = self.release
         null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
         unstated = isinstance(self.asked, RandomBit) and self.asked.level is None
         if isinstance(self.asked, RandomBit):
             null = "none" if unstated else "level by calibration"
         # a test that releases only its decision has neither statistic nor p-value to show
-        cells = {"": tables.statistic_words(release.mechanism)}
-        if self.pvalue is not None:
-            cells["statistic"] = f"{self.statistic:.4f}"
-            if details:
-                cells["threshold"] = "none" if self.threshold is None else f"{self.threshold:.4f}"
-            cells["p-value"] = "<0.0001" if self.pvalue < 0.0001 else f"{self.pvalue:.4f}"
+        shown = self.to_frame().dropna(axis="columns").drop(columns="threshold", errors="ignore")
+        if details and self.pvalue is not None:
+            shown = shown.assign(threshold=self.threshold)
         known_null = ["null"] if self.test == "IdentityTest" else []
-        return tables.Table(
+        return tables.laid_out(
+            shown.set_axis([tables.statistic_words(release.mechanism)]),
+            _COLUMNS,
             title=guarantee.title(self._title, release),
             header=guarantee.header(
                 release,
@@ -360,16 +396,13 @@ class RankTestResult(Result):
                 noise=noise_of(release),
                 details=details,
             ),
-            columns=(*cells, "decision"),
-            rows=((*cells.values(), decision),),
             notes=(
-                *findings(self, self._interval()),
-                *([THRESHOLD] if details and self.threshold is not None else []),
+                *self._findings(),
+                *said("threshold", details and self.threshold is not None),
                 guarantee.holds_if(guarantee.assumptions(release, *known_null)),
                 guarantee.promise(release, f"the {release.sample.kind}"),
                 *guarantee.level_notes(release, release.sample.kind.removesuffix("s")),
                 *(guarantee.seed_notes([release]) if details else []),
-                *self._cautions(),
             ),
             cautions=self._cautions(),
         )

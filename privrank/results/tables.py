@@ -24,9 +24,6 @@ _STATISTICS = {
     "Borda norm": "mean ranks",
 }
 
-# How the numbers of a column are printed, by its name.
-Forms = Mapping[str, str | Callable[[Any], str]]
-
 # Letters that a column of numbers takes in text at least.
 _LEAST_WIDTH = 7
 
@@ -59,62 +56,80 @@ def statistic_words(name: str | None) -> str:
     return _STATISTICS.get(name or "", name or "")
 
 
-def interval_heads(alpha: float) -> tuple[str, str]:
-    """Return the headings of the limits of an interval, as statsmodels has them."""
-    return f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]"
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its heading, how values are printed, and what stands for none."""
+
+    heading: str
+    printed: Callable[[Any], str] = "{:.3f}".format
+    missing: str = ""
 
 
-def printed(frame: pd.DataFrame, formats: Forms) -> tuple[tuple[str, ...], ...]:
-    """Return the rows of a frame as they are printed, labels first, given a format by column.
-
-    What is missing is left blank, unless a function says otherwise.
-    """
-    cells = [list(map(str, frame.index))]
-    for name, form in formats.items():
-        if isinstance(form, str):
-            known = zip(frame[name], frame[name].notna(), strict=True)
-            cells.append([form.format(value) if shown else "" for value, shown in known])
-        else:
-            cells.append(list(map(form, frame[name])))
-    return tuple(zip(*cells, strict=True))
+# The column of the rank sets of a fit.
+RANKS = Column("rank", str, UNIDENTIFIED)
 
 
-def fit_rows(
-    frame: pd.DataFrame, among: Sequence[int] | None = None
-) -> tuple[tuple[str, ...], ...]:
-    """Return the cells of a fit's ``to_frame()``, whose first column is the estimate.
-
-    Given among how many items each has its rank, if not all.
-    """
-    estimate = str(frame.columns[0])
-    plain = [name for name in ("std_err", "sampling", "privacy", "z") if name in frame]
-    formats: dict[str, str | Callable[[Any], str]] = {
-        estimate: estimate_cell,
-        **dict.fromkeys(plain, "{:.3f}"),
-        "pvalue": pvalue_cell,
-        **dict.fromkeys(("lower", "upper"), "{:.3f}"),
+def interval_columns(
+    alpha: float, limit: Callable[[Any], str] = "{:.3f}".format
+) -> dict[str, Column]:
+    """Return the columns of the limits of an interval, with the headings of statsmodels."""
+    return {
+        "lower": Column(f"[{alpha / 2:.3g}", limit),
+        "upper": Column(f"{1 - alpha / 2:.4g}]", limit),
     }
-    shown = frame.where(frame[estimate].notna(), axis=0)
-    if "rank" in frame:
-        shown = shown.assign(ranks=rank_cells(frame, among))
-        formats["ranks"] = "{}"
-    return printed(shown, formats)
 
 
-def rank_cells(frame: pd.DataFrame, among: Sequence[int] | None = None) -> list[str]:
-    """Return the rank sets of a frame, or its ranks, as they are printed.
+def fit_columns(estimate: str, alpha: float, **own: Column) -> dict[str, Column]:
+    """Return the columns of an estimate of this name with its errors, p-value and interval.
 
-    Given among how many items each has its rank, if not all.
+    Given also the columns that are another table's `own`, which replace those of the same name.
     """
-    ends = ["rank_lower", "rank_upper"] if "rank_lower" in frame else ["rank", "rank"]
-    cells = []
-    for row, (low, high) in enumerate(frame[ends].to_numpy(dtype=float)):
-        cell = UNIDENTIFIED
-        if not pd.isna(low):
-            cell = f"{low:.0f}" if low == high else f"{low:.0f}-{high:.0f}"
-            cell += f" of {among[row]}" if among and among[row] < len(frame) else ""
-        cells.append(cell)
-    return cells
+    return {
+        estimate: Column("Borda" if estimate == "borda" else "coef", "{:.4f}".format, UNIDENTIFIED),
+        "std_err": Column("std err"),
+        "sampling": Column("sampling"),
+        "privacy": Column("privacy"),
+        "z": Column("z"),
+        "pvalue": Column("P>|z|", pvalue_cell),
+        **interval_columns(alpha),
+        "ranks": RANKS,
+        **own,
+    }
+
+
+def laid_out(
+    frame: pd.DataFrame,
+    columns: Mapping[str, Column],
+    *,
+    title: str,
+    header: Sequence[tuple[str, str]] = (),
+    notes: Sequence[str] = (),
+    cautions: Sequence[str] = (),
+) -> Table:
+    """Return the columns that a frame has of these as a table, below its notes the cautions."""
+    shown = {name: column for name, column in columns.items() if name in frame}
+    cells = [
+        [column.missing if pd.isna(value) else column.printed(value) for value in frame[name]]
+        for name, column in shown.items()
+    ]
+    return Table(
+        title=title,
+        header=tuple(header),
+        columns=("", *(column.heading for column in shown.values())),
+        rows=tuple(zip(map(str, frame.index), *cells, strict=True)),
+        notes=(*notes, *cautions),
+        cautions=tuple(cautions),
+    )
+
+
+def rank_ranges(frame: pd.DataFrame) -> pd.Series[Any]:
+    """Return the rank sets of a frame, or its ranks, as they are printed; missing without one."""
+    ends = frame[["rank_lower", "rank_upper"] if "rank_lower" in frame else ["rank", "rank"]]
+    ranges = [
+        f"{low:.0f}" if low == high else f"{low:.0f}-{high:.0f}"
+        for low, high in ends.to_numpy(dtype=float)
+    ]
+    return pd.Series(ranges, frame.index).where(ends.iloc[:, 0].notna())
 
 
 def joined(cautions: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
@@ -139,15 +154,8 @@ def tie_notes(ranks: pd.Series[Any], order: str = "") -> list[str]:
     return [said] if tied else []
 
 
-def estimate_cell(value: float) -> str:
-    """Return an estimate as it is printed in a table."""
-    return UNIDENTIFIED if pd.isna(value) else f"{value:.4f}"
-
-
 def pvalue_cell(value: float) -> str:
-    """Return a p-value as it is printed in a table, where none is 0; blank where it is missing."""
-    if pd.isna(value):
-        return ""
+    """Return a p-value as it is printed in a table, where none is 0."""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 

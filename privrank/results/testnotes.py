@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privrank.hypotheses.statistic import Blindness, Comparison, RandomBit, Statistic
 from privrank.mechanisms.ranknorms import most_rankings
-from privrank.release.names import BESIDE_NULL, EFFECT, GAIN, IMPOSSIBLE, STATISTIC
+from privrank.release.names import BESIDE_NULL, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.results.tables import format_pvalue, statistic_words
-
-if TYPE_CHECKING:
-    from privrank.results.ranktest import RankTestResult
+from privrank.results.claims import said
+from privrank.results.tables import Column, format_pvalue, statistic_words
 
 CONSISTENT = (
     "The test is consistent: its power against every departure tends to 1 as the number of units "
@@ -85,48 +83,27 @@ BLINDNESS: dict[Blindness, str] = {
     "two answers of a respondent are not exchangeable all the same.",
 }
 
-THRESHOLD = (
-    "H0 is rejected where the statistic reaches the threshold. One that is the largest of several, "
-    "each less a public quantile of it, may be negative."
-)
+# The column of what a test decides.
+DECISIONS = Column("decision", {True: "reject H0", False: "do not reject"}.__getitem__)
 
 # What is said where H0 is kept: which line computes what would have been found.
 NO_EVIDENCE = "That is no evidence for H0: {} that this design finds."
 SMALLEST = "detectable_effect() of this result computes the smallest difference"
-
-_COMPLETED = (
-    "Ties and missing ranks were completed by a secret draw from H0, given what was reported; the "
-    "level holds if what a respondent leaves open depends on their ranking through what they "
-    "report only."
-)
 
 
 def noise_of(release: Release) -> tuple[str, str, str]:
     """Return the mechanism of a test of one sample, its statistic, and the scale of its noise."""
     part, name = release.parts.get(STATISTIC), statistic_words(release.mechanism)
     if release.local:
-        return "randomised response", name, f"gain {release.plan.number(GAIN):.4g} of a response"
+        return "", name, f"gain {release.plan.number(GAIN):.4g} of a response"
     if part is None:
         return "random bit", name, "none, one bit"
-    private = release.source != "none"
     scale, sensitivity = part.step * part.laplace.scale, part.step * part.sensitivity
     return (
-        "noise on the statistic" if private else "no noise",
-        name + ", discrete Laplace" * private,
+        "noise on the statistic",
+        name if release.source == "none" else f"{name}, discrete Laplace",
         f"{scale:.4g} (sensitivity {sensitivity:.4g})",
     )
-
-
-def findings(result: RankTestResult, interval: tuple[float, float] | None) -> list[str]:
-    """Return what a test decides, the distance from H0, and what its method sees."""
-    notes = [
-        f"H0: {result.hypotheses[0]} H1: {result.hypotheses[1]}",
-        verdict(result, SMALLEST),
-    ]
-    if interval is not None:
-        notes.append(_distance(result, *interval))
-    notes += result.notes
-    return [*notes, _COMPLETED] if result.release.sample.completed else notes
 
 
 def redrawn(release: Release, also: str = "") -> str:
@@ -183,20 +160,6 @@ def range_words(low: float, high: float, least: float = 0.0005) -> str:
     return f"between {low:.3f} and {high:.3f}"
 
 
-def _distance(result: RankTestResult, low: float, high: float) -> str:
-    """Return the estimate of the distance from H0 with its interval."""
-    part = result.release.parts.get(EFFECT)
-    own = (
-        ""
-        if part is None or result.release.source == "none"
-        else f" (epsilon {part.epsilon:.4g} of the total)"
-    )
-    return (
-        f"The total variation distance from H0 is estimated at {result.effect:.3f}{own}; with "
-        f"{100 * (1 - result.alpha):g} % confidence it is {range_words(low, high)}."
-    )
-
-
 def hypotheses_of_uniformity(sample: Sample) -> tuple[str, str]:
     """Return H0 and H1 of a test of uniformity in words."""
     m = len(sample.items)
@@ -238,9 +201,4 @@ def impossible(release: Release) -> int:
 def against_null(release: Release) -> tuple[str, ...]:
     """Return how many observations H0 rules out, where there are any."""
     count = impossible(release)
-    if count == 0:
-        return ()
-    return (
-        f"H0 gives probability 0 to {count} of the {release.sample.nobs} observations: it is "
-        f"rejected whatever the statistic.",
-    )
+    return tuple(said("ruled out", count, count=count, nobs=release.sample.nobs))

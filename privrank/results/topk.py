@@ -18,8 +18,9 @@ from privrank.release.plan import equivalent_variance
 from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables, worthtable
 from privrank.results.base import Result, once
+from privrank.results.claims import said
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, own
-from privrank.util.checks import check_count, check_flag
+from privrank.util.checks import check_count
 from privrank.util.solvers import bracket
 
 
@@ -537,19 +538,13 @@ class TopKResult(Result):
         """Return of which items, or of which differences, nothing is stated."""
         design, facts = self.release.design, self._facts()
         if self._uncounted:
-            return [
-                "Ranked by net wins, wins less losses, which got all of epsilon. Nothing but the "
-                "set is stated, as it is not known how often each item was compared: "
-                "target='win rate' releases that, or pair_counts= declares it."
-            ]
+            return said("net wins alone")
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
-        notes = worthtable.part_notes(design, [part for part in facts.components if len(part) > 1])
-        if names:
-            notes.append(
-                f"Warning: the numbers of comparisons of {', '.join(names)} do not exceed their "
-                f"noise. Their win rates and ranks may be any."
-            )
-        return notes
+        several = [part for part in facts.components if len(part) > 1]
+        return [
+            *worthtable.part_notes(design, several),
+            *said("uncounted items", names, names=", ".join(names)),
+        ]
 
     @property
     def _uncounted(self) -> bool:
@@ -583,34 +578,32 @@ class TopKResult(Result):
         crimRate                        *    0.6856   0.0549    0.578    0.782        96      1-2
         socBurd                         *    0.5788   0.0577    0.469    0.684        40      1-3
         """
-        check_flag("details", details)
         frame = self.to_frame()
-        shown = frame.assign(
-            selected=np.where(frame["selected"], "*", ""), ranks=tables.rank_cells(frame)
-        )
-        lower, upper = tables.interval_heads(self.alpha)
-        end, error = ("{:.0f}", "{:.1f}") if self._by_net else ("{:.3f}", "{:.4f}")
-        columns: dict[str, tuple[str, Any]] = {
-            "selected": (f"top {self.k}", "{}"),
-            "win_rate": ("win rate", tables.estimate_cell),
-            "std_err": ("std err", error),
-            "lower": (lower, end),
-            "upper": (upper, end),
-            "net_wins": ("net wins", "{:.0f}"),
-            "ranks": ("rank", "{}"),
+        number, error = ("{:.0f}", "{:.1f}") if self._by_net else ("{:.3f}", "{:.4f}")
+        columns = {
+            "chosen": tables.Column(f"top {self.k}", str),
+            "win_rate": tables.Column("win rate", "{:.4f}".format, tables.UNIDENTIFIED),
+            "std_err": tables.Column("std err", error.format),
+            **tables.interval_columns(self.alpha, number.format),
+            "net_wins": tables.Column("net wins", "{:.0f}".format),
+            "ranks": tables.RANKS,
         }
         order = list(columns)
         if self._by_net:
-            order = ["selected", "net_wins", "std_err", "lower", "upper", "ranks"]
+            order = ["chosen", "net_wins", "std_err", "lower", "upper", "ranks"]
         if self._uncounted:  # nothing but the order is stated
-            shown["ranks"] = frame["rank"]
-            order = ["selected", "net_wins", "ranks"]
-        return tables.Table(
+            frame, order = (
+                frame.drop(columns=["rank_lower", "rank_upper"]),
+                ["chosen", "net_wins", "ranks"],
+            )
+        return tables.laid_out(
+            frame.assign(
+                chosen=np.where(frame["selected"], "*", ""), ranks=tables.rank_ranges(frame)
+            ),
+            {name: columns[name] for name in order},
             title=guarantee.title(f"Top-{self.k} Results", self.release),
             header=guarantee.comparison_header(self.release, self.design_effect, details),
-            columns=("", *(columns[name][0] for name in order)),
-            rows=tables.printed(shown, {name: columns[name][1] for name in order}),
-            notes=(*self._notes(details), *self._cautions()),
+            notes=self._notes(details),
             cautions=self._cautions(),
         )
 
@@ -635,15 +628,10 @@ class TopKResult(Result):
 
     def _target_notes(self, details: bool) -> list[str]:
         """Return what items are ranked by where another choice was open, and why."""
-        if self._by_net and not self._uncounted:
-            return ["Ranked by net wins: wins less losses."]
-        if self._by_net or not self.release.design.unknown:
-            return []
-        met = "How often two items met is not known: gaps allow for as often as they can have."
-        return [
-            "Ranked by win rate: wins and losses of each item were released.",
-            *([met] if details else []),
-        ]
+        if self._by_net:
+            return said("by net wins", not self._uncounted)
+        unknown = self.release.design.unknown
+        return said("by win rate", unknown) + said("met unknown", unknown and details)
 
     def _interval_words(self) -> str:
         if self._uncounted:
@@ -678,9 +666,9 @@ class TopKResult(Result):
         """
         facts, known = self._facts(), self._known()
         # how items of two components compare is not stated, nor are opponents known of wins alone
-        if facts.matching is not None or self._by_net or not np.isfinite(self.effects[known]).any():
-            return []
-        if sum(len(part) > 1 for part in facts.components) > 1:
+        counted = np.isfinite(self.effects[known]).any() and facts.matching is None
+        connected = sum(len(part) > 1 for part in facts.components) <= 1
+        if self._by_net or not (counted and connected):
             return []
         met = facts.pairs.table(len(self.items))[np.ix_(known, known)]
         m = len(met)
@@ -690,13 +678,7 @@ class TopKResult(Result):
         error = 0.8 * np.sqrt(facts.count_variance) * (m - 1) / self.degrees[known]
         uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
         errors = np.sqrt(self._variance_at(0.5) + self._noise())[known]
-        if (TYPICAL_SPREAD * uneven <= errors).all():
-            return []
-        return [
-            "Warning: items did not meet all opponents equally often, so a higher win rate may be "
-            "one against weaker opponents, and equally good items can be separated: order them by "
-            "the worths of PrivateBTL.from_release(result.release)."
-        ]
+        return said("opponents uneven", not (TYPICAL_SPREAD * uneven <= errors).all())
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the win rates with intervals, the selected items marked.

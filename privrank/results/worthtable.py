@@ -23,33 +23,16 @@ from privrank.distributions.links import LOGIT
 from privrank.plans.choice import LEAST_ITEMS_MATCHED
 from privrank.release.names import MOMENTS, PAIR_COUNTS
 from privrank.release.release import Release
-from privrank.release.survey import ASSERTED, Design
+from privrank.release.survey import ASSERTED, Covariates, Design
 from privrank.results import guarantee, tables
+from privrank.results.claims import said
 from privrank.util.arrays import IntArray
-from privrank.util.checks import check_flag
 from privrank.util.solvers import carried, largest_ratio
 
 if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
 
-_ENDLESS = (
-    "Some intervals have no limit on one side or both (inf): no worth there, "
-    "however extreme, can be ruled out."
-)
-
 TIE_ROW = "tie (log nu)"
-
-# In the local model unanimous answers to a pair are at the limit at every epsilon.
-BEYOND = (
-    "Warning: noise, or unanimous reports, have carried the counts as far as any answers can, or "
-    "beyond, so the most extreme worths and their errors rest on the penalty: use more "
-    "comparisons, and a larger epsilon if it is small."
-)
-
-BY_COVARIATES = (
-    "Warning: the released comparisons do not connect all items, so that some worths and ranks "
-    "rest on the item covariates alone."
-)
 
 WITHIN_NOISE = "do not exceed their noise", "with the other items do not exceed their noise"
 
@@ -63,12 +46,6 @@ ROUGH_COUNTS = (
 # Respondents from which tests of known answers keep their level.
 FEWEST_CLUSTERS = 8
 
-FEW_CLUSTERS = (
-    f"Warning: with fewer than {FEWEST_CLUSTERS} respondents tests reject too often, in up to 0.08 "
-    f"of surveys at level 0.05. Too few respondents show how the answers of one depend on each "
-    f"other."
-)
-
 # Level at which the check of proportional pair counts warns.
 MATCHING_LEVEL = 0.05
 
@@ -81,7 +58,6 @@ ROUGH = 1 / 4
 
 def fit_table(result: BTLResult, details: bool) -> tables.Table:
     """Return a fit as a table in the style of statsmodels."""
-    check_flag("details", details)
     release, frame, parts = result.release, result.to_frame(), result.components
     link, design, covariates = release.link, release.design, release.design.covariates
     # with covariates coefficients are of terms, not of items: the notes on single worths, and the
@@ -95,36 +71,25 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         notes = [*counts, _test_of_equality(result)]
     else:
         kind, second = "Regression Results", ("Formula:", f"~ {covariates.formula}")
-        notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(release)]
-        notes += counts + _group_notes(release)
+        notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(covariates)]
+        notes += counts + _group_notes(release, covariates)
     reading = guarantee.reading(release) + _coverage_note(release, result.alpha)
     linear = ["linear"] if _by_items(release) else []
     noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
     shared = (frame["rank"].loc[list(part)] for part in parts if "rank" in frame)
-    ranks = ("rank",) if "rank" in frame else ()
-    sizes = {item: len(part) for part in parts for item in part}
-    return tables.Table(
+    return tables.laid_out(
+        _shown(result, frame),
+        tables.fit_columns(
+            str(frame.columns[0]),
+            result.alpha,
+            sampling=tables.Column(guarantee.sampling_head([release])),
+        ),
         title=guarantee.title(f"{link.model} {kind}", release),
         header=(
             ("Model:", f"{link.model}{', Davidson' * design.davidson} ({link.name})"),
             second,
             *guarantee.comparison_header(release, result.design_effect, details),
             *_penalty(result, details),
-        ),
-        columns=(
-            "",
-            "coef",
-            "std err",
-            guarantee.sampling_head([release]),
-            "privacy",
-            "z",
-            "P>|z|",
-            *tables.interval_heads(result.alpha),
-            *ranks,
-        ),
-        rows=(
-            *tables.fit_rows(frame, [sizes[name] for name in frame.index] if ranks else None),
-            *_tie_rows(result, frame),
         ),
         notes=(
             reading,
@@ -135,29 +100,41 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
             *guarantee.cost_notes(release, result.design_effect, noisy),
             *_tie_notes(result),
             *chain.from_iterable(map(tables.tie_notes, shared)),
-            *result._cautions(),
         ),
         cautions=result._cautions(),
     )
 
 
+def _shown(result: BTLResult, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a fit as they are printed: what is identified, and a tie parameter."""
+    estimate = frame.columns[0]
+    shown = frame.where(frame[estimate].notna(), axis=0)
+    if "rank" in frame:
+        sizes = {item: len(part) for part in result.components for item in part}
+        among = [f" of {sizes[item]}" if sizes[item] < len(frame) else "" for item in frame.index]
+        shown = shown.assign(ranks=tables.rank_ranges(frame) + among)
+    if not result.release.design.davidson:
+        return shown
+    tie = result.tie_parameter.rename({"estimate": estimate})
+    row = tie.to_frame(TIE_ROW).T.assign(ranks="")
+    return pd.concat([shown, row])[list(shown)]
+
+
 def limit_notes(result: BTLResult) -> list[str]:
     """Return which errors are missing, and which intervals are infinite."""
     # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
-    errors, notes = result.bse[result.params.notna()].to_numpy(dtype=np.float64), []
+    shown = result.params.notna()
+    errors, notes = (
+        result.bse[shown].to_numpy(dtype=np.float64),
+        said("no limit", result._unlimited()),
+    )
     if result.release.design.davidson:
         ties = result.tie_parameter
         errors = np.append(errors, ties["std_err"])
-        notes += [
-            f"With this much noise it cannot be ruled out that {whom} ties."
-            for end, whom in (("lower", "nobody"), ("upper", "everybody"))
-            if math.isinf(ties[end])
-        ]
-    if result._unlimited():
-        notes.insert(0, _ENDLESS)
-    limits = result.conf_int()[result.params.notna()]
-    known = np.isfinite(errors).all() and limits.notna().all(axis=None)
-    return notes if known else [guarantee.UNCERTAIN, *notes]
+        notes += said("nobody ties", math.isinf(ties["lower"]))
+        notes += said("everybody ties", math.isinf(ties["upper"]))
+    known = np.isfinite(errors).all() and result.conf_int()[shown].notna().all(axis=None)
+    return said("uncertain", not known) + notes
 
 
 def _penalty(result: BTLResult, details: bool) -> list[tuple[str, str]]:
@@ -168,26 +145,12 @@ def _penalty(result: BTLResult, details: bool) -> list[tuple[str, str]]:
     return [("Estimates:", words), *([("Ridge penalty:", size)] if details else [])]
 
 
-def _tie_rows(result: BTLResult, frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
-    """Return the row of a tie parameter, if there is one, below those of the worths."""
-    if not result.release.design.davidson:
-        return ()
-    shown = [str(name) for name in frame if not str(name).startswith("rank")]
-    values = result.tie_parameter.rename({"estimate": shown[0]})
-    (row,) = tables.fit_rows(values.to_frame(TIE_ROW).T.reindex(columns=shown))
-    return ((*row, "") if "rank" in frame else row,)
-
-
 def _tie_notes(result: BTLResult) -> list[str]:
     """Return what a tie parameter says."""
     if not result.release.design.davidson:
         return []
     probability = float(answer_probabilities(np.zeros(1), result.estimate.coefficients[-1])[1][0])
-    return [
-        f"Ties have a parameter (Davidson): win, tie and loss are as e^(d/2) : nu : e^(-d/2) for "
-        f"the difference d of worths, which is that of answers that decide. Two items of equal "
-        f"worth tie with probability {probability:.3f}."
-    ]
+    return said("tie parameter", probability=probability)
 
 
 def _matching_notes(result: BTLResult) -> list[str]:
@@ -196,37 +159,22 @@ def _matching_notes(result: BTLResult) -> list[str]:
     if matching is None:
         return []
     if math.isnan(matching.off):
-        return ["Not checked: whether opponents were matched at random."]
-    fitted = (
-        f"Allowed for: comparisons of two items g places apart in the released ranking fall by a "
-        f"factor of exp(-beta g), beta = {matching.beta:.4f} (standard error {matching.error:.4f})."
-    )
+        return said("matching unchecked")
+    known = math.isfinite(matching.error)
     return [
-        *([fitted] if math.isfinite(matching.error) else []),
-        f"Checked: whether items met those of their own half of the released ranking as often as "
-        f"others ({tables.format_pvalue(matching.pvalue)}). Not checked: any other choice of "
-        f"opponents, such as categories that cut across the ranking.",
+        *said("matching allowed for", known, beta=matching.beta, error=matching.error),
+        *said("matching checked", pvalue=tables.format_pvalue(matching.pvalue)),
     ]
 
 
 def _unlike_notes(matching: Matching) -> list[str]:
     """Return a warning where opponents were not matched as the fit takes them to be."""
     if not math.isfinite(matching.error):
-        if not matching.pvalue < MATCHING_LEVEL:
-            return []
-        return [
-            f"Warning: items did not meet those of their own half of the ranking as often as "
-            f"pair_counts='proportional' says ({tables.format_pvalue(matching.pvalue)}), and there "
-            f"are too few comparisons to allow for it. Worths and intervals may be wrong: leave "
-            f"pair_counts= out."
-        ]
-    if abs(matching.beta) - matching.most <= -float(ndtri(MATCHING_LEVEL)) * matching.error:
-        return []
-    return [
-        f"Warning: who met whom depends on worth more than intervals can allow for: beta is "
-        f"{matching.beta:.3f}, and its size is above {matching.most:.3g}. Worths and intervals may "
-        f"be wrong: leave pair_counts= out."
-    ]
+        unlike = matching.pvalue < MATCHING_LEVEL
+        return said("matching rejected", unlike, pvalue=tables.format_pvalue(matching.pvalue))
+    margin = -float(ndtri(MATCHING_LEVEL)) * matching.error
+    within = abs(matching.beta) - matching.most <= margin
+    return said("matching by worth", not within, beta=matching.beta, most=matching.most)
 
 
 def _cost_notes(result: BTLResult) -> list[str]:
@@ -237,16 +185,11 @@ def _cost_notes(result: BTLResult) -> list[str]:
         return []
     # of many items the differences among some that are evenly spread in the list
     some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
-    errors, first, second = result._covariance(), *np.triu_indices(len(some), 1)
+    errors, first, second = result._inference().errors, *np.triu_indices(len(some), 1)
     noise = facts.pair_noise(result.estimate.coefficients)
     counts, total = carried(errors.response[some], noise), errors.total[np.ix_(some, some)]
     parts = [own_and_between(part)[first, second] for part in (counts, total)]
-    if not float(np.median(parts[0] / np.maximum(parts[1], 1e-300))) > 0.5:
-        return []
-    return [
-        f"Released pair counts carry more than half of the variance of most differences: "
-        f"pair_counts='proportional' does without them if, {guarantee.MATCHED}."
-    ]
+    return said("costly counts", np.median(parts[0] / np.maximum(parts[1], 1e-300)) > 0.5)
 
 
 def _by_items(release: Release) -> bool:
@@ -271,10 +214,9 @@ def _test_of_equality(result: BTLResult) -> str:
     if test.df == 0:
         return "Test of equal worths: none, as the release identifies no difference."
     several, among = [part for part in parts if len(part) > 1], ""
-    if len(several) > 1:
-        among = ", within each component"
-    elif len(parts) > 1:
-        among = f", of the {len(several[0])} items identified"
+    if len(parts) > 1:
+        one = f", of the {len(several[0])} items identified"
+        among = ", within each component" if len(several) > 1 else one
     by_scores = "H0 of p-values" if result._inference().many else "P-values are by scores; H0"
     return (
         f"{by_scores}: worth 0. Test of equal worths{among}: statistic "
@@ -316,24 +258,18 @@ def _fit_of_items(result: BTLResult) -> list[str]:
     ]
 
 
-def _zero_notes(release: Release) -> list[str]:
+def _zero_notes(facts: Covariates) -> list[str]:
     """Return at which values the coefficients without a prefix are worths."""
-    facts = release.design.covariates
-    if facts is None or not facts.bounds or "Intercept" not in facts.columns:
-        return []
     names = " and ".join(name for name, _, _ in facts.bounds)
-    return [f"Coefficients without a prefix are worths where {names} would be 0."]
+    return said("zero of covariates", names and "Intercept" in facts.columns, names=names)
 
 
-def _group_notes(release: Release) -> list[str]:
+def _group_notes(release: Release, facts: Covariates) -> list[str]:
     """Return what is public about who has which covariates, and about the order of naming."""
-    facts = release.design.covariates
-    if facts is None or release.source == "none":
+    if release.source == "none":
         return []
     if release.design.kind == "public":
-        whose = "Who has which covariates is taken as public, as is who compared which pairs."
-        first = "Which item was named first is taken as public, so no answer may have decided it."
-        return [*([whose] if facts.names else []), *([first] if facts.ordered else [])]
+        return said("covariates public", facts.names) + said("order public", facts.ordered)
     # one cell is everybody: its share is public, and nothing was released about it
     if facts.cells == 1:
         return []
@@ -355,25 +291,19 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     why = WITHIN_NOISE if matching is None else ROUGH_COUNTS
     messages = part_notes(release.design, equations.components, why)
     whole = len(equations.components) == 1
-    if whole and _by_items(release) and pair_counts(release).get("member") is not None:
-        messages.append(BY_COVARIATES)
+    alone = whole and _by_items(release) and pair_counts(release).get("member") is not None
+    messages += said("item covariates alone", alone)
     messages += _weak_notes(release.design, equations)
-    if MOMENTS[0] in release.parts and release.design.nobs < FEWEST_CLUSTERS:
-        messages.append(FEW_CLUSTERS)
+    few = MOMENTS[0] in release.parts and release.design.nobs < FEWEST_CLUSTERS
+    messages += said("few respondents", few, fewest=FEWEST_CLUSTERS)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *guarantee.delta_notes(release))
-    if fitted.infinite:
-        messages.append(
-            f"Warning: without a penalty the {'worths' if plain else 'coefficients'} are not "
-            f"finite at this release (an item or group won or lost all its comparisons); "
-            f"penalty='auto' was used."
-        )
+    messages += said("infinite", fitted.infinite, what="worths" if plain else "coefficients")
     noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
     score = equations.score[: equations.items]
-    if noisy and not attainable(score, equations.pairs, equations.function):
-        messages.append(BEYOND)
-    if not fitted.converged:
-        messages.append(guarantee.UNFINISHED)
+    # in the local model unanimous answers to a pair are at the limit at every epsilon
+    beyond = noisy and not attainable(score, equations.pairs, equations.function)
+    messages += said("beyond", beyond) + said("unfinished", not fitted.converged)
     if matching is not None:
         messages += _unlike_notes(matching)
     messages += guarantee.delta_notes(release) + _rough_notes(equations)
@@ -399,13 +329,7 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: Estimate) 
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
-    if most <= 1.0:
-        return []
-    return [
-        f"Warning: the ridge is {most:.3g} times the information in at least one direction, so "
-        f"shrinkage dominates there and intervals are known to cover less than stated: use a "
-        f"larger epsilon, fewer covariates or more comparisons."
-    ]
+    return said("large ridge", most > 1.0, most=most)
 
 
 def part_notes(
@@ -416,25 +340,13 @@ def part_notes(
     alone = [items[part[0]] for part in parts if len(part) == 1 < len(items)]
     several = [part for part in parts if len(part) > 1]
     if len(alone) == len(items):
-        fewer = ", or a smaller max_rows= (privrank.contribution_tradeoff compares several)"
-        return [
-            f"Warning: nothing is identified, as the released comparisons {why[0]}: use a larger "
-            f"epsilon or more comparisons{fewer * (design.max_rows > 1)}."
-        ]
-    notes = []
-    if alone:
-        notes.append(
-            f"Warning: not identified: {', '.join(alone)}, whose released comparisons {why[1]}. "
-            f"Worths, win rates and ranks are those among the others."
-        )
-    if len(several) > 1:
-        names = " and ".join("{" + ", ".join(items[k] for k in part) + "}" for part in several)
-        notes.append(
-            f"Warning: the released comparisons fall into components, {names}, as those between "
-            f"them do not exceed their noise: worths, win rates and ranks hold in each, and how "
-            f"items of two of them compare is not identified."
-        )
-    return notes
+        key = "no item identified, rows" if design.max_rows > 1 else "no item identified"
+        return said(key, why=why[0])
+    names = " and ".join("{" + ", ".join(items[k] for k in part) + "}" for part in several)
+    return [
+        *said("items not identified", alone, names=", ".join(alone), why=why[1]),
+        *said("components", len(several) > 1, names=names),
+    ]
 
 
 def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
@@ -444,14 +356,8 @@ def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
         inside = side > 0
         others = equations.together[np.argmax(inside)] & ~inside
         weak |= inside if inside.sum() <= others.sum() else others
-    if not weak.any():
-        return []
     names = ", ".join(design.items[k] for k in np.flatnonzero(weak))
-    return [
-        f"Warning: hardly identified: {names}, whose released comparisons barely exceed their "
-        f"noise. P-values and intervals beside other items are widened for that, and hold over all "
-        f"releases rather than among those that identify them."
-    ]
+    return said("hardly identified", names, names=names)
 
 
 def _rough_notes(equations: ScoreEquations) -> list[str]:
@@ -464,10 +370,4 @@ def _rough_notes(equations: ScoreEquations) -> list[str]:
         for cell, answers in zip(facts.cell_labels, equations.group_answers, strict=True)
         if error > ROUGH * answers
     ]
-    if not rough:
-        return []
-    return [
-        f"Warning: the noise of the answers of each group (standard error {error:.3g}) is large "
-        f"beside the released answers of {'; '.join(rough)}, so that statements about these levels "
-        f"are known to cover less than stated: use a larger epsilon, or merge rare levels."
-    ]
+    return said("rough groups", rough, error=error, groups="; ".join(rough))

@@ -156,7 +156,7 @@ def test_rank_sets_of_many_items_are_those_of_their_pvalues(alpha):
 def test_the_largest_design_effect_is_the_released_one():
     result = many(60, 3000, 4.0, design="public")
     effect = result.design_effect
-    errors = result._covariance()
+    errors = result._inference().errors
     assert effect > 1.0
     np.testing.assert_allclose(effect * errors.independent, errors.sampling, atol=1e-12)
 

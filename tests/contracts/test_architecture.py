@@ -86,7 +86,6 @@ LARGER = {
     "plans.calibration.plan_comparisons": 36,
     "power.surveys.simulated_counts": 33,
     "release.archived._check_part": 38,
-    "results.pooled._notes": 33,
 }
 
 
@@ -207,7 +206,6 @@ def test_no_circle_of_imports():
 _CLASS = "a module for the length of another: what it writes of a result is given the result"
 CIRCLES = {
     frozenset({"results.btl", "results.worthtable"}): _CLASS,
-    frozenset({"results.ranktest", "results.testnotes"}): _CLASS,
     frozenset(
         {
             *(f"local.{name}" for name in ("client", "protocols", "tally")),
@@ -490,7 +488,14 @@ def test_no_class_inherits():
     found = {name: bases for name, bases in heirs.items() if not set(bases) <= exceptions}
     # the ledger's table is printed by a room that the ledger does not know
     assert found.pop(("results.ledger", "Budget")) == ["Ledger"]
-    assert found.pop(("results.base", "Result")) == ["ABC"]
+    # a summary is of one release or of several that are pooled
+    assert found.pop(("results.base", "Summarised")) == ["ABC"]
+    assert found.pop(("results.base", "Result")) == ["Summarised"]
+    assert found.pop(("results.pooled", "PooledResult")) == ["Summarised"]
+    # hypotheses are tested one by one, or all at once
+    assert found.pop(("results.hypotheses", "LinearHypotheses")) == ["ABC"]
+    hypotheses = [found.pop(name) for name in list(found) if name[0] == "results.hypotheses"]
+    assert hypotheses == [["LinearHypotheses"]] * 2
     # a protocol says what is asked and which values a ranking favours; the response is one
     assert found.pop(("local.protocols", "Protocol")) == ["ABC"]
     # a number that says its error; a design whose one answer is found from all others

@@ -270,10 +270,10 @@ def test_without_noise_dependence_is_that_of_the_cluster_robust_covariance(form)
     )
     robust, found = model.fit(np.inf), model.fit(np.inf, dependence=form)
     n = robust.nobs
-    exact = robust._covariance()
+    exact = robust._inference().errors
     if form == "pairs":
         own = np.diag(exact.sampling)
-        floored = np.diag(found._covariance().sampling)
+        floored = np.diag(found._inference().errors.sampling)
         assert (floored >= own * (1 - 1e-9)).all()
         assert (floored <= np.maximum(own, np.diag(exact.independent)) * 1.2).all()
         assert found.design_effect == pytest.approx(robust.design_effect, rel=0.02)

@@ -85,6 +85,22 @@ def test_the_summary_says_local():
     assert "respondents" in both
 
 
+@pytest.mark.parametrize(
+    ("name", "mechanism"),
+    [
+        ("default", "randomised response"),
+        ("pairs", "randomised response"),
+        ("ball", "Duchi's ball mechanism"),
+        ("cap", "cap mechanism"),
+    ],
+)
+def test_the_mechanism_of_a_protocol_is_named(name, mechanism):
+    protocol, rng = PROTOCOLS[name], np.random.default_rng(1)
+    tally = protocol.tally(protocol.simulate(pr.Mallows(5, 0.5).rvs(60, rng), rng))
+    for result in (fitted(name), pr.UniformityTest.from_reports(tally, draws=99)):
+        assert ("Mechanism:", mechanism) in result.summary().header
+
+
 def test_targets_and_levels():
     wide, narrow = fitted(alpha=0.01), fitted(alpha=0.2, target="sample")
     width = [fit.borda()["upper"] - fit.borda()["lower"] for fit in (wide, narrow)]

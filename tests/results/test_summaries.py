@@ -32,10 +32,11 @@ def fits():
     halves = ranks.iloc[:150], ranks.iloc[150:]
     closeness = pr.ClosenessTest(*halves, respondent="respondent")
     yield "closeness", closeness.fit(1.0, permutations=99, rng=rng)
-    # turned round, so that H0 is rejected whatever is drawn: else two lines more say what it means
     one, other = (half.reset_index(drop=True)[list(cems.items)] for half in halves)
-    loose = pr.ClosenessTest(one, 7 - other, items=cems.items)
-    yield "groups of rows", loose.fit(2.0, permutations=99, rng=rng)
+    # beside itself a sample does not reject H0; beside another, turned round, it does
+    for name, second in (("alike", one), ("apart", 7 - other)):
+        groups = pr.ClosenessTest(one, second, items=cems.items)
+        yield f"groups of rows, {name}", groups.fit(2.0, permutations=99, rng=rng)
 
 
 FITS = dict(fits())
@@ -49,6 +50,10 @@ def test_six_items_fit_in_26_lines(name):
         assert words in text
     units = ("respondent", "row", "comparison")
     assert sum(text.count(f"Privacy: replacing one {unit}") for unit in units) == 1
+
+
+def test_summaries_of_groups_are_of_both_decisions():
+    assert not FITS["groups of rows, alike"].reject and FITS["groups of rows, apart"].reject
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -66,7 +71,10 @@ def test_details_are_added_when_they_are_asked_for(name):
         ("top-k of rows", "Epsilon 0.5 is per comparison, 7.5 for a respondent with up to 15."),
         ("consensus of rows", "Epsilon 1 is per ranking, r times that for a respondent with r."),
         ("identity", "Epsilon 1 is per choice, r times that for a respondent with r."),
-        ("groups of rows", "Epsilon 2 is per ranking, r times that for a respondent with r."),
+        (
+            "groups of rows, apart",
+            "Epsilon 2 is per ranking, r times that for a respondent with r.",
+        ),
     ],
 )
 def test_epsilon_per_row_is_converted_for_a_respondent(name, said):
