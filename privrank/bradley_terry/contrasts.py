@@ -23,6 +23,9 @@ dependence of a respondent's answers decides it:
 - released second moments: these, in no direction less than under independent answers, with the
   degrees of freedom of Hotelling's statistic.
 
+The scatter of items about their covariates is part of N. All errors then have the one scale that it
+has, noise included, with the degrees of freedom of the items that show it.
+
 A test of one contrast is that of :mod:`privrank.bradley_terry.scoretests`. Contrasts that the
 release does not identify are not tested; where that is all, the p-value is 1.
 """
@@ -69,6 +72,9 @@ _TIE_BREAK = 1e-6
 
 _MOST_FREEDOM = 1e9
 """Degrees of freedom from which a scale counts as known."""
+
+_LEAST_SCALE = 1e-200
+"""Smallest draw of chi-squared of few degrees of freedom; squares over it are numbers."""
 
 _CLOSE = 1e-9
 """Size of numbers that count as zero beside 1."""
@@ -387,8 +393,10 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
         pvalue = _by_answers(inference, null, (weights, t), alone, white)
     elif LARGEST in release.found:
         pvalue = null.of_largest(alone, inference)
+    elif inference.freedom < inference.whole_freedom:
+        pvalue = null.estimated(inference.freedom)
     else:
-        pvalue = null.estimated(inference.freedom, null.sampled)
+        pvalue = null.pvalue(null.sampled, inference.whole_freedom)
     return JointTest(null.statistic, len(rows), pvalue, draws)
 
 
@@ -413,7 +421,7 @@ def _by_answers(
         there = carried(weights, facts.linear.information(inference.spread(point)))
         excess = factor * inference.clusters.excess(along, point)
         stretch = _stretch(alone, white(white(there).T), white(white(excess).T))
-        values.append(null.pvalue(null.sampled @ stretch.T))
+        values.append(null.pvalue(null.sampled @ stretch.T, inference.whole_freedom))
     return float(np.max(values))
 
 
@@ -470,21 +478,26 @@ class _Null:
     beside: FloatArray
     noise: FloatArray
 
-    def pvalue(self, sampled: FloatArray) -> float:
-        """Return the Monte Carlo p-value under these sampling errors."""
-        return monte_carlo_pvalue(self.statistic, _squares(sampled + self.beside + self.noise))
-
     def _scale(self, df: float, left: float) -> FloatArray | float:
         """Return draws of the factor of a scale estimated with df, of which some are left."""
         if df >= _MOST_FREEDOM:
             return 1.0
         draws = len(self.sampled)
-        return np.sqrt(df / public_generator("scales", draws).chisquare(left, (draws, 1)))
+        drawn = public_generator("scales", draws).chisquare(left, (draws, 1))
+        return np.sqrt(df / np.maximum(drawn, _LEAST_SCALE))
 
-    def estimated(self, df: float, sampled: FloatArray) -> float:
+    def pvalue(self, sampled: FloatArray, df: float) -> float:
+        """Return the Monte Carlo p-value under these sampling errors.
+
+        With the degrees of freedom of a scale of all errors, noise included.
+        """
+        errors = self._scale(df, df) * (sampled + self.beside + self.noise)
+        return monte_carlo_pvalue(self.statistic, _squares(errors))
+
+    def estimated(self, df: float) -> float:
         """Return the p-value where the covariance of normal errors is estimated (Hotelling)."""
-        scale = self._scale(df, max(df + 1.0 - sampled.shape[1], 1.0))
-        errors = scale * (sampled + self.beside) + self.noise
+        scale = self._scale(df, max(df + 1.0 - self.sampled.shape[1], 1.0))
+        errors = scale * (self.sampled + self.beside) + self.noise
         return monte_carlo_pvalue(self.statistic, _squares(errors))
 
     def of_largest(self, alone: FloatArray, inference: Inference) -> float:
@@ -505,14 +518,12 @@ class _Null:
         axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
-        values, rest = [], inference.release.design.item_freedom or math.inf
-        df = 1.0 / max(lost, 1.0 / rest, 1.0 / _MOST_FREEDOM)
-        scale = self._scale(df, df)
+        values, whole = [], inference.whole_freedom
+        df = 1.0 / max(lost, 1.0 / whole, 1.0 / _MOST_FREEDOM)
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
-            errors = scale * (part + self.beside + self.noise)
-            pvalue = monte_carlo_pvalue(self.statistic, _squares(errors))
+            pvalue = self.pvalue(part, df)
             if most > 1.0:  # no more than at its ceiling, where the scatter of items is not known
-                pvalue = min(pvalue, self.estimated(rest, math.sqrt(most) * part))
+                pvalue = min(pvalue, self.pvalue(math.sqrt(most) * part, whole))
             values.append(pvalue)
         return float(np.max(values))

@@ -132,8 +132,16 @@ class Inference:
         """
         released = LARGEST in self.release.found
         if self.clusters is not None or (released and effect_bounded(self.release)):
-            return self.release.design.item_freedom or math.inf
+            return self.whole_freedom
         return degrees_of_freedom(self.release)
+
+    @property
+    def whole_freedom(self) -> float:
+        """Degrees of freedom with which whole variances are known at most, noise included.
+
+        Those of the contrasts that show the scatter of items about their covariates, else infinite.
+        """
+        return self.release.design.item_freedom or math.inf
 
     @property
     def effect(self) -> tuple[float, float]:
@@ -258,7 +266,7 @@ class Inference:
             moments,
             error,
             most,
-            release.design.item_freedom or math.inf,
+            self.whole_freedom,
         )
 
     def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:
