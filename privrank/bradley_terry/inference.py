@@ -301,12 +301,9 @@ def _draw_noise(
         scores = step * simulated(distribution, (draws, m), generator) @ basis
         table += row[None, :, None] * scores[:, None, :]
     noise = table.reshape(draws, -1)
-    if equations.ordered:
-        first = equations.order_step * equations.order_distribution.simulate((draws, 1), generator)
-        noise = np.column_stack((noise, first))
-    if equations.tied:
-        ties = equations.tie_distribution.simulate((draws, 1), generator)
-        noise = np.column_stack((noise, ties))
+    if equations.ordered or equations.tied:
+        last = equations.last_step * equations.last_distribution.simulate((draws, 1), generator)
+        noise = np.column_stack((noise, last))
     return np.asarray(noise)
 
 
@@ -328,7 +325,7 @@ def noise_by_place(
         return _noise_of_sides(equations, equations.matching, worths, draws, place)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     if equations.tied:
-        noise = np.column_stack((noise, public_noise(equations.tie_distribution, 1, draws)))
+        noise = np.column_stack((noise, public_noise(equations.last_distribution, 1, draws)))
     of_pairs = equations.edge_distribution.scale > 0 or equations.count_variance > 0
     if of_pairs and m <= MOST_SIMULATED_ITEMS:
         # pairs of places, in the order that a list in the order of worths would have
