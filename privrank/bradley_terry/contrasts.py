@@ -41,12 +41,12 @@ import numpy as np
 from scipy.linalg import helmert
 from scipy.optimize import least_squares
 from scipy.spatial.distance import squareform
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
-from privrank.bradley_terry.errors import from_normal, to_normal
+from privrank.bradley_terry.errors import from_normal
 from privrank.bradley_terry.estimate import Covariance, score_covariance
 from privrank.bradley_terry.inference import FEW_DRAWS, MOST_DRAWN_ITEMS, Inference
-from privrank.bradley_terry.scoretests import intervals, pvalues, shares
+from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.ranksets import rank_sets
 from privrank.release.names import LARGEST
@@ -242,25 +242,26 @@ class Worths:
 
     def intervals(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper limits of all differences, shape (pairs,)."""
+        if self.inference.many:
+            return self._wald.limits(alpha)
         first, second = self._places
-        if not self.inference.many:
-            return intervals(self.inference, self.table[first] - self.table[second], alpha)
-        # without a row of weights for every pair, of which many items have too many
-        difference = self.values[first] - self.values[second]
-        quantile = from_normal(-ndtri(np.array(alpha / 2)), self.inference.freedom)
-        half = quantile * np.where(self.together, self.contrast_errors[first, second], np.inf)
-        return difference - half, difference + half
+        return intervals(self.inference, self.table[first] - self.table[second], alpha)
 
     @cached_property
     def pvalues(self) -> FloatArray:
         """P-values of all differences, shape (pairs,)."""
+        if self.inference.many:
+            return self._wald.pvalues(0.0)
         first, second = self._places
-        if not self.inference.many:
-            return pvalues(self.inference, self.table[first] - self.table[second])
-        difference = np.abs(self.values[first] - self.values[second])
-        size = difference / np.maximum(self.contrast_errors[first, second], 1e-150)
-        tails = 2.0 * ndtr(-to_normal(size, self.inference.freedom))
-        return np.asarray(np.where(self.together, tails, 1.0))
+        return pvalues(self.inference, self.table[first] - self.table[second])
+
+    @property
+    def _wald(self) -> WaldTests:
+        """Tests of all differences without a row of weights for each, which would be too many."""
+        first, second = self._places
+        deviation = np.where(self.together, self.contrast_errors[first, second], np.inf)
+        difference = self.values[first] - self.values[second]
+        return WaldTests(difference, deviation, self.inference.freedom)
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
         """Return the lowest and highest rank of each item, for all at once.
@@ -411,13 +412,10 @@ def _by_answers(
 
     Given weights of the scores, and predictors, and the covariance of independent answers.
     """
-    facts, n = inference.equations, inference.release.design.nobs
-    weights, t = at
+    facts, (weights, t), values = inference.equations, at, []
     along = facts.linear.predict(weights)
-    fit = facts.linear.predict(inference.fitted.coefficients)
-    values = []
     assert inference.clusters is not None
-    for point, factor in ((t, 1.0), (fit, n / max(n - 1.0, 1.0))):
+    for point, factor in inference.answer_points(t):
         there = carried(weights, facts.linear.information(inference.spread(point)))
         excess = factor * inference.clusters.excess(along, point)
         stretch = _stretch(alone, white(white(there).T), white(white(excess).T))

@@ -154,6 +154,14 @@ class Inference:
         effect = released_effect(self.release)
         return effect_error(self.release) / effect, self.release.found[CEILING] / effect
 
+    def answer_points(self, t: FloatArray) -> tuple[tuple[FloatArray, float], ...]:
+        """Return where known answers are looked at, and what products of residuals count for there.
+
+        At predictors t, and at the fit, from which residuals are smaller.
+        """
+        n, fit = self.release.design.nobs, self.equations.linear.predict(self.fitted.coefficients)
+        return (t, 1.0), (fit, n / max(n - 1.0, 1.0))
+
     def moves(self, contrasts: FloatArray) -> FloatArray:
         """Return V c for contrasts c, shape (rows, p), along which a null point is off the fit.
 
@@ -251,12 +259,10 @@ class Inference:
         if self.many:
             return None
         noise: FloatArray | None = None
-        if facts.covariates is None:
-            if facts.noisy:
-                noise = noise_by_place(facts, b, self.draws // 2)
-        elif release.source != "none":
+        if facts.noisy:
+            draws = self.draws if facts.covariates is not None else self.draws // 2
             generator = public_generator("errors of coefficients", len(b))
-            noise = _draw_noise(facts, b, self.draws, generator)
+            noise = _draw_noise(facts, b, draws, generator)
         moments, (error, most) = single_contrasts(facts, release, b), self.effect
         return ScoreErrors(
             self.errors.scores,
