@@ -43,7 +43,6 @@ from scipy.optimize import least_squares
 from scipy.spatial.distance import squareform
 from scipy.special import ndtri
 
-from privrank.bradley_terry.errors import from_normal
 from privrank.bradley_terry.estimate import Covariance, score_covariance
 from privrank.bradley_terry.inference import FEW_DRAWS, MOST_DRAWN_ITEMS, Inference
 from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
@@ -269,18 +268,9 @@ class Worths:
         By step-down tests of all differences that are identified, which need no more of the
         dependence between contrasts than each one's variance. Ranks are those in the item's part.
         """
-        together, values = self.inference.equations.together, self.values
-        if not self.inference.many:
-            pvalues = squareform(self.pvalues)
-            return rank_sets(values, together, lambda left: pvalues <= 2.0 * alpha / left)
-        # of many items by the one quantile in the place of all p-values
-        df = self.inference.freedom
-        sizes, errors = values[:, None] - values, self.contrast_errors
-        sizes /= np.maximum(errors, 1e-150, out=errors)
-        np.abs(sizes, out=sizes)
-        return rank_sets(
-            values, together, lambda left: sizes >= from_normal(-ndtri(np.array(alpha / left)), df)
-        )
+        pvalues = squareform(self.pvalues)
+        together = self.inference.equations.together
+        return rank_sets(self.values, together, lambda left: pvalues <= 2.0 * alpha / left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -343,26 +343,25 @@ def contrast_directions(
     m, few = len(design.items), design.few_differences
     first, second = np.triu_indices(m if few else 0, 1)
     pairs = np.eye(m)[first] - np.eye(m)[second]
+    shown = display(design)
     if facts is None:
-        every = np.vstack((np.eye(m), pairs))
-        # exactly zero where nothing is identified: directions are brought to one length
-        more = ((0, 0), (0, int(equations.tied)))
-        centred, known = equations.within(np.pad(every, more)), equations.together
-        met = np.maximum(equations.degrees, 1.0)
-        rates = np.vstack((np.eye(m)[known.any(axis=1)], pairs[known[first, second]])) / met
-        rates = equations.linear.centred(np.pad(rates, more))
-        scores = np.vstack((product(centred, response), rates))
+        rows = [shown, pairs @ shown]
     else:
         groups = worth_map(design, groups_at(facts, None, every=True))
         columns = np.kron(np.eye(len(facts.columns)), pairs @ item_basis(facts, m))
         rows = [
-            display(design),
+            shown,
             groups,
             *(pairs @ groups[k : k + m] for k in range(0, len(groups), m)),
             np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))),
         ]
-        # exactly zero where nothing is identified: directions are brought to one length
-        scores = equations.within(np.vstack(rows)) @ response
+    # exactly zero where nothing is identified: directions are brought to one length
+    scores = product(equations.within(np.vstack(rows)), response)
+    if facts is None:
+        known = equations.together
+        rates = np.vstack((np.eye(m)[known.any(axis=1)], pairs[known[first, second]]))
+        rates = equations.linear.centred(rates / np.maximum(equations.degrees, 1.0) @ shown)
+        scores = np.vstack((scores, rates))
     if equations.tied:
         scores = np.vstack((scores, response[-1]))
     weights = _by_kind(design, equations, scores)

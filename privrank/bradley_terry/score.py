@@ -350,11 +350,6 @@ class ScoreEquations:
         answers = self.group_answers if len(self.group_answers) else np.ones(1)
         return np.asarray(answers / answers.sum())
 
-    @property
-    def grouped(self) -> bool:
-        """Whether released comparisons per group, or per pair of all groups, have errors."""
-        return self.covariates is not None and self.group_variance + self.count_variance > 0
-
     def group_noise(self, b: FloatArray) -> FloatArray | float:
         """Return what errors of comparisons per group, and of those per pair, do to the scores.
 
@@ -362,7 +357,7 @@ class ScoreEquations:
         one, and each share brings the score that all comparisons would have in its cell. A
         comparison more of a pair raises the expected score of every cell by the cell's share.
         """
-        if not self.grouped:
+        if self.covariates is None or self.group_variance + self.count_variance == 0.0:
             return 0.0
         mean, share = self.function.mean(self.linear.predict(b)), self.group_shares
         scores = self.linear.scores_by_pattern(self.count * mean)
