@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -313,9 +313,7 @@ def joint_test(
     if len(rows) == 1:
         pvalue = float(pvalues(inference, rows, right)[0])
         return JointTest(float(ndtri(max(0.5 * pvalue, 1e-300)) ** 2), 1, pvalue, 0)
-    test = _simulated(inference, rows, right)
-    share = float(shares(inference.equations, rows).min())
-    return replace(test, pvalue=min(test.pvalue / share, 1.0))
+    return _simulated(inference, rows, right)
 
 
 def _independent(
@@ -388,7 +386,8 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
         pvalue = null.estimated(inference.freedom)
     else:
         pvalue = null.pvalue(null.sampled, inference.whole_freedom)
-    return JointTest(null.statistic, len(rows), pvalue, draws)
+    share = float(shares(facts, rows).min())
+    return JointTest(null.statistic, len(rows), min(pvalue / share, 1.0), draws)
 
 
 def _by_answers(

@@ -296,17 +296,14 @@ def _draw_noise(
     errors of comparisons per group and the noise on the worths of objective perturbation are left
     out, and of many items the errors of pair counts.
     """
-    m, weights = equations.items, equations.weights
-    step, distribution = equations.item_step, equations.item_distribution
     if equations.covariates is None:
         return noise_by_place(equations, b, draws, fit)
-    basis = equations.basis
-    table = np.zeros((draws, weights.shape[1], basis.shape[1]))
+    weights, basis = equations.weights, equations.basis
+    noise = np.zeros((draws, weights.shape[1] * basis.shape[1]))
     for row in weights:
         # one group's noise at a time, so that memory does not grow with their number
-        scores = step * simulated(distribution, (draws, m), generator) @ basis
-        table += row[None, :, None] * scores[:, None, :]
-    noise = table.reshape(draws, -1)
+        drawn = simulated(equations.item_distribution, (draws, equations.items), generator)
+        noise += np.kron(row, equations.item_step * drawn @ basis)
     if equations.ordered or equations.tied:
         last = equations.last_step * equations.last_distribution.simulate((draws, 1), generator)
         noise = np.column_stack((noise, last))
@@ -358,12 +355,10 @@ def _noise_of_sides(
     """Return the same of wins and losses, with what they, and Q, do to pair counts."""
     m = equations.items
     won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
+    mean = equations.function.mean(equations.linear.predict(worths))
     sides = (won + lost).take(place, axis=1)
-    if worths.any():  # else nothing depends on who met whom
-        mean = equations.function.mean(equations.linear.predict(worths))
-        sides -= product((won - lost).take(place, axis=1), matching.net_slopes(mean).T)
-        of_alike = public_noise(matching.noise, 1, draws) / equations.item_step
-        sides += of_alike * matching.by_beta(mean)
+    sides -= product((won - lost).take(place, axis=1), matching.net_slopes(mean).T)
+    sides += public_noise(matching.noise, 1, draws) / equations.item_step * matching.by_beta(mean)
     return np.asarray(equations.item_step * sides)
 
 
