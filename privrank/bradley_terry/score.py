@@ -380,8 +380,7 @@ class ScoreEquations:
         if (matching := self.matching) is not None:
             return matching.noise_variances(by_edge, self.item_variance)
         edges, share = 3 if self.tied else 1, self.group_shares
-        table = by_edge.reshape(len(along), edges, len(share), -1)
-        by_pair = np.einsum("recp,c->rp", table, share)
+        by_pair = share @ by_edge.reshape(len(along), edges, len(share), -1).sum(axis=1)
         return np.asarray(self.count_variance * (by_pair**2).sum(axis=1))
 
     @property
