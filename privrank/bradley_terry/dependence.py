@@ -493,8 +493,9 @@ class Clusters:
             mean = half * facts.function.link.excess(t)
         total = np.zeros(len(along))
         for part, zz, zn, nn in self._blocks:
-            q, outcomes = mean[:, part], np.hstack((0.5 * half[:, part], tie[:, part]))
-            weights = outcomes[:, : len(zz)]
+            q, weights = mean[:, part], 0.5 * half[:, part]
+            if facts.tied:
+                weights = np.hstack((weights, tie[:, part]))
             total += quadratic(weights, zz) + quadratic(q, nn)
             total -= 2.0 * ((weights @ zn) * q).sum(axis=1)
         if BY_PAIR not in self.release.parts:  # an archive of before: squares as expected

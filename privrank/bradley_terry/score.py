@@ -508,8 +508,8 @@ def _possible_ties(ties: float, total: float, half: FloatArray) -> float:
 def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
     """Read net wins by item, or with covariates by their rows and item.
 
-    Worths alone are the model with an intercept, whose one row has weight 1. Of wins, and losses
-    with a minus sign, half the sum is half the net.
+    Worths alone are the model with an intercept, whose one row has weight 1. Wins, and losses with
+    a minus sign, add up to the net.
     """
     covariates, m, pairs = release.design.covariates, len(release.design.items), counts["pairs"]
     part = release.parts[names.SIDES if names.SIDES in release.parts else names.NET]
