@@ -459,7 +459,7 @@ def _cluster_covariance(
     """
     pairs, n = facts.pairs, release.design.nobs
     edges = len(pairs.first)
-    ((_, (yy, yn, nn)),) = moments_by_block(facts, release)
+    ((_, yy, yn, nn),) = moments_by_block(facts, release)
     # w - tau d = y / 2 - (tau - 1/2) d for net wins y: the weights of pairs in both terms, by item
     place = np.arange(edges)
     wins, met = np.zeros((2, facts.items, edges))

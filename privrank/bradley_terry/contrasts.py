@@ -23,6 +23,9 @@ dependence of a respondent's answers decides it:
 - released second moments: these, in no direction less than under independent answers, with the
   degrees of freedom of Hotelling's statistic.
 
+The scatter of items about their covariates is part of N. All errors then have the one scale that it
+has, noise included, with the degrees of freedom of the items that show it.
+
 A test of one contrast is that of :mod:`privrank.bradley_terry.scoretests`. Contrasts that the
 release does not identify are not tested; where that is all, the p-value is 1.
 """
@@ -31,19 +34,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.linalg import helmert
 from scipy.optimize import least_squares
 from scipy.spatial.distance import squareform
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
-from privrank.bradley_terry.errors import from_normal, to_normal
 from privrank.bradley_terry.estimate import Covariance, score_covariance
 from privrank.bradley_terry.inference import FEW_DRAWS, MOST_DRAWN_ITEMS, Inference
-from privrank.bradley_terry.scoretests import intervals, pvalues, shares
+from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.ranksets import rank_sets
 from privrank.release.names import LARGEST
@@ -69,6 +71,9 @@ _TIE_BREAK = 1e-6
 
 _MOST_FREEDOM = 1e9
 """Degrees of freedom from which a scale counts as known."""
+
+_LEAST_SCALE = 1e-200
+"""Smallest draw of chi-squared of few degrees of freedom; squares over it are numbers."""
 
 _CLOSE = 1e-9
 """Size of numbers that count as zero beside 1."""
@@ -236,25 +241,26 @@ class Worths:
 
     def intervals(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper limits of all differences, shape (pairs,)."""
+        if self.inference.many:
+            return self._wald.limits(alpha)
         first, second = self._places
-        if not self.inference.many:
-            return intervals(self.inference, self.table[first] - self.table[second], alpha)
-        # without a row of weights for every pair, of which many items have too many
-        difference = self.values[first] - self.values[second]
-        quantile = from_normal(-ndtri(np.array(alpha / 2)), self.inference.freedom)
-        half = quantile * np.where(self.together, self.contrast_errors[first, second], np.inf)
-        return difference - half, difference + half
+        return intervals(self.inference, self.table[first] - self.table[second], alpha)
 
     @cached_property
     def pvalues(self) -> FloatArray:
         """P-values of all differences, shape (pairs,)."""
+        if self.inference.many:
+            return self._wald.pvalues(0.0)
         first, second = self._places
-        if not self.inference.many:
-            return pvalues(self.inference, self.table[first] - self.table[second])
-        difference = np.abs(self.values[first] - self.values[second])
-        size = difference / np.maximum(self.contrast_errors[first, second], 1e-150)
-        tails = 2.0 * ndtr(-to_normal(size, self.inference.freedom))
-        return np.asarray(np.where(self.together, tails, 1.0))
+        return pvalues(self.inference, self.table[first] - self.table[second])
+
+    @property
+    def _wald(self) -> WaldTests:
+        """Tests of all differences without a row of weights for each, which would be too many."""
+        first, second = self._places
+        deviation = np.where(self.together, self.contrast_errors[first, second], np.inf)
+        difference = self.values[first] - self.values[second]
+        return WaldTests(difference, deviation, self.inference.freedom)
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
         """Return the lowest and highest rank of each item, for all at once.
@@ -262,18 +268,9 @@ class Worths:
         By step-down tests of all differences that are identified, which need no more of the
         dependence between contrasts than each one's variance. Ranks are those in the item's part.
         """
-        together, values = self.inference.equations.together, self.values
-        if not self.inference.many:
-            pvalues = squareform(self.pvalues)
-            return rank_sets(values, together, lambda left: pvalues <= 2.0 * alpha / left)
-        # of many items by the one quantile in the place of all p-values
-        df = self.inference.freedom
-        sizes, errors = values[:, None] - values, self.contrast_errors
-        sizes /= np.maximum(errors, 1e-150, out=errors)
-        np.abs(sizes, out=sizes)
-        return rank_sets(
-            values, together, lambda left: sizes >= from_normal(-ndtri(np.array(alpha / left)), df)
-        )
+        pvalues = squareform(self.pvalues)
+        together = self.inference.equations.together
+        return rank_sets(self.values, together, lambda left: pvalues <= 2.0 * alpha / left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,9 +313,7 @@ def joint_test(
     if len(rows) == 1:
         pvalue = float(pvalues(inference, rows, right)[0])
         return JointTest(float(ndtri(max(0.5 * pvalue, 1e-300)) ** 2), 1, pvalue, 0)
-    test = _simulated(inference, rows, right)
-    share = float(shares(inference.equations, rows).min())
-    return replace(test, pvalue=min(test.pvalue / share, 1.0))
+    return _simulated(inference, rows, right)
 
 
 def _independent(
@@ -387,9 +382,12 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
         pvalue = _by_answers(inference, null, (weights, t), alone, white)
     elif LARGEST in release.found:
         pvalue = null.of_largest(alone, inference)
+    elif inference.freedom < inference.whole_freedom:
+        pvalue = null.estimated(inference.freedom)
     else:
-        pvalue = null.estimated(inference.freedom, null.sampled)
-    return JointTest(null.statistic, len(rows), pvalue, draws)
+        pvalue = null.pvalue(null.sampled, inference.whole_freedom)
+    share = float(shares(facts, rows).min())
+    return JointTest(null.statistic, len(rows), min(pvalue / share, 1.0), draws)
 
 
 def _by_answers(
@@ -403,17 +401,14 @@ def _by_answers(
 
     Given weights of the scores, and predictors, and the covariance of independent answers.
     """
-    facts, n = inference.equations, inference.release.design.nobs
-    weights, t = at
+    facts, (weights, t), values = inference.equations, at, []
     along = facts.linear.predict(weights)
-    fit = facts.linear.predict(inference.fitted.coefficients)
-    values = []
     assert inference.clusters is not None
-    for point, factor in ((t, 1.0), (fit, n / max(n - 1.0, 1.0))):
+    for point, factor in inference.answer_points(t):
         there = carried(weights, facts.linear.information(inference.spread(point)))
         excess = factor * inference.clusters.excess(along, point)
         stretch = _stretch(alone, white(white(there).T), white(white(excess).T))
-        values.append(null.pvalue(null.sampled @ stretch.T))
+        values.append(null.pvalue(null.sampled @ stretch.T, inference.whole_freedom))
     return float(np.max(values))
 
 
@@ -470,21 +465,26 @@ class _Null:
     beside: FloatArray
     noise: FloatArray
 
-    def pvalue(self, sampled: FloatArray) -> float:
-        """Return the Monte Carlo p-value under these sampling errors."""
-        return monte_carlo_pvalue(self.statistic, _squares(sampled + self.beside + self.noise))
-
     def _scale(self, df: float, left: float) -> FloatArray | float:
         """Return draws of the factor of a scale estimated with df, of which some are left."""
         if df >= _MOST_FREEDOM:
             return 1.0
         draws = len(self.sampled)
-        return np.sqrt(df / public_generator("scales", draws).chisquare(left, (draws, 1)))
+        drawn = public_generator("scales", draws).chisquare(left, (draws, 1))
+        return np.sqrt(df / np.maximum(drawn, _LEAST_SCALE))
 
-    def estimated(self, df: float, sampled: FloatArray) -> float:
+    def pvalue(self, sampled: FloatArray, df: float) -> float:
+        """Return the Monte Carlo p-value under these sampling errors.
+
+        With the degrees of freedom of a scale of all errors, noise included.
+        """
+        errors = self._scale(df, df) * (sampled + self.beside + self.noise)
+        return monte_carlo_pvalue(self.statistic, _squares(errors))
+
+    def estimated(self, df: float) -> float:
         """Return the p-value where the covariance of normal errors is estimated (Hotelling)."""
-        scale = self._scale(df, max(df + 1.0 - sampled.shape[1], 1.0))
-        errors = scale * (sampled + self.beside) + self.noise
+        scale = self._scale(df, max(df + 1.0 - self.sampled.shape[1], 1.0))
+        errors = scale * (self.sampled + self.beside) + self.noise
         return monte_carlo_pvalue(self.statistic, _squares(errors))
 
     def of_largest(self, alone: FloatArray, inference: Inference) -> float:
@@ -505,14 +505,12 @@ class _Null:
         axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
-        values, rest = [], inference.release.design.item_freedom or math.inf
-        df = 1.0 / max(lost, 1.0 / rest, 1.0 / _MOST_FREEDOM)
-        scale = self._scale(df, df)
+        values, whole = [], inference.whole_freedom
+        df = 1.0 / max(lost, 1.0 / whole, 1.0 / _MOST_FREEDOM)
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
-            errors = scale * (part + self.beside + self.noise)
-            pvalue = monte_carlo_pvalue(self.statistic, _squares(errors))
+            pvalue = self.pvalue(part, df)
             if most > 1.0:  # no more than at its ceiling, where the scatter of items is not known
-                pvalue = min(pvalue, self.estimated(rest, math.sqrt(most) * part))
+                pvalue = min(pvalue, self.pvalue(math.sqrt(most) * part, whole))
             values.append(pvalue)
         return float(np.max(values))

@@ -226,9 +226,11 @@ def single_contrasts(
 
 def moments_by_block(
     equations: ScoreEquations, release: Release
-) -> Iterator[tuple[slice, list[FloatArray]]]:
+) -> Iterator[tuple[slice, FloatArray, FloatArray, FloatArray]]:
     """Yield runs of edges that one respondent can have answered, with their released moments.
 
+    Sums over respondents of products of outcomes z with each other, with how often the edge was
+    answered, n, and of these. Outcomes are y, or where ties have a parameter y and then ties t.
     Votes of reports enter over the gain of the response, which has the mean of the answer.
     """
     names, start = MOMENTS + TIE_MOMENTS * equations.tied, 0
@@ -240,7 +242,12 @@ def moments_by_block(
             release.parts[name].values[start : start + size**2] / scales.get(name, 1.0)
             for name in names
         ]
-        yield part, [own(moments.reshape(size, size), np.float64) for moments in values]
+        yy, yn, nn, *ties = [own(moments.reshape(size, size), np.float64) for moments in values]
+        if ties:
+            ty, tn, tt = ties
+            yield part, np.block([[yy, ty.T], [ty, tt]]), np.vstack((yn, tn)), nn
+        else:
+            yield part, yy, yn, nn
         start += size**2
 
 
@@ -255,39 +262,27 @@ def cluster_moments(
     """Return n / (n - 1) times the sum of score times score over respondents, by pair moments.
 
     A respondent's score is the sum of half their net wins less expected, times the function's
-    weights; the moments come in blocks of edges that one respondent can have answered.
+    weights, and of their ties less expected; the moments come in blocks of edges that one
+    respondent can have answered.
     """
+    t, edges = equations.linear.predict(b), len(equations.pairs.first)
+    matrix = equations.linear.predict(np.eye(len(b))).T[:edges]
     if equations.tied:
-        return _tie_moments(equations, release, b)
-    t = equations.linear.predict(b)
-    mean = 2.0 * function.link.excess(t)
-    matrix, half = equations.linear.matrix(), 0.5 * function.weight(t)
+        won, tied, lost = answer_probabilities(*worths_and_ties(t))
+        mean = np.array((won - lost, tied))
+        of_ties = np.broadcast_to(np.arange(len(b)) == len(b) - 1, matrix.shape)
+        weights = np.array((0.5 * matrix, of_ties))
+    else:
+        mean = 2.0 * function.link.excess(t)[None]
+        weights = 0.5 * (function.weight(t)[:, None] * matrix)[None]
     total = np.zeros((len(b), len(b)))
-    for part, (yy, yn, nn) in moments_by_block(equations, release):
-        # the sum over respondents of products of outcomes y less expected ones, n mean
-        cross = yn * mean[None, part]
-        meat = yy - cross - cross.T + nn * np.outer(mean[part], mean[part])
-        here = matrix[part]
-        weighted = half[part, None] * (here if isinstance(here, np.ndarray) else here.toarray())
-        total += weighted.T @ meat @ weighted
-    n = release.design.nobs
-    return total * (n / max(n - 1, 1))
-
-
-def _tie_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
-    """Return the same where ties have a parameter: scores are half net wins, and ties."""
-    edges, n = len(equations.pairs.first), release.design.nobs
-    won, tied, lost = answer_probabilities(*worths_and_ties(equations.linear.predict(b)))
-    items, total = equations.linear.matrix()[:edges, :-1], np.zeros((len(b), len(b)))
-    for part, (yy, yn, nn, ty, tn, tt) in moments_by_block(equations, release):
-        mean = np.concatenate((0.5 * (won - lost)[part], tied[part]))
-        # z = (y / 2, t) by pair, less n mean
-        zz = np.block([[0.25 * yy, 0.5 * ty.T], [0.5 * ty, tt]])
-        cross = np.tile(np.vstack((0.5 * yn, tn)), 2) * mean
-        meat = zz - cross - cross.T + np.tile(nn, (2, 2)) * np.outer(mean, mean)
-        rows, zero = items[part], np.zeros((len(nn), 1))
-        rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
+    for part, zz, zn, nn in moments_by_block(equations, release):
+        # the sum over respondents of products of outcomes z less expected ones, n mean
+        here, rows = mean[:, part].ravel(), weights[:, part].reshape(-1, len(b))
+        cross = np.tile(zn, len(mean)) * here
+        meat = zz - cross - cross.T + np.tile(nn, (len(mean), len(mean))) * np.outer(here, here)
         total += rows.T @ meat @ rows
+    n = release.design.nobs
     return total * (n / max(n - 1, 1))
 
 
@@ -357,26 +352,25 @@ def contrast_directions(
     m, few = len(design.items), design.few_differences
     first, second = np.triu_indices(m if few else 0, 1)
     pairs = np.eye(m)[first] - np.eye(m)[second]
+    shown = display(design)
     if facts is None:
-        every = np.vstack((np.eye(m), pairs))
-        # exactly zero where nothing is identified: directions are brought to one length
-        more = ((0, 0), (0, int(equations.tied)))
-        centred, known = equations.within(np.pad(every, more)), equations.together
-        met = np.maximum(equations.degrees, 1.0)
-        rates = np.vstack((np.eye(m)[known.any(axis=1)], pairs[known[first, second]])) / met
-        rates = equations.linear.centred(np.pad(rates, more))
-        scores = np.vstack((product(centred, response), rates))
+        rows = [shown, pairs @ shown]
     else:
         groups = worth_map(design, groups_at(facts, None, every=True))
         columns = np.kron(np.eye(len(facts.columns)), pairs @ item_basis(facts, m))
         rows = [
-            display(design),
+            shown,
             groups,
             *(pairs @ groups[k : k + m] for k in range(0, len(groups), m)),
             np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))),
         ]
-        # exactly zero where nothing is identified: directions are brought to one length
-        scores = equations.within(np.vstack(rows)) @ response
+    # exactly zero where nothing is identified: directions are brought to one length
+    scores = product(equations.within(np.vstack(rows)), response)
+    if facts is None:
+        known = equations.together
+        rates = np.vstack((np.eye(m)[known.any(axis=1)], pairs[known[first, second]]))
+        rates = equations.linear.centred(rates / np.maximum(equations.degrees, 1.0) @ shown)
+        scores = np.vstack((scores, rates))
     if equations.tied:
         scores = np.vstack((scores, response[-1]))
     weights = _by_kind(design, equations, scores)
@@ -448,7 +442,7 @@ def _explained(
         tied = equations.linear.scores_by_pattern(equations.count * mean)[:, -1]
         of_kinds = weights[:, :, m] * np.bincount(facts.kinds, tied)
         sums = sums + of_kinds
-        variance = variance + of_kinds**2 * equations.tie_distribution.variance / tied.sum() ** 2
+        variance = variance + of_kinds**2 * equations.last_variance / tied.sum() ** 2
     by_cell = (sums**2 - variance) / _most_units(equations, release.design, errors=3.0)
     return np.asarray(np.maximum(by_cell.sum(axis=1), 0.0))
 
@@ -492,7 +486,7 @@ class Clusters:
     release: Release
 
     @cached_property
-    def _blocks(self) -> list[tuple[slice, list[FloatArray]]]:
+    def _blocks(self) -> list[tuple[slice, FloatArray, FloatArray, FloatArray]]:
         """Runs of pairs that one respondent can have answered, with their moments."""
         return list(moments_by_block(self.equations, self.release))
 
@@ -507,12 +501,12 @@ class Clusters:
             half, tie = along * facts.fitted.weight(t), np.zeros_like(along)
             mean = half * facts.function.link.excess(t)
         total = np.zeros(len(along))
-        for part, (yy, yn, nn, *others) in self._blocks:
-            u, v, q = half[:, part], tie[:, part], mean[:, part]
-            total += 0.25 * quadratic(u, yy) + quadratic(q, nn) - ((u @ yn) * q).sum(axis=1)
-            if others:
-                ty, tn, tt = others
-                total += quadratic(v, tt) + ((v @ ty) * u - 2.0 * (v @ tn) * q).sum(axis=1)
+        for part, zz, zn, nn in self._blocks:
+            q, weights = mean[:, part], 0.5 * half[:, part]
+            if facts.tied:
+                weights = np.hstack((weights, tie[:, part]))
+            total += quadratic(weights, zz) + quadratic(q, nn)
+            total -= 2.0 * ((weights @ zn) * q).sum(axis=1)
         if BY_PAIR not in self.release.parts:  # an archive of before: squares as expected
             return total, self._variances(along, t).sum(axis=1)
         net, decided = np.split(self.release.parts[BY_PAIR].values.astype(np.float64), 2)
@@ -542,7 +536,7 @@ class Clusters:
         by_pair = self._variances(along, t)
         independent = np.maximum(by_pair.sum(axis=1), 1e-300)
         deviations = np.sqrt(by_pair / np.maximum(self.equations.pairs.count, 1e-300))
-        most = sum(quadratic(deviations[:, part], nn) for part, (_, _, nn, *_) in self._blocks)
+        most = sum(quadratic(deviations[:, part], nn) for part, _, _, nn in self._blocks)
         squares, own = self._squares(along, t)
         effect = 1.0 + factor * (squares - own) / independent
         return np.asarray(np.clip(effect, 1.0, np.maximum(most / independent, 1.0)))

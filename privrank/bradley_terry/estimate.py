@@ -331,7 +331,7 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
     """
     m, total, fitted = equations.items, equations.total, equations.fitted
     if equations.covariates is None:
-        noise = equations.item_variance + m * equations.mean_edge_variance
+        noise = equations.item_variance + m * float(equations.edge_variance(fitted.mean_square))
         # spread over all pairs, as the information is; two of three edges have half of a difference
         added = equations.response
         if equations.tied:
@@ -344,7 +344,7 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
     information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
     prior = _cell_prior(equations)
     ridge = prior + equations.item_variance * gram @ pseudo_inverse(information)[0] @ prior
-    alone = 1.0 + equations.order_variance / (fitted.mean_curvature * total)
+    alone = 1.0 + equations.last_variance / (fitted.mean_curvature * total)
     return _by_column(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
 
 

@@ -132,8 +132,16 @@ class Inference:
         """
         released = LARGEST in self.release.found
         if self.clusters is not None or (released and effect_bounded(self.release)):
-            return self.release.design.item_freedom or math.inf
+            return self.whole_freedom
         return degrees_of_freedom(self.release)
+
+    @property
+    def whole_freedom(self) -> float:
+        """Degrees of freedom with which whole variances are known at most, noise included.
+
+        Those of the contrasts that show the scatter of items about their covariates, else infinite.
+        """
+        return self.release.design.item_freedom or math.inf
 
     @property
     def effect(self) -> tuple[float, float]:
@@ -145,6 +153,14 @@ class Inference:
             return 0.0, 1.0
         effect = released_effect(self.release)
         return effect_error(self.release) / effect, self.release.found[CEILING] / effect
+
+    def answer_points(self, t: FloatArray) -> tuple[tuple[FloatArray, float], ...]:
+        """Return where known answers are looked at, and what products of residuals count for there.
+
+        At predictors t, and at the fit, from which residuals are smaller.
+        """
+        n, fit = self.release.design.nobs, self.equations.linear.predict(self.fitted.coefficients)
+        return (t, 1.0), (fit, n / max(n - 1.0, 1.0))
 
     def moves(self, contrasts: FloatArray) -> FloatArray:
         """Return V c for contrasts c, shape (rows, p), along which a null point is off the fit.
@@ -243,12 +259,10 @@ class Inference:
         if self.many:
             return None
         noise: FloatArray | None = None
-        if facts.covariates is None:
-            if facts.noisy:
-                noise = noise_by_place(facts, b, self.draws // 2)
-        elif release.source != "none":
+        if facts.noisy:
+            draws = self.draws if facts.covariates is not None else self.draws // 2
             generator = public_generator("errors of coefficients", len(b))
-            noise = _draw_noise(facts, b, self.draws, generator)
+            noise = _draw_noise(facts, b, draws, generator)
         moments, (error, most) = single_contrasts(facts, release, b), self.effect
         return ScoreErrors(
             self.errors.scores,
@@ -258,7 +272,7 @@ class Inference:
             moments,
             error,
             most,
-            release.design.item_freedom or math.inf,
+            self.whole_freedom,
         )
 
     def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:
@@ -282,23 +296,17 @@ def _draw_noise(
     errors of comparisons per group and the noise on the worths of objective perturbation are left
     out, and of many items the errors of pair counts.
     """
-    m, weights = equations.items, equations.weights
-    step, distribution = equations.item_step, equations.item_distribution
     if equations.covariates is None:
         return noise_by_place(equations, b, draws, fit)
-    basis = equations.basis
-    table = np.zeros((draws, weights.shape[1], basis.shape[1]))
+    weights, basis = equations.weights, equations.basis
+    noise = np.zeros((draws, weights.shape[1] * basis.shape[1]))
     for row in weights:
         # one group's noise at a time, so that memory does not grow with their number
-        scores = step * simulated(distribution, (draws, m), generator) @ basis
-        table += row[None, :, None] * scores[:, None, :]
-    noise = table.reshape(draws, -1)
-    if equations.ordered:
-        first = equations.order_step * equations.order_distribution.simulate((draws, 1), generator)
-        noise = np.column_stack((noise, first))
-    if equations.tied:
-        ties = equations.tie_distribution.simulate((draws, 1), generator)
-        noise = np.column_stack((noise, ties))
+        drawn = simulated(equations.item_distribution, (draws, equations.items), generator)
+        noise += np.kron(row, equations.item_step * drawn @ basis)
+    if equations.ordered or equations.tied:
+        last = equations.last_step * equations.last_distribution.simulate((draws, 1), generator)
+        noise = np.column_stack((noise, last))
     return np.asarray(noise)
 
 
@@ -320,7 +328,7 @@ def noise_by_place(
         return _noise_of_sides(equations, equations.matching, worths, draws, place)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     if equations.tied:
-        noise = np.column_stack((noise, public_noise(equations.tie_distribution, 1, draws)))
+        noise = np.column_stack((noise, public_noise(equations.last_distribution, 1, draws)))
     of_pairs = equations.edge_distribution.scale > 0 or equations.count_variance > 0
     if of_pairs and m <= MOST_SIMULATED_ITEMS:
         # pairs of places, in the order that a list in the order of worths would have
@@ -347,12 +355,10 @@ def _noise_of_sides(
     """Return the same of wins and losses, with what they, and Q, do to pair counts."""
     m = equations.items
     won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
+    mean = equations.function.mean(equations.linear.predict(worths))
     sides = (won + lost).take(place, axis=1)
-    if worths.any():  # else nothing depends on who met whom
-        mean = equations.function.mean(equations.linear.predict(worths))
-        sides -= product((won - lost).take(place, axis=1), matching.net_slopes(mean).T)
-        of_alike = public_noise(matching.noise, 1, draws) / equations.item_step
-        sides += of_alike * matching.by_beta(mean)
+    sides -= product((won - lost).take(place, axis=1), matching.net_slopes(mean).T)
+    sides += public_noise(matching.noise, 1, draws) / equations.item_step * matching.by_beta(mean)
     return np.asarray(equations.item_step * sides)
 
 

@@ -139,7 +139,7 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
     if covariates is None or pairs.origin == "observed":
         return counts
     cells = covariates.cells
-    answers, counts["group_variance"] = np.ones(cells), 0.0
+    answers = np.ones(cells)
     if cells > 1:
         part = release.parts[names.GROUP_ANSWERS]
         answers = np.maximum(part.step * part.values, LEAST_GROUP)

@@ -49,7 +49,7 @@ from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.plan import equivalent_variance
-from privrank.release.release import Part, Release
+from privrank.release.release import Release
 from privrank.release.survey import Covariates, PairCounts
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, own
 from privrank.util.solvers import product
@@ -88,10 +88,8 @@ class ScoreEquations:
     edge_distribution, edge_step : DiscreteLaplace or DiscreteGaussian, float
         Noise of each cell of the win matrix, zero unless the matrix was released; half the
         difference of a pair's two cells enters its two scores with opposite signs.
-    order_distribution, order_step : DiscreteLaplace, float
-        Noise of the score of an order effect.
-    tie_distribution : DiscreteLaplace
-        Noise of the number of ties, the score of a tie parameter.
+    last_distribution, last_step : DiscreteLaplace, float
+        Noise of the last score, where that is one of an order effect, or the number of ties.
     surplus : ndarray
         By how much the comparisons of each edge are larger than released; 0 if they are not.
     count_variance : float
@@ -129,9 +127,8 @@ class ScoreEquations:
     item_step: float = 1.0
     edge_distribution: DiscreteLaplace | DiscreteGaussian = _NO_NOISE
     edge_step: float = 1.0
-    order_distribution: DiscreteLaplace = _NO_NOISE
-    order_step: float = 1.0
-    tie_distribution: DiscreteLaplace = _NO_NOISE
+    last_distribution: DiscreteLaplace = _NO_NOISE
+    last_step: float = 1.0
     surplus: FloatArray = field(default_factory=lambda: np.zeros(()))
     count_variance: float = 0.0
     group_answers: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -211,24 +208,18 @@ class ScoreEquations:
         return cells * self.item_step**2 * alone
 
     @property
-    def order_variance(self) -> float:
-        """Variance of the noise of the order effect's score."""
-        return self.order_step**2 * self.order_distribution.variance
+    def last_variance(self) -> float:
+        """Variance of the noise of the score of an order effect, or of the number of ties."""
+        return self.last_step**2 * self.last_distribution.variance
 
-    def edge_variance(self, b: FloatArray) -> FloatArray:
+    def edge_variance(self, square: FloatArray | float) -> FloatArray | float:
         """Return the variance of the noise each pair puts into its two scores, opposite in sign.
 
-        An error in a pair count moves the expected wins by its product with F - 1/2.
+        An error in a pair count moves the expected wins by its product with F - 1/2, whose square
+        is given.
         """
         cells = 0.5 * self.edge_step**2 * self.edge_distribution.variance
-        mean = self.function.mean(self.linear.predict(b))
-        return np.asarray(cells + self.count_variance * mean**2)
-
-    @property
-    def mean_edge_variance(self) -> float:
-        """Mean over worths of the function's spread of :meth:`edge_variance`."""
-        cells = 0.5 * self.edge_step**2 * self.edge_distribution.variance
-        return float(cells + self.count_variance * self.fitted.mean_square)
+        return cells + self.count_variance * square
 
     def spread(self, t: FloatArray, function: ScoreFunction | None = None) -> FloatArray:
         """Return the variance of each edge's score of independent answers at predictors t.
@@ -256,10 +247,8 @@ class ScoreEquations:
         # the noise of rows and items is independent, and enters the scores by weights and basis
         gram, items = self.weights.T @ self.weights, product(self.basis.T, self.basis)
         noise = np.asarray(np.kron(self.item_variance * gram, items))
-        if self.ordered:
-            noise = bordered(noise, self.order_variance)
-        if self.tied:
-            noise = bordered(noise, self.tie_distribution.variance)
+        if self.ordered or self.tied:
+            noise = bordered(noise, self.last_variance)
         if self.covariates is None and self.edge_distribution.scale + self.count_variance > 0:
             noise = noise + self.pair_noise(b)
         if (matching := self.matching) is not None:
@@ -271,7 +260,8 @@ class ScoreEquations:
     def pair_noise(self, b: FloatArray) -> FloatArray:
         """Return the covariance of what the noise of pairs puts into the scores, shape (p, p)."""
         if not self.tied:
-            return self.linear.information(self.edge_variance(b))
+            squares = self.function.mean(self.linear.predict(b)) ** 2
+            return self.linear.information(np.asarray(self.edge_variance(squares)))
         mean = self.pair_means(b)
         return np.asarray(self.count_variance * (mean.T @ mean))
 
@@ -287,7 +277,7 @@ class ScoreEquations:
     @property
     def noisy(self) -> bool:
         """Whether noise was added to what is released, beside any responses."""
-        noises = (self.item_distribution, self.edge_distribution, self.order_distribution)
+        noises = (self.item_distribution, self.edge_distribution)
         return self.count_variance > 0 or any(noise.variance > 0 for noise in noises)
 
     @property
@@ -356,13 +346,9 @@ class ScoreEquations:
 
     @property
     def group_shares(self) -> FloatArray:
-        """The share of each group in all comparisons."""
-        return np.asarray(self.group_answers / self.group_answers.sum())
-
-    @property
-    def grouped(self) -> bool:
-        """Whether released comparisons per group, or per pair of all groups, have errors."""
-        return self.covariates is not None and self.group_variance + self.count_variance > 0
+        """The share of each group in all comparisons; 1 where none are released by group."""
+        answers = self.group_answers if len(self.group_answers) else np.ones(1)
+        return np.asarray(answers / answers.sum())
 
     def group_noise(self, b: FloatArray) -> FloatArray | float:
         """Return what errors of comparisons per group, and of those per pair, do to the scores.
@@ -371,7 +357,7 @@ class ScoreEquations:
         one, and each share brings the score that all comparisons would have in its cell. A
         comparison more of a pair raises the expected score of every cell by the cell's share.
         """
-        if not self.grouped:
+        if self.covariates is None or self.group_variance + self.count_variance == 0.0:
             return 0.0
         mean, share = self.function.mean(self.linear.predict(b)), self.group_shares
         scores = self.linear.scores_by_pattern(self.count * mean)
@@ -393,12 +379,9 @@ class ScoreEquations:
         by_edge = along * self.function.mean(predictors)
         if (matching := self.matching) is not None:
             return matching.noise_variances(by_edge, self.item_variance)
-        if self.tied:
-            by_edge = by_edge.reshape(len(along), 3, -1).sum(axis=1)
-        if self.grouped:
-            by_cell = by_edge.reshape(len(along), len(self.group_shares), -1)
-            by_edge = np.einsum("rcp,c->rp", by_cell, self.group_shares)
-        return np.asarray(self.count_variance * (by_edge**2).sum(axis=1))
+        edges, share = 3 if self.tied else 1, self.group_shares
+        by_pair = share @ by_edge.reshape(len(along), edges, len(share), -1).sum(axis=1)
+        return np.asarray(self.count_variance * (by_pair**2).sum(axis=1))
 
     @property
     def steps(self) -> int:
@@ -445,18 +428,8 @@ def score_equations(release: Release) -> ScoreEquations:
     if names.WINS in release.parts:
         return _of_wins(release)
     counts = counts_by_cell(release)
-    if names.NET in release.parts:
+    if names.WORTHS not in release.parts:
         return _of_net(release, counts)
-    # wins and losses with a minus sign: half their sum is half the net, the score itself
-    if names.SIDES in release.parts:
-        part = release.parts[names.SIDES]
-        return _equations(
-            release,
-            counts,
-            0.5 * part.step * part.values.reshape(2, -1).sum(axis=0),
-            item_distribution=_net_distribution(part),
-            item_step=0.5 * part.step,
-        )
     # objective perturbation: at the minimiser X' mu(X theta) + gamma theta = target - w, so this
     # sum is the noisy score, and w the noise in it
     part, gamma, pairs = release.parts[names.WORTHS], release.plan.number("gamma"), counts["pairs"]
@@ -535,41 +508,38 @@ def _possible_ties(ties: float, total: float, half: FloatArray) -> float:
 def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
     """Read net wins by item, or with covariates by their rows and item.
 
-    Worths alone are the model with an intercept, whose one row has weight 1.
+    Worths alone are the model with an intercept, whose one row has weight 1. Wins, and losses with
+    a minus sign, add up to the net.
     """
-    covariates, part, pairs = release.design.covariates, release.parts[names.NET], counts["pairs"]
-    m = len(release.design.items)
+    covariates, m, pairs = release.design.covariates, len(release.design.items), counts["pairs"]
+    part = release.parts[names.SIDES if names.SIDES in release.parts else names.NET]
     score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
     # half the net wins of all groups together, whose first monomials are 1
     half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
-    random, order = pairs.origin == "equal", {}
-    if covariates is not None:
-        score = covariates.weights.T @ score @ item_basis(covariates, m)
+    random, last = pairs.origin == "equal", {}
+    if covariates is None:
+        score = half
+    else:
+        score = np.asarray((covariates.weights.T @ score @ item_basis(covariates, m)).ravel())
         # which pairs each group has compared is known for all groups together at most
         random = random or (covariates.cells > 1 and pairs.origin != "observed")
-    score = np.asarray(score.ravel())
-    if covariates is not None and covariates.ordered:
+    if names.ORDER_EFFECT in release.parts:
         named = release.parts[names.ORDER_EFFECT]
-        order = {"order_distribution": named.laplace, "order_step": 0.5 * named.step}
-        score = np.append(score, order["order_step"] * named.values[0])
+        last = {"last_distribution": named.laplace, "last_step": 0.5 * named.step}
+        score = np.append(score, last["last_step"] * named.values[0])
     if release.design.davidson:
         tied = release.parts[names.TIES]
         total = float((pairs.count - counts.get("surplus", 0.0)).sum())
         score = np.append(score, _possible_ties(float(tied.values[0]), total, half))
-        order = {"tie_distribution": tied.laplace}
+        last = {"last_distribution": tied.laplace}
+    if not isinstance(part.distribution, NetDistribution):
+        raise ValueError("release must have noise that is drawn for net wins.")
     return _equations(
         release,
         counts,
         score,
-        item_distribution=_net_distribution(part),
+        item_distribution=part.distribution,
         item_step=0.5 * part.step,
         random_pairs=random,
-        **order,
+        **last,
     )
-
-
-def _net_distribution(part: Part) -> NetDistribution:
-    """Return the distribution of noise on net wins, or refuse another."""
-    if not isinstance(part.distribution, NetDistribution):
-        raise ValueError("release must have noise that is drawn for net wins.")
-    return part.distribution

@@ -69,19 +69,9 @@ def pvalues(
     inference: Inference, contrasts: FloatArray, values: FloatArray | float = 0.0
 ) -> FloatArray:
     """Return two-sided p-values of the hypotheses that contrasts, shape (rows, p), have values."""
-    known = np.flatnonzero(inference.equations.identifies(contrasts))
-    contrasts = product(contrasts, inference.equations.linear.identity)
     probabilities, values = np.ones(len(contrasts)), np.broadcast_to(values, len(contrasts))
-    share = shares(inference.equations, contrasts[known])
-    if (errors := inference.score_errors()) is None:
-        rows, sd, df = _wald(inference, contrasts[known])
-        size = np.abs(rows - values[known]) / np.maximum(sd, 1e-150)
-        probabilities[known] = 2.0 * ndtr(-to_normal(size, df))
-    else:
-        for block in blocks(len(known), 1, _BLOCK):
-            tests = score_tests(inference, errors, contrasts[known[block]])
-            probabilities[known[block]] = tests.pvalues(values[known[block]])
-    probabilities[known] = np.minimum(probabilities[known] / share, 1.0)
+    for rows, share, tests in _tests(inference, contrasts):
+        probabilities[rows] = np.minimum(tests.pvalues(values[rows]) / share, 1.0)
     return probabilities
 
 
@@ -92,26 +82,58 @@ def intervals(
 
     They hold zero exactly where :func:`pvalues` is not below `alpha`, and always the estimate.
     """
+    low, high = np.full(len(contrasts), -np.inf), np.full(len(contrasts), np.inf)
+    for rows, share, tests in _tests(inference, contrasts):
+        low[rows], high[rows] = tests.limits(alpha * share)
+    return low, high
+
+
+def _tests(
+    inference: Inference, contrasts: FloatArray
+) -> Iterator[tuple[IntArray, FloatArray, ScoreTests | WaldTests]]:
+    """Yield the tests of identified contrasts, with their rows and :func:`shares`."""
+    errors = inference.score_errors()
     known = np.flatnonzero(inference.equations.identifies(contrasts))
     contrasts = product(contrasts, inference.equations.linear.identity)
-    limits = np.array([[-np.inf], [np.inf]]) * np.ones(len(contrasts))
-    level = alpha * shares(inference.equations, contrasts[known])
-    if (errors := inference.score_errors()) is None:
-        rows, sd, df = _wald(inference, contrasts[known])
-        half = from_normal(-ndtri(0.5 * level), df) * sd
-        limits[:, known] = rows - half, rows + half
-        return limits[0], limits[1]
     for block in blocks(len(known), 1, _BLOCK):
-        here = known[block]
-        limits[:, here] = score_tests(inference, errors, contrasts[here]).limits(level[block])
-    return limits[0].copy(), limits[1].copy()
+        rows = known[block]
+        here = contrasts[rows]
+        tests: ScoreTests | WaldTests
+        if errors is not None:
+            tests = score_tests(inference, errors, here)
+        else:
+            value = applied(here, inference.fitted.coefficients)
+            deviation = np.sqrt(np.maximum(quadratic(here, inference.errors.total), 0.0))
+            tests = WaldTests(value, deviation, inference.freedom)
+        yield rows, shares(inference.equations, here), tests
 
 
-def _wald(inference: Inference, contrasts: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return estimates of contrasts, their standard errors, and the degrees of freedom of these."""
-    variance = quadratic(contrasts, inference.errors.total)
-    value = applied(contrasts, inference.fitted.coefficients)
-    return value, np.sqrt(np.maximum(variance, 0.0)), inference.freedom
+@dataclass(frozen=True, slots=True, eq=False)
+class WaldTests:
+    """Tests of some contrasts at any values by normal errors, as of many items.
+
+    Parameters
+    ----------
+    value, deviation : ndarray, shape (rows,)
+        The estimates of the contrasts, and their standard errors; infinite where they are not
+        identified.
+    df : float
+        Degrees of freedom of these.
+    """
+
+    value: FloatArray
+    deviation: FloatArray
+    df: float
+
+    def pvalues(self, t: FloatArray | float) -> FloatArray:
+        """Return the p-values of values t."""
+        size = np.abs(self.value - t) / np.maximum(self.deviation, 1e-150)
+        return np.asarray(2.0 * ndtr(-to_normal(size, self.df)))
+
+    def limits(self, alpha: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper limits."""
+        half = from_normal(-ndtri(0.5 * np.asarray(alpha)), self.df) * self.deviation
+        return self.value - half, self.value + half
 
 
 def shares(facts: ScoreEquations, rows: FloatArray) -> FloatArray:
@@ -202,7 +224,6 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
     """Return score tests of contrasts, shape (rows, p), of the coefficients of a fit."""
     facts, b = inference.equations, inference.fitted.coefficients
     value = np.asarray(contrasts @ b)
-    variance = quadratic(contrasts, inference.errors.total)
     # where a contrast takes the coefficients, by its unit
     moves = inference.moves(contrasts)
     moves = moves / np.einsum("rp,rp->r", moves, contrasts)[:, None]
@@ -232,7 +253,7 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
     far, tried = np.abs(value) + facts.function.link.exact.far, 0
     if inference.clusters is not None:
         tried = _BEYOND[len(facts.pairs.count) > _MOST_PAIRS]
-    deviation = np.sqrt(np.maximum(variance, 1e-300))
+    deviation = np.sqrt(np.maximum(quadratic(contrasts, inference.errors.total), 1e-300))
     return ScoreTests(value, deviation, far, at, errors, tried)
 
 
@@ -247,14 +268,13 @@ def _sampling(
     Given weights of the scores, those by edge, predictors, and variances of independent answers.
     """
     facts, (weights, along, t) = inference.equations, where
-    fit = facts.linear.predict(inference.fitted.coefficients)
     if (clusters := inference.clusters) is not None:
-        n = inference.release.design.nobs
-        for point, factor in ((t, 1.0), (fit[None], n / max(n - 1.0, 1.0))):
+        for point, factor in inference.answer_points(t):
             effect = clusters.effects(along, point, factor)
             yield effect * independent, np.zeros_like(effect)
         return
     variance, side = errors.variances(weights)
+    fit = facts.linear.predict(inference.fitted.coefficients)
     # its square is taken, and stays finite
     ratio = np.minimum(
         independent / np.maximum(along**2 @ facts.spread(fit, facts.fitted), 1e-300), 1e150

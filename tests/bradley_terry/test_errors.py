@@ -11,7 +11,9 @@ from scipy.stats import chi2, laplace, norm, pearson3
 from scipy.stats import t as student
 
 import privrank as pr
+from privrank.bradley_terry.contrasts import _Null, _simulated
 from privrank.bradley_terry.errors import ScoreErrors, SecondMoments, error_pvalues, to_normal
+from privrank.bradley_terry.scoretests import pvalues
 
 CEMS = pr.datasets.load_university()
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
@@ -221,3 +223,50 @@ def test_pairs_of_many_items_take_little_memory():
     tracemalloc.stop()
     # a row of weights for every pair would be 108 million bytes
     assert len(pairs) == items * (items - 1) // 2 and most < 40e6
+
+
+def described(epsilon, respondent, seed):
+    """A fit of items that are alike, with covariates that leave three degrees of freedom."""
+    rng = np.random.default_rng(2)
+    items = list("abcdef")
+    pairs = np.array([rng.choice(6, 2, replace=False) for _ in range(960)])
+    frame = pd.DataFrame(
+        {
+            "respondent": np.arange(960) // 4,
+            "item1": np.take(items, pairs[:, 0]),
+            "item2": np.take(items, pairs[:, 1]),
+            "outcome": rng.choice([-1.0, 1.0], 960),
+        }
+    )
+    table = {"x": [1.0, -1.0, 0.5, 0.2, -0.3, 0.4], "z": [0.1, 0.4, -0.3, -0.6, 0.9, 0.2]}
+    model = pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ 1",
+        frame,
+        items=items,
+        respondent=respondent,
+        ties=False,
+        design="public",
+        item_formula="x + z",
+        item_data=pd.DataFrame(table, index=items),
+        **({} if respondent is None else {"max_rows": 4, "distinct_pairs": False}),
+    )
+    return model.fit(epsilon, rng=np.random.default_rng(seed))._inference()
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("epsilon", "respondent", "seed"),
+    [(0.2, None, 3), (0.6, "respondent", 6), (np.inf, "respondent", 1)],
+)
+def test_one_row_of_item_covariates_is_tested_alike_as_one_of_several(epsilon, respondent, seed):
+    inference = described(epsilon, respondent, seed)
+    row = np.eye(len(inference.fitted.coefficients))[:1]
+    # the scatter of the items is in all errors, noise included, with its degrees of freedom
+    joint = _simulated(inference, row, np.array([1.0])).pvalue
+    assert joint == pytest.approx(pvalues(inference, row, 1.0)[0], abs=0.005)
+
+
+def test_a_scale_of_hardly_any_freedom_is_a_number():
+    draws = np.random.default_rng(1).normal(size=(9_999, 2))
+    null = _Null(4.0, draws, np.zeros_like(draws), np.zeros_like(draws))
+    assert 0.9 < null.pvalue(draws, 0.02) < 1.0

@@ -283,7 +283,8 @@ def test_errors_of_pair_counts_add_at_the_fit_what_the_covariance_of_the_noise_h
     equations = score_equations(model.fit(2.0, rng=rng).release)
     b = rng.normal(size=equations.linear.size)
     alone = replace(equations, group_variance=0.0)
-    noise = alone.linear.information(alone.edge_variance(b) - alone.edge_variance(0.0 * b))
+    squares = alone.function.mean(alone.linear.predict(b)) ** 2
+    noise = alone.linear.information(alone.edge_variance(squares) - alone.edge_variance(0.0))
     if formula == "group":
         noise = alone.group_noise(b)
     along = rng.normal(size=(5, len(b)))
