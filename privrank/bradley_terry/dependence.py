@@ -247,14 +247,13 @@ def cluster_moments(
         return _tie_moments(equations, release, b)
     t = equations.linear.predict(b)
     mean = 2.0 * function.link.excess(t)
-    matrix, half = equations.linear.matrix(), 0.5 * function.weight(t)
+    half = 0.5 * function.weight(t)
     total = np.zeros((len(b), len(b)))
     for part, (yy, yn, nn) in moments_by_block(equations, release):
         # the sum over respondents of products of outcomes y less expected ones, n mean
         cross = yn * mean[None, part]
         meat = yy - cross - cross.T + nn * np.outer(mean[part], mean[part])
-        here = matrix[part]
-        weighted = half[part, None] * (here if isinstance(here, np.ndarray) else here.toarray())
+        weighted = half[part, None] * equations.linear.rows(part)
         total += weighted.T @ meat @ weighted
     n = release.design.nobs
     return total * (n / max(n - 1, 1))
@@ -262,16 +261,16 @@ def cluster_moments(
 
 def _tie_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
     """Return the same where ties have a parameter: scores are half net wins, and ties."""
-    edges, n = len(equations.pairs.first), release.design.nobs
+    n = release.design.nobs
     won, tied, lost = answer_probabilities(*worths_and_ties(equations.linear.predict(b)))
-    items, total = equations.linear.matrix()[:edges, :-1], np.zeros((len(b), len(b)))
+    total = np.zeros((len(b), len(b)))
     for part, (yy, yn, nn, ty, tn, tt) in moments_by_block(equations, release):
         mean = np.concatenate((0.5 * (won - lost)[part], tied[part]))
         # z = (y / 2, t) by pair, less n mean
         zz = np.block([[0.25 * yy, 0.5 * ty.T], [0.5 * ty, tt]])
         cross = np.tile(np.vstack((0.5 * yn, tn)), 2) * mean
         meat = zz - cross - cross.T + np.tile(nn, (2, 2)) * np.outer(mean, mean)
-        rows, zero = items[part], np.zeros((len(nn), 1))
+        rows, zero = equations.linear.rows(part)[:, :-1], np.zeros((len(nn), 1))
         rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
         total += rows.T @ meat @ rows
     return total * (n / max(n - 1, 1))
@@ -431,7 +430,7 @@ def _explained(
     variance = 4.0 * equations.item_variance * (centred**2).sum(axis=2)
     if equations.tied:  # released for all groups together: those of each as the fit expects them
         mean = equations.function.mean(equations.linear.predict(b))
-        tied = equations.linear.scores_by_pattern(equations.count * mean)[:, -1]
+        tied = equations.scores_by_pattern(mean)[:, -1]
         of_kinds = weights[:, :, m] * np.bincount(facts.kinds, tied)
         sums = sums + of_kinds
         variance = variance + of_kinds**2 * equations.tie_distribution.variance / tied.sum() ** 2

@@ -19,7 +19,7 @@ from privrank.bradley_terry.dependence import (
     with_tie_floor,
 )
 from privrank.bradley_terry.fit import Solver, fit_ridge
-from privrank.bradley_terry.linear import Ridge, bordered, times
+from privrank.bradley_terry.linear import Ridge, bordered, times, with_ridge
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
@@ -216,7 +216,7 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
 
 def _ridge_hessian(equations: ScoreEquations, ridge: Ridge, b: FloatArray) -> FloatArray:
     # of worths also that of what is constant, which has no part in an inverse
-    return equations.information(b) + times(ridge, np.eye(len(b)))
+    return with_ridge(equations.information(b), ridge)
 
 
 def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) -> Covariance:
@@ -263,9 +263,8 @@ def score_covariance(
         return cluster_moments(equations, release, b, function or equations.fitted)
     if equations.random_pairs and DEPENDENCE not in release.parts:
         means = equations.function.mean(linear.predict(b))
-        mean = linear.scores_by_pattern(equations.count * means)
-        pattern = equations.pairs.first // equations.items
-        total = np.maximum(np.bincount(pattern, count, minlength=len(mean)), 1e-12)
+        mean = equations.scores_by_pattern(means)
+        total = np.maximum(np.bincount(equations.pairs.first // equations.items, count), 1e-12)
         # who meets whom is random, too: answers are draws from one distribution over all pairs, so
         # their second moments are summed, less the square of the mean score
         if equations.tied:  # variances given the pairs, and the squares of means

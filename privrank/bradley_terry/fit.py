@@ -21,15 +21,20 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import diags_array
+from scipy.sparse.linalg import cg
 
-from privrank.bradley_terry.linear import LinearPredictor, Ridge, WithTies, times
+from privrank.bradley_terry.linear import LinearPredictor, Ridge, times, with_ridge
 from privrank.bradley_terry.losses import EdgeLoss
-from privrank.distributions.links import LOGIT
+from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import attempt, square_root, zero
+from privrank.util.solvers import attempt, solve, square_root, zero
 
 Solver = Literal["newton", "lbfgs", "cvxpy"]
 
+
+DENSE_LIMIT = 500
+"""Items up to which a dense Cholesky factor beats preconditioned conjugate gradients."""
 
 _STEPS = 500
 """Steps at most of a fit without a certificate; the hardest known take about a hundred."""
@@ -67,15 +72,36 @@ class Objective:
 
     def step(self, b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
         """Return what Newton's method subtracts; None if a direction has no curvature left."""
-        weights = self.loss.curvature(self.linear.predict(b))
-        newton = self.linear.newton_step(slope, weights, self.ridge, accuracy)
+        linear, weights = self.linear, self.loss.curvature(self.linear.predict(b))
+        hessian = linear.filled(with_ridge(linear.information(weights), self.ridge))
+        newton = self._solved(hessian, slope, accuracy)
         if np.isfinite(newton).all():
             return newton
         if not self.penalised:
             return None
         # any positive definite matrix gives a direction of descent; a certificate must go on
-        steeper = self.linear.steeper(self.ridge, weights)
-        return self.linear.newton_step(slope, weights, steeper, accuracy)
+        diagonal = np.diag(hessian)
+        least = UNIT_ROUNDOFF * float(diagonal.max())
+        return self._solved(hessian + np.diag(np.maximum(diagonal, least)), slope, accuracy)
+
+    def _solved(self, hessian: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray:
+        """Solve hessian step = slope, constant worths apart; NaN where the matrix is singular."""
+        right, p = self.linear.centred(slope), len(slope)
+        step: FloatArray = np.full(p, np.nan)
+        if self.linear.items > DENSE_LIMIT:
+            scale = diags_array(1.0 / np.maximum(np.diag(hessian), np.finfo(float).tiny))
+            step, failed = attempt(
+                lambda: cg(hessian, right, rtol=accuracy, maxiter=10 * p, M=scale),
+                lambda: (step, 1),
+            )
+            step = np.full(p, np.nan) if failed else step
+        if not np.isfinite(step).all():
+            step = solve(hessian, right)
+        step = self.linear.centred(step)
+        # what is constant has the ridge alone, however small it is
+        if not isinstance(self.ridge, np.ndarray) and self.ridge > 0:
+            step = step + (slope - right) / self.ridge
+        return step
 
     def with_best_tie(self, b: FloatArray) -> FloatArray:
         """Return coefficients with the tie parameter that is best for their worths.
@@ -84,7 +110,7 @@ class Objective:
         T in (0, N). The derivative changes sign between min |d| / 2 + log(T / N), where P is at
         most T / N, and max |d| / 2 + log(2 N / (N - T)), where 1 - P is at most 1 - T / N.
         """
-        assert isinstance(self.linear, WithTies)
+        assert self.linear.worths is not None
         total, target = float(self.loss.size[: len(self.loss.size) // 3].sum()), self.target[-1]
         if not 0.0 < target < total:
             return b
@@ -228,7 +254,7 @@ def fit_ridge(
     # where another solver failed, Newton's method finishes the fit from anywhere
     start = start if np.isfinite(start).all() else np.zeros(linear.size)
     minimum = minimise(problem, start, tolerance)
-    if minimum.converged or not isinstance(linear, WithTies):
+    if minimum.converged or linear.worths is None:
         return minimum
     # where noise has driven worths far apart, ties have next to no curvature and Newton's steps in
     # their parameter no scale: it then follows from the worths at every step
@@ -259,7 +285,7 @@ def _fit_cvxpy(fit: Objective) -> FloatArray:
     def solved() -> Any:
         # stating the problem may fail, too: some versions know no matrix without rows
         b = cp.Variable(linear.size)
-        t = linear.matrix() @ b
+        t = linear.matrix @ b
         value = fit.loss.size @ (cp.logistic(t) - 0.5 * t) - fit.target @ b
         if isinstance(ridge, np.ndarray):
             shrunk = cp.sum_squares(square_root(ridge) @ b)

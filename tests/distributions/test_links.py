@@ -395,7 +395,7 @@ def test_fits_solve_their_score_equations(monkeypatch, link, gamma):
     for loss, target in cases:
         fits = []
         for limit, solver in ((500, "newton"), (1, "newton"), (500, "lbfgs")):
-            monkeypatch.setattr(linear, "DENSE_LIMIT", limit)
+            monkeypatch.setattr(fits, "DENSE_LIMIT", limit)
             fits.append(fit_ridge(target, pairs, gamma, loss=loss, solver=solver))
         for fit in fits:
             assert fit.finite
