@@ -1,7 +1,5 @@
 """Fits of worths to comparisons per pair, as the tests of several modules ask for them."""
 
-import numpy as np
-
 from privrank.bradley_terry import fit
 from privrank.bradley_terry.linear import LinearPredictor, item_contrasts
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss

@@ -21,12 +21,13 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import diags_array
-from scipy.sparse.linalg import cg
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import LinearOperator, cg
 
 from privrank.bradley_terry.linear import LinearPredictor, Ridge, times, with_ridge
 from privrank.bradley_terry.losses import EdgeLoss
 from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF
+from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray
 from privrank.util.solvers import attempt, solve, square_root, zero
 
@@ -72,36 +73,46 @@ class Objective:
 
     def step(self, b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
         """Return what Newton's method subtracts; None if a direction has no curvature left."""
-        linear, weights = self.linear, self.loss.curvature(self.linear.predict(b))
-        hessian = linear.filled(with_ridge(linear.information(weights), self.ridge))
-        newton = self._solved(hessian, slope, accuracy)
-        if np.isfinite(newton).all():
-            return newton
-        if not self.penalised:
-            return None
-        # any positive definite matrix gives a direction of descent; a certificate must go on
-        diagonal = np.diag(hessian)
-        least = UNIT_ROUNDOFF * float(diagonal.max())
-        return self._solved(hessian + np.diag(np.maximum(diagonal, least)), slope, accuracy)
-
-    def _solved(self, hessian: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray:
-        """Solve hessian step = slope, constant worths apart; NaN where the matrix is singular."""
-        right, p = self.linear.centred(slope), len(slope)
-        step: FloatArray = np.full(p, np.nan)
-        if self.linear.items > DENSE_LIMIT:
-            scale = diags_array(1.0 / np.maximum(np.diag(hessian), np.finfo(float).tiny))
-            step, failed = attempt(
-                lambda: cg(hessian, right, rtol=accuracy, maxiter=10 * p, M=scale),
-                lambda: (step, 1),
-            )
-            step = np.full(p, np.nan) if failed else step
-        if not np.isfinite(step).all():
-            step = solve(hessian, right)
-        step = self.linear.centred(step)
+        linear, newton = self.linear, np.full(len(b), np.nan)
+        weights, right = self.loss.curvature(linear.predict(b)), linear.centred(slope)
+        if linear.pairs is not None and linear.items > DENSE_LIMIT:
+            newton = self._iterated(linear.pairs, weights, right, accuracy)
+        if not np.isfinite(newton).all():
+            hessian = linear.filled(with_ridge(linear.information(weights), self.ridge))
+            newton = solve(hessian, right)
+            if not np.isfinite(newton).all():
+                if not self.penalised:
+                    return None
+                # any positive definite matrix gives a direction of descent, and a certificate must go
+                # on
+                diagonal = np.diag(hessian)
+                more = np.maximum(diagonal, UNIT_ROUNDOFF * diagonal.max())
+                newton = solve(hessian + np.diag(more), right)
+        newton = linear.centred(newton)
         # what is constant has the ridge alone, however small it is
         if not isinstance(self.ridge, np.ndarray) and self.ridge > 0:
-            step = step + (slope - right) / self.ridge
-        return step
+            newton = newton + (slope - right) / self.ridge
+        return newton
+
+    def _iterated(
+        self, pairs: PairCounts, weights: FloatArray, right: FloatArray, accuracy: float
+    ) -> FloatArray:
+        """Solve for a step of worths by conjugate gradients; NaN where these fail."""
+        m, diagonal = len(right), self.linear.sizes(weights) + self.ridge
+        # pairs are sorted by their first item, so the upper triangle needs no sorting
+        starts = np.searchsorted(pairs.first, np.arange(m + 1))
+        upper = csr_array((weights, pairs.second, starts), (m, m))
+        lower = upper.T
+        # the matrix is the Laplacian and the ridge, and is never formed
+        system = LinearOperator(
+            (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
+        )
+        scale = diags_array(1.0 / np.maximum(diagonal, np.finfo(float).tiny))
+        step, failed = attempt(
+            lambda: cg(system, right, rtol=accuracy, maxiter=10 * m, M=scale),
+            lambda: (right, 1),
+        )
+        return np.full(m, np.nan) if failed else np.asarray(step)
 
     def with_best_tie(self, b: FloatArray) -> FloatArray:
         """Return coefficients with the tie parameter that is best for their worths.

@@ -336,7 +336,7 @@ def noise_by_place(
         by_edge = (
             normal * (math.sqrt(equations.count_variance) * mean) + equations.edge_step * halves
         )
-        noise = noise + linear.scores(by_edge)
+        noise = noise + (linear.matrix.T @ by_edge.T).T
     return np.asarray(noise.take(np.append(place, np.arange(m, len(b))), axis=1))
 
 

@@ -41,22 +41,18 @@ Bound = Callable[[FloatArray], float]
 """A bound that depends on the coefficients."""
 
 
-_FEW = 20
-"""Items up to which a dense incidence matrix is faster than a sparse one."""
-
-
 def times(ridge: Ridge, b: FloatArray) -> FloatArray:
     """Return the product of a ridge and coefficients."""
     return np.asarray(ridge @ b if isinstance(ridge, np.ndarray) else ridge * b)
 
 
 def with_ridge(matrix: FloatArray, ridge: Ridge) -> FloatArray:
-    """Return a square matrix plus a ridge."""
+    """Return a square matrix to which a ridge is added in place."""
     if isinstance(ridge, np.ndarray):
-        return np.asarray(matrix + ridge)
-    whole = matrix.copy()
-    whole.flat[:: len(whole) + 1] += ridge
-    return whole
+        matrix += ridge
+    else:
+        matrix.flat[:: len(matrix) + 1] += ridge
+    return matrix
 
 
 @lru_cache(maxsize=2)
@@ -71,8 +67,8 @@ class LinearPredictor:
 
     Parameters
     ----------
-    matrix : ndarray or csr_array, shape (edges, p)
-        E, sparse if coefficients are the worths of more than a few items.
+    stored : ndarray or csr_array, shape (edges, p), or None
+        E; None if it is the incidence matrix of the pairs, which a fit does not need.
     items : int
         How many of the first coefficients are worths, which sum to zero as what is constant has no
         meaning; 0 with covariates, whose item basis is centred.
@@ -82,27 +78,52 @@ class LinearPredictor:
         That of the pairs alone, where ties have a parameter.
     """
 
-    matrix: FloatArray | csr_array
+    stored: FloatArray | csr_array | None
     items: int = 0
     pairs: PairCounts | None = None
     worths: LinearPredictor | None = None
 
+    @cached_property
+    def matrix(self) -> FloatArray | csr_array:
+        """E, shape (edges, p)."""
+        if self.pairs is None:
+            return self.stored
+        edges = len(self.pairs.first)
+        ends = np.column_stack((self.pairs.first, self.pairs.second)).ravel()
+        starts = np.arange(0, 2 * edges + 1, 2)
+        return csr_array((np.tile((1.0, -1.0), edges), ends, starts), (edges, self.items))
+
     @property
     def size(self) -> int:
         """Number of coefficients p."""
-        return int(self.matrix.shape[1])
-
-    @cached_property
-    def _transposed(self) -> Any:
-        return self.matrix.T
+        return self.items if self.pairs is not None else int(self.matrix.shape[1])
 
     def predict(self, b: FloatArray) -> FloatArray:
         """Return the predictor of each edge, E b, for each row of coefficients."""
-        return np.asarray((self.matrix @ b.T).T)
+        if self.pairs is None:
+            return np.asarray((self.matrix @ b.T).T)
+        return np.asarray(b.take(self.pairs.first, -1) - b.take(self.pairs.second, -1))
 
     def scores(self, edges: FloatArray) -> FloatArray:
-        """Return E' edges, for each row of numbers by edge."""
-        return np.asarray((self._transposed @ edges.T).T)
+        """Return E' edges."""
+        if self.pairs is None:
+            return np.asarray(self.matrix.T @ edges)
+        first, second = self._by_end(edges, self.pairs)
+        return np.asarray(first - second)
+
+    def sizes(self, edges: FloatArray) -> FloatArray:
+        """Return |E|' edges."""
+        if self.pairs is None:
+            return np.asarray(abs(self.matrix).T @ edges)
+        first, second = self._by_end(edges, self.pairs)
+        return np.asarray(first + second)
+
+    def _by_end(self, edges: FloatArray, pairs: PairCounts) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of the edges' numbers by first item, which sorts them, and by second."""
+        up, starts = np.zeros(self.items), np.searchsorted(pairs.first, np.arange(self.items))
+        some = np.flatnonzero(np.diff(starts, append=len(edges)))
+        up[some] = np.add.reduceat(edges, starts[some])
+        return up, np.asarray(np.bincount(pairs.second, edges, self.items))
 
     def scores_by(self, label: IntArray, edges: FloatArray) -> FloatArray:
         """Return E' edges by label, given the labels 0, 1, ... of the edges: shape (labels, p)."""
@@ -119,7 +140,7 @@ class LinearPredictor:
             decided, won, lost = np.split(weights, 3, axis=-1)
             matrix = np.empty((*weights.shape[:-1], self.size, self.size))
             matrix[..., :-1, :-1] = self.worths.information(decided + 0.25 * (won + lost))
-            beside = self.worths.scores(0.5 * (lost - won))
+            beside = (0.5 * (lost - won)) @ self.worths.matrix
             matrix[..., -1, :-1] = matrix[..., :-1, -1] = beside
             matrix[..., -1, -1] = (won + lost).sum(axis=-1)
             return matrix
@@ -174,16 +195,16 @@ class LinearPredictor:
         product with a ridge, is off by at most p u times the sum of magnitudes behind it, and moves
         its slope by the curvature times that.
         """
-        size, single = abs(self.matrix), self.pairs is not None
-        slopes, edges = size.T @ loss.size, len(loss.size)
-        terms = size.T @ np.ones(edges) if single else float(edges + self.size)
+        slopes, edges = self.sizes(loss.size), len(loss.size)
+        single, p = self.pairs is not None, self.size
+        terms = self.sizes(np.ones(edges)) if single else float(edges + p)
         terms = terms + loss.accuracy + 3.0
 
         def bound(b: FloatArray) -> float:
             off = terms * (slopes + times(np.abs(ridge), np.abs(b)) + np.abs(target))
             if not single:
-                moved = loss.curvature(self.predict(b)) * (size @ np.abs(b))
-                off += self.size * (size.T @ moved)
+                behind = abs(self.matrix) @ np.abs(b)
+                off += p * self.sizes(loss.curvature(self.predict(b)) * behind)
             return float(UNIT_ROUNDOFF * np.linalg.norm(off))
 
         return bound
@@ -196,14 +217,7 @@ def _dense(matrix: Any) -> FloatArray:
 
 def item_contrasts(pairs: PairCounts, items: int) -> LinearPredictor:
     """Return the linear predictor of one worth per item: E is the incidence matrix of the pairs."""
-    edges = len(pairs.first)
-    if items <= _FEW:
-        matrix: FloatArray | csr_array = np.eye(items)[pairs.first] - np.eye(items)[pairs.second]
-    else:
-        ends = np.column_stack((pairs.first, pairs.second)).ravel()
-        starts = np.arange(0, 2 * edges + 1, 2)
-        matrix = csr_array((np.tile((1.0, -1.0), edges), ends, starts), (edges, items))
-    return LinearPredictor(matrix, items, pairs)
+    return LinearPredictor(None, items, pairs)
 
 
 def both_ends(pairs: PairCounts, items: int, edges: FloatArray) -> FloatArray:

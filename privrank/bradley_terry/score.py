@@ -352,8 +352,7 @@ class ScoreEquations:
     @property
     def degrees(self) -> FloatArray:
         """Comparisons each item takes part in, as released; without covariates."""
-        contrasts = self.linear.worths or self.linear
-        return np.asarray(abs(contrasts.matrix).T @ self._released)
+        return (self.linear.worths or self.linear).sizes(self._released)
 
     @property
     def degree_error(self) -> float:

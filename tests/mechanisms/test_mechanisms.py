@@ -20,7 +20,7 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 from privrank import Budget, PrivateBTL
-from privrank.bradley_terry import linear
+from privrank.bradley_terry import fit
 from privrank.bradley_terry.dependence import expected_answers
 from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.score import score_equations

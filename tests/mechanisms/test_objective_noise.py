@@ -106,9 +106,7 @@ def test_other_solvers_are_certified_too(solver):
     won = np.arange(6.0)
     loss, target = problem(LOGIT, pairs, won, 10 - won)
     drawn = np.array([3.0, -2e6, 0.5, 1.0])
-    steps = comparisons.certified_worths(
-        target, drawn, pairs, loss, noise, solver
-    )
+    steps = comparisons.certified_worths(target, drawn, pairs, loss, noise, solver)
     theta = [int(step) * Fraction(FINE) for step in steps]
     norm = gradient_norm(theta, drawn, pairs, won, 10 - won, 4.0, LOGIT)
     assert norm <= Decimal(noise.tolerance) * Decimal("1.000001")
