@@ -83,8 +83,7 @@ class Objective:
             if not np.isfinite(newton).all():
                 if not self.penalised:
                     return None
-                # any positive definite matrix gives a direction of descent, and a certificate must go
-                # on
+                # a certificate must go on: any positive definite matrix gives a direction of descent
                 diagonal = np.diag(hessian)
                 more = np.maximum(diagonal, UNIT_ROUNDOFF * diagonal.max())
                 newton = solve(hessian + np.diag(more), right)

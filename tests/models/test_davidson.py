@@ -89,9 +89,8 @@ def test_the_fit_maximises_its_likelihood():
 def test_slopes_and_information_are_derivatives_of_the_loss():
     rng = np.random.default_rng(2)
     first, second = np.triu_indices(4, 1)
-    linear = predictors.with_ties(
-        item_contrasts(PairCounts(first, second, np.ones(6), "observed"), 4)
-    )
+    pairs = PairCounts(first, second, np.ones(6), "observed")
+    linear = predictors.with_ties(predictors.item_contrasts(pairs, 4))
     count, b = np.tile(rng.integers(1, 9, 6).astype(float), 3), rng.normal(size=5)
     loss = EdgeLoss.matching(ScoreFunction(LOGIT, ties=True), count)
 
