@@ -83,7 +83,7 @@ class Objective:
             if not np.isfinite(newton).all():
                 if not self.penalised:
                     return None
-                # a certificate must go on: any positive definite matrix gives a direction of descent
+                # a certificate must go on: any positive definite matrix gives a descent
                 diagonal = np.diag(hessian)
                 more = np.maximum(diagonal, UNIT_ROUNDOFF * diagonal.max())
                 newton = solve(hessian + np.diag(more), right)
