@@ -19,7 +19,7 @@ from privrank.bradley_terry.dependence import (
     with_tie_floor,
 )
 from privrank.bradley_terry.fit import Solver, fit_ridge
-from privrank.bradley_terry.linear import Ridge, bordered, times, with_ridge
+from privrank.bradley_terry.linear import Ridge, bordered, times
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
@@ -216,7 +216,7 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
 
 def _ridge_hessian(equations: ScoreEquations, ridge: Ridge, b: FloatArray) -> FloatArray:
     # of worths also that of what is constant, which has no part in an inverse
-    return with_ridge(equations.information(b), ridge)
+    return equations.information(b) + times(ridge, np.eye(len(b)))
 
 
 def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) -> Covariance:

@@ -24,8 +24,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from privrank.bradley_terry.linear import LinearPredictor, Ridge, times, with_ridge
-from privrank.bradley_terry.losses import EdgeLoss
+from privrank.bradley_terry.linear import LinearPredictor, Ridge, times
+from privrank.bradley_terry.losses import EdgeLoss, worths_and_ties
 from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray
@@ -78,7 +78,8 @@ class Objective:
         if linear.pairs is not None and linear.items > DENSE_LIMIT:
             newton = self._iterated(linear.pairs, weights, right, accuracy)
         if not np.isfinite(newton).all():
-            hessian = linear.filled(with_ridge(linear.information(weights), self.ridge))
+            ridge = times(self.ridge, np.eye(len(b)))
+            hessian = linear.filled(linear.information(weights) + ridge)
             newton = solve(hessian, right)
             if not np.isfinite(newton).all():
                 if not self.penalised:
@@ -88,10 +89,10 @@ class Objective:
                 more = np.maximum(diagonal, UNIT_ROUNDOFF * diagonal.max())
                 newton = solve(hessian + np.diag(more), right)
         newton = linear.centred(newton)
-        # what is constant has the ridge alone, however small it is
-        if not isinstance(self.ridge, np.ndarray) and self.ridge > 0:
-            newton = newton + (slope - right) / self.ridge
-        return newton
+        if linear.pairs is None or not self.penalised:
+            return newton
+        # constant worths have the ridge alone, however small it is
+        return np.asarray(newton + slope.mean() / self.ridge)
 
     def _iterated(
         self, pairs: PairCounts, weights: FloatArray, right: FloatArray, accuracy: float
@@ -120,11 +121,10 @@ class Objective:
         T in (0, N). The derivative changes sign between min |d| / 2 + log(T / N), where P is at
         most T / N, and max |d| / 2 + log(2 N / (N - T)), where 1 - P is at most 1 - T / N.
         """
-        assert self.linear.worths is not None
         total, target = float(self.loss.size[: len(self.loss.size) // 3].sum()), self.target[-1]
         if not 0.0 < target < total:
             return b
-        half = 0.5 * np.abs(self.linear.worths.predict(b[:-1]))
+        half = 0.5 * np.abs(worths_and_ties(self.linear.predict(b))[0])
         low = float(half.min()) + math.log(target / total) - 1.0
         high = float(half.max()) + math.log(2.0 * total / (total - target)) + 1.0
 
@@ -297,10 +297,7 @@ def _fit_cvxpy(fit: Objective) -> FloatArray:
         b = cp.Variable(linear.size)
         t = linear.matrix @ b
         value = fit.loss.size @ (cp.logistic(t) - 0.5 * t) - fit.target @ b
-        if isinstance(ridge, np.ndarray):
-            shrunk = cp.sum_squares(square_root(ridge) @ b)
-        else:
-            shrunk = ridge * cp.sum_squares(b)
+        shrunk = cp.sum_squares(square_root(times(ridge, np.eye(linear.size))) @ b)
         problem: Any = cp.Problem(
             cp.Minimize(value + 0.5 * shrunk),
             [] if penalised else [cp.norm_inf(b) <= LOGIT.exact.far],

@@ -46,15 +46,6 @@ def times(ridge: Ridge, b: FloatArray) -> FloatArray:
     return np.asarray(ridge @ b if isinstance(ridge, np.ndarray) else ridge * b)
 
 
-def with_ridge(matrix: FloatArray, ridge: Ridge) -> FloatArray:
-    """Return a square matrix to which a ridge is added in place."""
-    if isinstance(ridge, np.ndarray):
-        matrix += ridge
-    else:
-        matrix.flat[:: len(matrix) + 1] += ridge
-    return matrix
-
-
 @lru_cache(maxsize=2)
 def _all_pairs(items: int) -> tuple[IntArray, IntArray]:
     """Return all pairs of items, sorted."""
@@ -291,8 +282,13 @@ def identified(design: Design, member: IntArray | None) -> FloatArray | None:
     return known
 
 
-def item_basis(covariates: Covariates, items: int) -> FloatArray:
-    """Return the item basis, shape (m, q): orthonormal contrasts, or covariates of length 1."""
+def item_basis(covariates: Covariates | None, items: int) -> FloatArray:
+    """Return the item basis, shape (m, q): orthonormal contrasts, or covariates of length 1.
+
+    Without covariates of any kind the items themselves.
+    """
+    if covariates is None:
+        return np.eye(items)
     if covariates.item_columns:
         return np.asarray(covariates.item_matrix / np.linalg.norm(covariates.item_matrix, axis=0))
     return np.asarray(helmert(items).T)
@@ -327,9 +323,8 @@ def blocks(design: Design, pairs: PairCounts) -> list[slice]:
     values, in either order of naming.
     """
     facts = design.covariates
-    if facts is None:
-        return [slice(0, len(pairs.first))]
-    kind = facts.kinds[pairs.first // len(design.items)]
+    pattern = pairs.first // len(design.items)
+    kind = pattern if facts is None else facts.kinds[pattern]
     starts = np.flatnonzero(np.diff(kind, prepend=-1))
     stops = np.append(starts[1:], len(kind))
     return [slice(int(start), int(stop)) for start, stop in zip(starts, stops, strict=True)]
@@ -361,22 +356,16 @@ def bordered(block: FloatArray, corner: float) -> FloatArray:
     return wider
 
 
-def of_worths(design: Design) -> FloatArray:
-    """Return the map from coefficients without covariates to the worths, shape (m, p)."""
-    m = len(design.items)
-    return np.eye(m, m + design.davidson)
-
-
 def display(design: Design) -> FloatArray:
     """Return the map from fitted to shown coefficients, shape (shown, p)."""
     covariates, m = design.covariates, len(design.items)
     if covariates is None:
-        return of_worths(design)
+        return worth_map(design, [{}])
     lengths = np.linalg.norm(covariates.item_matrix, axis=0)
     block = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, m)
     table = np.asarray(np.kron(np.eye(len(covariates.columns)), block))
     table = bordered(table, 1.0) if covariates.ordered else table
-    return _beside_ties(table, design)
+    return np.pad(table, ((0, 0), (0, int(design.davidson))))
 
 
 def names_shown(design: Design) -> tuple[str, ...]:
@@ -430,13 +419,12 @@ def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
 
     The items of one group follow each other.
     """
-    covariates, m = design.covariates, len(design.items)
-    if covariates is None:
-        return of_worths(design)
-    columns = {name: [group.get(name) for group in groups] for name in covariates.names}
-    rows = rows_at(covariates, columns, len(groups))
-    table = np.asarray(np.kron(rows, item_basis(covariates, m)))
-    return _beside_ties(np.pad(table, ((0, 0), (0, int(covariates.ordered)))), design)
+    covariates, rows, others = design.covariates, np.ones((1, 1)), int(design.davidson)
+    if covariates is not None:
+        columns = {name: [group.get(name) for group in groups] for name in covariates.names}
+        rows, others = rows_at(covariates, columns, len(groups)), others + covariates.ordered
+    table = np.kron(rows, item_basis(covariates, len(design.items)))
+    return np.pad(table, ((0, 0), (0, others)))
 
 
 def pair_predictors(
@@ -448,13 +436,9 @@ def pair_predictors(
     """
     covariates, m, n = design.covariates, len(design.items), len(first)
     if covariates is None:
-        items = of_worths(design)  # pair counts sort their pairs, and rows stay as they are
+        items = display(design)  # pair counts sort their pairs, and rows stay as they are
         return items[first] - items[second]
     rows = rows_at(covariates, columns, n)
     named = np.ones(n, dtype=np.int64)
-    return _beside_ties(predictor_matrix(covariates, rows, first, second, m, named), design)
-
-
-def _beside_ties(table: FloatArray, design: Design) -> FloatArray:
-    """Return a map from coefficients, of which a tie parameter, if there is one, is the last."""
+    table = predictor_matrix(covariates, rows, first, second, m, named)
     return np.pad(table, ((0, 0), (0, int(design.davidson))))

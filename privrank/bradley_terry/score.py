@@ -203,8 +203,7 @@ class ScoreEquations:
     @property
     def basis(self) -> FloatArray:
         """The item basis, shape (m, q): worths themselves without covariates."""
-        facts = self.covariates
-        return np.eye(self.items) if facts is None else item_basis(facts, self.items)
+        return item_basis(self.covariates, self.items)
 
     @property
     def ordered(self) -> bool:
