@@ -263,6 +263,7 @@ def fit_ridge(
         start = _fit_cvxpy(problem)
     # where another solver failed, Newton's method finishes the fit from anywhere
     start = start if np.isfinite(start).all() else np.zeros(linear.size)
+    start = start if problem.penalised else linear.centred(start)
     minimum = minimise(problem, start, tolerance)
     if minimum.converged or linear.worths is None:
         return minimum
@@ -282,7 +283,7 @@ def _fit_lbfgs(problem: Objective) -> FloatArray:
             method="L-BFGS-B",
             bounds=None if problem.penalised else [(-far, far)] * p,
         )
-        return np.asarray(result.x if problem.penalised else problem.linear.centred(result.x))
+        return np.asarray(result.x)
 
     return attempt(solved, lambda: np.zeros(p))
 
@@ -290,24 +291,22 @@ def _fit_lbfgs(problem: Objective) -> FloatArray:
 def _fit_cvxpy(fit: Objective) -> FloatArray:
     import cvxpy as cp
 
-    linear, ridge, penalised = fit.linear, fit.ridge, fit.penalised
+    linear = fit.linear
 
-    def solved() -> Any:
+    def solved() -> FloatArray:
         # stating the problem may fail, too: some versions know no matrix without rows
         b = cp.Variable(linear.size)
         t = linear.matrix @ b
         value = fit.loss.size @ (cp.logistic(t) - 0.5 * t) - fit.target @ b
-        shrunk = cp.sum_squares(square_root(times(ridge, np.eye(linear.size))) @ b)
+        shrunk = cp.sum_squares(square_root(times(fit.ridge, np.eye(linear.size))) @ b)
         problem: Any = cp.Problem(
             cp.Minimize(value + 0.5 * shrunk),
-            [] if penalised else [cp.norm_inf(b) <= LOGIT.exact.far],
+            [] if fit.penalised else [cp.norm_inf(b) <= LOGIT.exact.far],
         )
         problem.solve(solver=cp.CLARABEL)
-        return b.value
+        return np.asarray(b.value, dtype=np.float64)  # NaN where there is none
 
     with warnings.catch_warnings():
         # a complaint would depend on the data
         warnings.simplefilter("ignore")
-        minimum = attempt(solved, lambda: None)
-    solution = np.zeros(linear.size) if minimum is None else np.asarray(minimum)
-    return solution if penalised else linear.centred(solution)
+        return attempt(solved, lambda: np.zeros(linear.size))
