@@ -354,6 +354,7 @@ def _ridge(equations: ScoreEquations, columns: FloatArray | float, order: float 
     """
     if equations.covariates is None and not equations.tied:
         return columns
-    matrix = np.kron(columns, product(equations.basis.T, equations.basis))
+    basis = equations.basis
+    matrix = np.asarray(np.kron(columns, basis.T @ basis), dtype=np.float64)
     matrix = bordered(matrix, order) if equations.ordered else matrix
     return bordered(matrix, 0.0) if equations.tied else matrix
