@@ -241,37 +241,27 @@ def cluster_moments(
     """Return n / (n - 1) times the sum of score times score over respondents, by pair moments.
 
     A respondent's score is the sum of half their net wins less expected, times the function's
-    weights; the moments come in blocks of edges that one respondent can have answered.
+    weights, and where ties have a parameter that of ties; the moments come in blocks of edges that
+    one respondent can have answered.
     """
+    t, total = equations.linear.predict(b), np.zeros((len(b), len(b)))
+    worths, n = equations.linear.worths or equations.linear, release.design.nobs
     if equations.tied:
-        return _tie_moments(equations, release, b)
-    t = equations.linear.predict(b)
-    mean = 2.0 * function.link.excess(t)
-    half = 0.5 * function.weight(t)
-    total = np.zeros((len(b), len(b)))
-    for part, (yy, yn, nn) in moments_by_block(equations, release):
-        # the sum over respondents of products of outcomes y less expected ones, n mean
-        cross = yn * mean[None, part]
-        meat = yy - cross - cross.T + nn * np.outer(mean[part], mean[part])
-        weighted = half[part, None] * equations.linear.rows(part)
-        total += weighted.T @ meat @ weighted
-    n = release.design.nobs
-    return total * (n / max(n - 1, 1))
-
-
-def _tie_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
-    """Return the same where ties have a parameter: scores are half net wins, and ties."""
-    n = release.design.nobs
-    won, tied, lost = answer_probabilities(*worths_and_ties(equations.linear.predict(b)))
-    total = np.zeros((len(b), len(b)))
-    for part, (yy, yn, nn, ty, tn, tt) in moments_by_block(equations, release):
-        mean = np.concatenate((0.5 * (won - lost)[part], tied[part]))
-        # z = (y / 2, t) by pair, less n mean
-        zz = np.block([[0.25 * yy, 0.5 * ty.T], [0.5 * ty, tt]])
-        cross = np.tile(np.vstack((0.5 * yn, tn)), 2) * mean
-        meat = zz - cross - cross.T + np.tile(nn, (2, 2)) * np.outer(mean, mean)
-        rows, zero = equations.linear.rows(part)[:, :-1], np.zeros((len(nn), 1))
-        rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
+        won, tied, lost = answer_probabilities(*worths_and_ties(t))
+        mean, half = won - lost, np.full_like(won, 0.5)
+    else:
+        mean, half = 2.0 * function.link.excess(t), 0.5 * function.weight(t)
+    for part, (yy, yn, nn, *ties) in moments_by_block(equations, release):
+        rows, expected = half[part, None] * worths.rows(part), mean[part]
+        if ties:  # beside the outcomes y
+            ty, tn, tt = ties
+            yy, yn, nn = np.block([[yy, ty.T], [ty, tt]]), np.vstack((yn, tn)), np.tile(nn, (2, 2))
+            yn, expected = np.tile(yn, 2), np.append(expected, tied[part])
+            zero = np.zeros((len(rows), 1))
+            rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
+        # the sum over respondents of products of answers less expected ones, n mean
+        cross = yn * expected
+        meat = yy - cross - cross.T + nn * np.outer(expected, expected)
         total += rows.T @ meat @ rows
     return total * (n / max(n - 1, 1))
 

@@ -37,9 +37,6 @@ from privrank.util.solvers import inverse, spectrum
 Ridge = float | FloatArray
 """A ridge b' ridge b / 2, a number standing for its multiple of the identity."""
 
-Bound = Callable[[FloatArray], float]
-"""A bound that depends on the coefficients."""
-
 
 def times(ridge: Ridge, b: FloatArray) -> FloatArray:
     """Return the product of a ridge and coefficients."""
@@ -173,7 +170,9 @@ class LinearPredictor:
         """Return the pseudo-inverse of a matrix whose null space are constant worths, if any."""
         return self.centred(self.centred(inverse(self.filled(matrix))).T)
 
-    def rounding(self, target: FloatArray, loss: EdgeLoss, ridge: Ridge) -> Bound:
+    def rounding(
+        self, target: FloatArray, loss: EdgeLoss, ridge: Ridge
+    ) -> Callable[[FloatArray], float]:
         """Bound the l2 error made in computing the gradient of a fit in double precision.
 
         The slope of an edge is off by at most k u times its bound, with k the loss's ``accuracy``
