@@ -255,8 +255,10 @@ def cluster_moments(
         rows, expected = half[part, None] * worths.rows(part), mean[part]
         if ties:  # beside the outcomes y
             ty, tn, tt = ties
-            yy, yn, nn = np.block([[yy, ty.T], [ty, tt]]), np.vstack((yn, tn)), np.tile(nn, (2, 2))
-            yn, expected = np.tile(yn, 2), np.append(expected, tied[part])
+            yy = np.block([[yy, ty.T], [ty, tt]])
+            yn = np.tile(np.vstack((yn, tn)), 2)
+            nn = np.tile(nn, (2, 2))
+            expected = np.append(expected, tied[part])
             zero = np.zeros((len(rows), 1))
             rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
         # the sum over respondents of products of answers less expected ones, n mean
