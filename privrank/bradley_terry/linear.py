@@ -187,7 +187,7 @@ class LinearPredictor:
         """
         slopes, edges = self.sizes(loss.size), len(loss.size)
         single, p = self.pairs is not None, self.size
-        terms = self.sizes(np.ones(edges)) if single else float(edges + p)
+        terms = self.sizes(np.ones(edges)) if single else float(max(edges, p))
         terms = terms + loss.accuracy + 3.0
 
         def bound(b: FloatArray) -> float:
