@@ -73,11 +73,11 @@ class Objective:
 
     def step(self, b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
         """Return what Newton's method subtracts; None if a direction has no curvature left."""
-        linear, newton = self.linear, np.full(len(b), np.nan)
+        linear, newton = self.linear, None
         weights, right = self.loss.curvature(linear.predict(b)), linear.centred(slope)
         if linear.pairs is not None and linear.items > DENSE_LIMIT:
             newton = self._iterated(linear.pairs, weights, right, accuracy)
-        if not np.isfinite(newton).all():
+        if newton is None or not np.isfinite(newton).all():
             ridge = times(self.ridge, np.eye(len(b)))
             hessian = linear.filled(linear.information(weights) + ridge)
             newton = solve(hessian, right)
