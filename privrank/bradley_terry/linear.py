@@ -150,7 +150,7 @@ class LinearPredictor:
             return b
         centred = b.copy()
         worths = centred[..., : self.items]
-        worths -= worths.mean(axis=-1, keepdims=True)
+        worths -= worths.sum(axis=-1, keepdims=True) / self.items
         return centred
 
     @property
@@ -163,7 +163,7 @@ class LinearPredictor:
         if not self.items:
             return matrix
         whole = matrix.copy()
-        whole[: self.items, : self.items] += np.trace(matrix) / self.size / self.items
+        whole[: self.items, : self.items] += matrix.trace() / self.size / self.items
         return whole
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
