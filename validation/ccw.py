@@ -14,7 +14,7 @@ import numpy as np
 from study import OUT
 
 from privrank.bradley_terry.fit import fit_ridge
-from privrank.bradley_terry.linear import ItemContrasts
+from privrank.bradley_terry.linear import item_contrasts
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
 from privrank.release.survey import PairCounts
@@ -75,7 +75,7 @@ def estimate(
     items = len(tally.net)
     target = 0.5 * tally.net - rng.laplace(0.0, scale, items)
     loss = EdgeLoss.matching(LOGISTIC_SCORE, tally.pairs.count)
-    theta = fit_ridge(target, ItemContrasts(tally.pairs, items), ridge, loss).point
+    theta = fit_ridge(target, item_contrasts(tally.pairs, items), ridge, loss).point
     reach = UnitSensitivity(items, 1, True, "replace")
     spent = np.inf if np.isinf(epsilon) else objective_loss(reach, scale, ridge)
     return theta - theta.mean(), spent

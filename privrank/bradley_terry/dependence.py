@@ -265,24 +265,23 @@ def cluster_moments(
     weights, and of their ties less expected; the moments come in blocks of edges that one
     respondent can have answered.
     """
-    t, edges = equations.linear.predict(b), len(equations.pairs.first)
-    matrix = equations.linear.predict(np.eye(len(b))).T[:edges]
+    t, total = equations.linear.predict(b), np.zeros((len(b), len(b)))
+    worths, n = equations.linear.worths or equations.linear, release.design.nobs
     if equations.tied:
         won, tied, lost = answer_probabilities(*worths_and_ties(t))
-        mean = np.array((won - lost, tied))
-        of_ties = np.broadcast_to(np.arange(len(b)) == len(b) - 1, matrix.shape)
-        weights = np.array((0.5 * matrix, of_ties))
+        mean, half = np.array((won - lost, tied)), np.full_like(won, 0.5)
     else:
-        mean = 2.0 * function.link.excess(t)[None]
-        weights = 0.5 * (function.weight(t)[:, None] * matrix)[None]
-    total = np.zeros((len(b), len(b)))
+        mean, half = 2.0 * function.link.excess(t)[None], 0.5 * function.weight(t)
     for part, zz, zn, nn in moments_by_block(equations, release):
+        rows, expected = half[part, None] * worths.rows(part), mean[:, part].ravel()
+        if equations.tied:  # ties stand below the outcomes y
+            zero = np.zeros((len(rows), 1))
+            rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
         # the sum over respondents of products of outcomes z less expected ones, n mean
-        here, rows = mean[:, part].ravel(), weights[:, part].reshape(-1, len(b))
-        cross = np.tile(zn, len(mean)) * here
-        meat = zz - cross - cross.T + np.tile(nn, (len(mean), len(mean))) * np.outer(here, here)
+        cross = np.tile(zn, len(mean)) * expected
+        both = np.tile(nn, (len(mean), len(mean))) * np.outer(expected, expected)
+        meat = zz - cross - cross.T + both
         total += rows.T @ meat @ rows
-    n = release.design.nobs
     return total * (n / max(n - 1, 1))
 
 
@@ -439,7 +438,7 @@ def _explained(
     variance = 4.0 * equations.item_variance * (centred**2).sum(axis=2)
     if equations.tied:  # released for all groups together: those of each as the fit expects them
         mean = equations.function.mean(equations.linear.predict(b))
-        tied = equations.linear.scores_by_pattern(equations.count * mean)[:, -1]
+        tied = equations.scores_by_pattern(mean)[:, -1]
         of_kinds = weights[:, :, m] * np.bincount(facts.kinds, tied)
         sums = sums + of_kinds
         variance = variance + of_kinds**2 * equations.last_variance / tied.sum() ** 2

@@ -269,9 +269,8 @@ def score_covariance(
         return cluster_moments(equations, release, b, function or equations.fitted)
     if equations.random_pairs and DEPENDENCE not in release.parts:
         means = equations.function.mean(linear.predict(b))
-        mean = linear.scores_by_pattern(equations.count * means)
-        pattern = equations.pairs.first // equations.items
-        total = np.maximum(np.bincount(pattern, count, minlength=len(mean)), 1e-12)
+        mean = equations.scores_by_pattern(means)
+        total = np.maximum(np.bincount(equations.pairs.first // equations.items, count), 1e-12)
         # who meets whom is random, too: answers are draws from one distribution over all pairs, so
         # their second moments are summed, less the square of the mean score
         if equations.tied:  # variances given the pairs, and the squares of means
@@ -320,8 +319,8 @@ def prior_ridge(equations: ScoreEquations) -> Ridge:
     With them, worths of standard deviation 1 in every cell.
     """
     if equations.covariates is None:
-        return _of_worths(equations, 1.0)
-    return _by_column(equations, _cell_prior(equations), 1.0 / equations.function.spread**2)
+        return _ridge(equations, 1.0)
+    return _ridge(equations, _cell_prior(equations), 1.0 / equations.function.spread**2)
 
 
 def automatic_ridge(equations: ScoreEquations) -> Ridge:
@@ -338,19 +337,14 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
             added = np.repeat((1.0, 0.25, 0.25), len(added) // 3) * added
         noise += max(2.0 * float(added.sum()) / (m - 1), 0.0)
         information_per_contrast = nominal_information(m, total, fitted)
-        return _of_worths(equations, default_ridge(information_per_contrast, noise, fitted))
+        return _ridge(equations, default_ridge(information_per_contrast, noise, fitted))
     z, gram = equations.covariates.matrix, equations.weights.T @ equations.weights
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
     prior = _cell_prior(equations)
     ridge = prior + equations.item_variance * gram @ pseudo_inverse(information)[0] @ prior
     alone = 1.0 + equations.last_variance / (fitted.mean_curvature * total)
-    return _by_column(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
-
-
-def _of_worths(equations: ScoreEquations, ridge: float) -> Ridge:
-    """Return the ridge of worths without covariates."""
-    return _beside_ties(equations, ridge * np.eye(equations.items)) if equations.tied else ridge
+    return _ridge(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
 
 
 def _cell_prior(equations: ScoreEquations) -> FloatArray:
@@ -359,14 +353,14 @@ def _cell_prior(equations: ScoreEquations) -> FloatArray:
     return np.asarray(len(gram) / len(weights) / equations.function.spread**2 * gram)
 
 
-def _by_column(equations: ScoreEquations, columns: FloatArray, order: float) -> FloatArray:
-    """Return the ridge of all coefficients, given those of the columns and the order effect."""
+def _ridge(equations: ScoreEquations, columns: FloatArray | float, order: float = 0.0) -> Ridge:
+    """Return the ridge of all coefficients, given those of the columns and the order effect.
+
+    One number for worths alone. A tie parameter has none.
+    """
+    if equations.covariates is None and not equations.tied:
+        return columns
     basis = equations.basis
-    matrix = np.asarray(np.kron(columns, basis.T @ basis))
+    matrix = np.asarray(np.kron(columns, basis.T @ basis), dtype=np.float64)
     matrix = bordered(matrix, order) if equations.ordered else matrix
-    return _beside_ties(equations, matrix)
-
-
-def _beside_ties(equations: ScoreEquations, ridge: FloatArray) -> FloatArray:
-    """Return the ridge of all coefficients, of which a tie parameter has none."""
-    return bordered(ridge, 0.0) if equations.tied else ridge
+    return bordered(matrix, 0.0) if equations.tied else matrix

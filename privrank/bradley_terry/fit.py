@@ -21,15 +21,21 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import LinearOperator, cg
 
-from privrank.bradley_terry.linear import LinearPredictor, Ridge, WithTies, times
-from privrank.bradley_terry.losses import EdgeLoss
-from privrank.distributions.links import LOGIT
+from privrank.bradley_terry.linear import LinearPredictor, Ridge, times
+from privrank.bradley_terry.losses import EdgeLoss, worths_and_ties
+from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF
+from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import attempt, square_root, zero
+from privrank.util.solvers import attempt, solve, square_root, zero
 
 Solver = Literal["newton", "lbfgs", "cvxpy"]
 
+
+DENSE_LIMIT = 500
+"""Items up to which a dense Cholesky factor beats preconditioned conjugate gradients."""
 
 _STEPS = 500
 """Steps at most of a fit without a certificate; the hardest known take about a hundred."""
@@ -67,15 +73,46 @@ class Objective:
 
     def step(self, b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
         """Return what Newton's method subtracts; None if a direction has no curvature left."""
-        weights = self.loss.curvature(self.linear.predict(b))
-        newton = self.linear.newton_step(slope, weights, self.ridge, accuracy)
-        if np.isfinite(newton).all():
+        linear, newton = self.linear, None
+        weights, right = self.loss.curvature(linear.predict(b)), linear.centred(slope)
+        if linear.pairs is not None and linear.items > DENSE_LIMIT:
+            newton = self._iterated(linear.pairs, weights, right, accuracy)
+        if newton is None or not np.isfinite(newton).all():
+            ridge = times(self.ridge, np.eye(len(b)))
+            hessian = linear.filled(linear.information(weights) + ridge)
+            newton = solve(hessian, right)
+            if not np.isfinite(newton).all():
+                if not self.penalised:
+                    return None
+                # a certificate must go on: any positive definite matrix gives a descent
+                diagonal = np.diag(hessian)
+                more = np.maximum(diagonal, UNIT_ROUNDOFF * diagonal.max())
+                newton = solve(hessian + np.diag(more), right)
+        newton = linear.centred(newton)
+        if linear.pairs is None or not self.penalised:
             return newton
-        if not self.penalised:
-            return None
-        # any positive definite matrix gives a direction of descent; a certificate must go on
-        steeper = self.linear.steeper(self.ridge, weights)
-        return self.linear.newton_step(slope, weights, steeper, accuracy)
+        # constant worths have the ridge alone, however small it is
+        return np.asarray(newton + slope.mean() / self.ridge)
+
+    def _iterated(
+        self, pairs: PairCounts, weights: FloatArray, right: FloatArray, accuracy: float
+    ) -> FloatArray:
+        """Solve for a step of worths by conjugate gradients; NaN where these fail."""
+        m, diagonal = len(right), self.linear.sizes(weights) + self.ridge
+        # pairs are sorted by their first item, so the upper triangle needs no sorting
+        starts = np.searchsorted(pairs.first, np.arange(m + 1))
+        upper = csr_array((weights, pairs.second, starts), (m, m))
+        lower = upper.T
+        # the matrix is the Laplacian and the ridge, and is never formed
+        system = LinearOperator(
+            (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
+        )
+        scale = diags_array(1.0 / np.maximum(diagonal, np.finfo(float).tiny))
+        step, failed = attempt(
+            lambda: cg(system, right, rtol=accuracy, maxiter=10 * m, M=scale),
+            lambda: (right, 1),
+        )
+        return np.full(m, np.nan) if failed else np.asarray(step)
 
     def with_best_tie(self, b: FloatArray) -> FloatArray:
         """Return coefficients with the tie parameter that is best for their worths.
@@ -84,11 +121,10 @@ class Objective:
         T in (0, N). The derivative changes sign between min |d| / 2 + log(T / N), where P is at
         most T / N, and max |d| / 2 + log(2 N / (N - T)), where 1 - P is at most 1 - T / N.
         """
-        assert isinstance(self.linear, WithTies)
         total, target = float(self.loss.size[: len(self.loss.size) // 3].sum()), self.target[-1]
         if not 0.0 < target < total:
             return b
-        half = 0.5 * np.abs(self.linear.worths.predict(b[:-1]))
+        half = 0.5 * np.abs(worths_and_ties(self.linear.predict(b))[0])
         low = float(half.min()) + math.log(target / total) - 1.0
         high = float(half.max()) + math.log(2.0 * total / (total - target)) + 1.0
 
@@ -227,8 +263,9 @@ def fit_ridge(
         start = _fit_cvxpy(problem)
     # where another solver failed, Newton's method finishes the fit from anywhere
     start = start if np.isfinite(start).all() else np.zeros(linear.size)
+    start = start if problem.penalised else linear.centred(start)
     minimum = minimise(problem, start, tolerance)
-    if minimum.converged or not isinstance(linear, WithTies):
+    if minimum.converged or linear.worths is None:
         return minimum
     # where noise has driven worths far apart, ties have next to no curvature and Newton's steps in
     # their parameter no scale: it then follows from the worths at every step
@@ -246,7 +283,7 @@ def _fit_lbfgs(problem: Objective) -> FloatArray:
             method="L-BFGS-B",
             bounds=None if problem.penalised else [(-far, far)] * p,
         )
-        return np.asarray(result.x if problem.penalised else problem.linear.centred(result.x))
+        return np.asarray(result.x)
 
     return attempt(solved, lambda: np.zeros(p))
 
@@ -254,27 +291,22 @@ def _fit_lbfgs(problem: Objective) -> FloatArray:
 def _fit_cvxpy(fit: Objective) -> FloatArray:
     import cvxpy as cp
 
-    linear, ridge, penalised = fit.linear, fit.ridge, fit.penalised
+    linear = fit.linear
 
-    def solved() -> Any:
+    def solved() -> FloatArray:
         # stating the problem may fail, too: some versions know no matrix without rows
         b = cp.Variable(linear.size)
-        t = linear.matrix() @ b
+        t = linear.matrix @ b
         value = fit.loss.size @ (cp.logistic(t) - 0.5 * t) - fit.target @ b
-        if isinstance(ridge, np.ndarray):
-            shrunk = cp.sum_squares(square_root(ridge) @ b)
-        else:
-            shrunk = ridge * cp.sum_squares(b)
+        shrunk = cp.sum_squares(square_root(times(fit.ridge, np.eye(linear.size))) @ b)
         problem: Any = cp.Problem(
             cp.Minimize(value + 0.5 * shrunk),
-            [] if penalised else [cp.norm_inf(b) <= LOGIT.exact.far],
+            [] if fit.penalised else [cp.norm_inf(b) <= LOGIT.exact.far],
         )
         problem.solve(solver=cp.CLARABEL)
-        return b.value
+        return np.asarray(b.value, dtype=np.float64)  # NaN where there is none
 
     with warnings.catch_warnings():
         # a complaint would depend on the data
         warnings.simplefilter("ignore")
-        minimum = attempt(solved, lambda: None)
-    solution = np.zeros(linear.size) if minimum is None else np.asarray(minimum)
-    return solution if penalised else linear.centred(solution)
+        return attempt(solved, lambda: np.zeros(linear.size))

@@ -32,11 +32,10 @@ from privrank.bradley_terry.dependence import (
 from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
 from privrank.bradley_terry.linear import (
-    ItemContrasts,
-    LinearPredictor,
-    WithTies,
     identified,
     item_basis,
+    item_contrasts,
+    with_ties,
 )
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.paircounts import Matching, pair_counts
@@ -335,8 +334,8 @@ def noise_by_place(
         ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
         edges = np.lexsort(ends[::-1])
         moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
-        contrasts = ItemContrasts(moved, m)
-        linear: LinearPredictor = WithTies(contrasts) if equations.tied else contrasts
+        contrasts = item_contrasts(moved, m)
+        linear = with_ties(contrasts) if equations.tied else contrasts
         halves, normal = _public_pairs(equations.edge_distribution, m, len(edges), draws)
         # what noise of counts does to the scores of a pair, and that of its two cells
         mean = equations.function.mean(linear.predict(np.append(worths[order], b[m:])))
@@ -345,7 +344,7 @@ def noise_by_place(
         by_edge = (
             normal * (math.sqrt(equations.count_variance) * mean) + equations.edge_step * halves
         )
-        noise = noise + (linear.matrix().T @ by_edge.T).T
+        noise = noise + (linear.matrix.T @ by_edge.T).T
     return np.asarray(noise.take(np.append(place, np.arange(m, len(b))), axis=1))
 
 
@@ -456,9 +455,9 @@ def _with_scatter(
     """
     # the scores that worths on contrasts of the items bring along
     curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
-    contrasts = free.inference.equations.linear.matrix()
+    contrasts = free.inference.equations.linear.matrix
     weighted = (equations.pairs.count * curvature)[:, None] * contrasts
-    moved = np.asarray(equations.linear.matrix().T @ weighted)
+    moved = np.asarray(equations.linear.matrix.T @ weighted)
     variances = np.repeat(free.scatter, equations.items - 1)
     moved = moved[:, : len(variances)]
     return replace(errors, scattered=(moved * variances) @ moved.T)

@@ -183,7 +183,7 @@ def _declarations(
         known = _levels(factor, declared.get(factor.column), schema.levels.get(factor.column))
         if known is not None:
             choices[factor.column] = known
-        elif factor.column in schema.numeric:
+        elif factor.column in schema.numeric and not factor.categorical:
             ranges[factor.column] = _bounds(factor.column, limits.get(factor.column))
         else:
             raise _without_levels(factor)
@@ -213,8 +213,6 @@ def _levels(factor: Factor, declared: object, own: object) -> tuple[Any, ...] | 
     for levels in (declared, factor.levels, own):
         if levels is not None:
             return _distinct(levels, factor.column)
-    if factor.categorical:
-        raise _without_levels(factor)
     return None
 
 

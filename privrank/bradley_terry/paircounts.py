@@ -45,7 +45,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 from scipy.special import ndtr, ndtri
 
-from privrank.bradley_terry.linear import ItemContrasts
+from privrank.bradley_terry.linear import LinearPredictor, both_ends, item_contrasts
 from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release import names
@@ -209,12 +209,12 @@ class Matching:
         return min(_MOST_DECAY, _MOST_IN_ALL / (len(self.by_items) - 1))
 
     @property
-    def _contrasts(self) -> ItemContrasts:
-        return ItemContrasts(self.pairs, len(self.by_items))
+    def _contrasts(self) -> LinearPredictor:
+        return item_contrasts(self.pairs, len(self.by_items))
 
     def _summed(self, edges: FloatArray) -> FloatArray:
         """Return sums over the comparisons of each item of rows of numbers by edge."""
-        return np.asarray((edges * self.pairs.count) @ abs(self._contrasts.matrix()))
+        return np.asarray((edges * self.pairs.count) @ abs(self._contrasts.matrix))
 
     def by_beta(self, mean: FloatArray) -> FloatArray:
         """Return by how much expected scores move with Q, by the fit of beta, shape (m,)."""
@@ -223,7 +223,8 @@ class Matching:
     def _nets(self, mean: FloatArray) -> FloatArray:
         """Return sums over the comparisons of two items of what one adds, less what beta takes."""
         taken = np.multiply.outer(2.0 * self.by_beta(mean), self._summed(self.alike))
-        return self._contrasts.both_ends(2.0 * self.pairs.count * mean) - taken
+        nets = both_ends(self.pairs, len(self.by_items), 2.0 * self.pairs.count * mean)
+        return nets - taken
 
     def net_slopes(self, mean: FloatArray) -> FloatArray:
         """Return the slopes of expected net wins by item counts, shape (m, m).

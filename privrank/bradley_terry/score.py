@@ -34,12 +34,11 @@ from typing import Any
 import numpy as np
 
 from privrank.bradley_terry.linear import (
-    ItemContrasts,
     LinearPredictor,
-    WithTies,
     bordered,
     identified,
     item_basis,
+    item_contrasts,
     linear_predictor,
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
@@ -51,7 +50,7 @@ from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import Covariates, PairCounts
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, own
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, own
 from privrank.util.solvers import product
 
 SIMULATION_STEP = 2.0**-20
@@ -175,14 +174,23 @@ class ScoreEquations:
         """Whether the last coefficient is a tie parameter."""
         return self.function.ties
 
-    def _by_edge(self, values: FloatArray) -> FloatArray:
+    def _by_edge(self, values: AnyArray) -> AnyArray:
         """Return numbers by pair, or one for all, for the edges of the linear predictor."""
-        return np.tile(values + np.zeros(len(self.pairs.count)), 3) if self.tied else values
+        return np.tile(np.broadcast_to(values, len(self.pairs.count)), 3) if self.tied else values
 
     @property
     def count(self) -> FloatArray:
         """Comparisons of each edge used in the fit."""
         return self._by_edge(np.asarray(self.pairs.count))
+
+    @property
+    def pattern(self) -> IntArray:
+        """Pattern of covariates of each edge, 0 without covariates."""
+        return self._by_edge(self.pairs.first // self.items)
+
+    def scores_by_pattern(self, means: FloatArray) -> FloatArray:
+        """Return the scores of all comparisons by pattern, (patterns, p), given means by edge."""
+        return self.linear.scores_by(self.pattern, self.count * means)
 
     @property
     def weights(self) -> FloatArray:
@@ -192,8 +200,7 @@ class ScoreEquations:
     @property
     def basis(self) -> FloatArray:
         """The item basis, shape (m, q): worths themselves without covariates."""
-        facts = self.covariates
-        return np.eye(self.items) if facts is None else item_basis(facts, self.items)
+        return item_basis(self.covariates, self.items)
 
     @property
     def ordered(self) -> bool:
@@ -269,10 +276,10 @@ class ScoreEquations:
         """Return the mean scores of one comparison of each pair, shape (pairs, p).
 
         With covariates by pattern and pair. Three edges add up to a pair where ties have a
-        parameter. Not for worths alone, whose matrix is sparse.
+        parameter.
         """
-        by_edge = self.function.mean(self.linear.predict(b))[:, None] * self.linear.matrix()
-        return np.asarray(by_edge.reshape(3 if self.tied else 1, -1, len(b)).sum(axis=0))
+        pair = self._by_edge(np.arange(len(self.pairs.count)))
+        return self.linear.scores_by(pair, self.function.mean(self.linear.predict(b)))
 
     @property
     def noisy(self) -> bool:
@@ -334,8 +341,7 @@ class ScoreEquations:
     @property
     def degrees(self) -> FloatArray:
         """Comparisons each item takes part in, as released; without covariates."""
-        contrasts = self.linear.worths if isinstance(self.linear, WithTies) else self.linear
-        return np.asarray(abs(contrasts.matrix()).T @ self._released)
+        return (self.linear.worths or self.linear).sizes(self._released)
 
     @property
     def degree_error(self) -> float:
@@ -360,14 +366,14 @@ class ScoreEquations:
         if self.covariates is None or self.group_variance + self.count_variance == 0.0:
             return 0.0
         mean, share = self.function.mean(self.linear.predict(b)), self.group_shares
-        scores = self.linear.scores_by_pattern(self.count * mean)
+        scores = self.scores_by_pattern(mean)
         # the derivative of the scores by the comparisons of each cell
         slopes = (scores / share[:, None] - scores.sum(axis=0)) / self.group_answers.sum()
         noise = self.group_variance * (slopes.T @ slopes)
         if self.count_variance > 0:
-            means = self.pair_means(b)
-            rows = np.repeat(share, len(means) // len(share))[:, None] * means
-            by_pair = rows.reshape(len(share), -1, len(b)).sum(axis=0)
+            edges = np.arange(len(mean))
+            pairs = len(self.pairs.count) // len(share)
+            by_pair = self.linear.scores_by(edges % pairs, share[self.pattern] * mean)
             noise = noise + self.count_variance * (by_pair.T @ by_pair)
         return np.asarray(noise)
 
@@ -493,7 +499,8 @@ def _of_reported_ties(
     tied, other = pairs.count - wins.sum(axis=0), (1.0 - gain) / 3.0
     both = np.concatenate((wins[0] + wins[1], wins[0] + tied, tied + wins[1]))
     response = (other * both - other**2 * np.tile(pairs.count, 3)) / gain**2
-    half = ItemContrasts(pairs, len(release.design.items)).scores(0.5 * (wins[0] - wins[1]) / gain)
+    contrasts = item_contrasts(pairs, len(release.design.items))
+    half = contrasts.scores(0.5 * (wins[0] - wins[1]) / gain)
     ties = float((tied - other * pairs.count).sum()) / gain
     score = np.append(half, _possible_ties(ties, pairs.total, half))
     return _equations(release, {"pairs": pairs}, score, response=response)

@@ -16,7 +16,7 @@ import numpy as np
 from privrank.bradley_terry.dependence import contrast_directions, expected_answers
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.fit import Solver, fit_ridge
-from privrank.bradley_terry.linear import ItemContrasts, check_identified
+from privrank.bradley_terry.linear import check_identified, item_contrasts
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.bradley_terry.paircounts import check_connected, halves
 from privrank.bradley_terry.score import score_equations
@@ -44,7 +44,7 @@ from privrank.privacy.noise import draw_cells
 from privrank.release import names
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release, fit_error_guard
-from privrank.release.survey import Design
+from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import AnyArray, FloatArray, IntArray
 from privrank.util.checks import Rng
 
@@ -258,18 +258,19 @@ def draw_worths(
     Cai, Chakraborty and Wang (2023), Algorithm 1; the approximate minimiser follows Iyengar et al.
     (2019).
     """
-    linear = ItemContrasts(met(encoded), len(encoded.design.items))
+    pairs = met(encoded)
     target = np.asarray(0.5 * net_wins(encoded), dtype=np.float64)
     if loss_bounds(link).answers_curve:
         # the answers enter through the loss itself
         won, lost = 0.5 * wins_met(encoded)
         loss, target = EdgeLoss.likelihood(link, won, lost), np.zeros_like(target)
     else:
-        loss = EdgeLoss.matching(ScoreFunction(link), linear.pairs.count)
+        loss = EdgeLoss.matching(ScoreFunction(link), pairs.count)
     if noise.scale > 0.0:
         drawn = draw_cells(noise.scale, noise.cell, len(target), rng)
-        steps = certified_worths(target, drawn, linear, loss, noise, solver)
+        steps = certified_worths(target, drawn, pairs, loss, noise, solver)
     else:
+        linear = item_contrasts(pairs, len(target))
         steps = list(_grid(fit_ridge(target, linear, noise.gamma, loss, solver=solver).point))
     # clipping to what 64 bits hold brings no two worths further apart
     inside = np.array([min(max(int(step), -(2**62)), 2**62) for step in steps], dtype=np.int64)
@@ -279,7 +280,7 @@ def draw_worths(
 def certified_worths(
     target: FloatArray,
     drawn: AnyArray,
-    linear: ItemContrasts,
+    pairs: PairCounts,
     loss: EdgeLoss,
     noise: Perturbation,
     solver: Solver,
@@ -292,7 +293,7 @@ def certified_worths(
         Right-hand side of the score equations, without noise.
     drawn : ndarray, shape (m,)
         The noise w: floats or fractions, each exact.
-    linear : ItemContrasts
+    pairs : PairCounts
         The pairs compared.
     loss : EdgeLoss
         The loss by pair.
@@ -310,7 +311,7 @@ def certified_worths(
     rounding and rounded once. At the minimiser it equals slopes plus gamma phi. With |phi_i| at
     most `radius` < 1 every term of item i's score is at most its degree, the bound of its slopes,
     plus gamma, up to the tolerance. So the rounding error
-    (:meth:`privrank.bradley_terry.linear.ItemContrasts.rounding`) is at most
+    (:meth:`privrank.bradley_terry.linear.LinearPredictor.rounding`) is at most
     2 u (m + k) (2 G N + gamma m), with N answers and k the accuracy of a slope of the moved loss
     (:meth:`privrank.bradley_terry.losses.EdgeLoss.moved`): w does not enter. The tolerance is four
     times that, so a solver can meet it. Worths are rounded to the grid exactly, as c lies on it.
@@ -337,7 +338,7 @@ def certified_worths(
         for a, b, move in zip(target, drawn, moves, strict=True)
     ]
     rest, moved = np.array([float(number) for number in sought]), loss
-    pairs = linear.pairs
+    linear = item_contrasts(pairs, len(target))
     fit = fit_ridge(rest, linear, gamma, loss, solver=solver)
     centre = np.zeros(len(target), dtype=np.int64)
     # the solution is within `radius` of the centre: recentre there until the radius is below

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privrank import btl, topk
-from privrank.bradley_terry.linear import of_worths
+from privrank.bradley_terry.linear import display
 from privrank.bradley_terry.scoretests import pvalues
 from privrank.plans.choice import Choice, check_ties
 from privrank.plans.comparisons import (
@@ -140,7 +140,7 @@ class BTLPower(ComparisonPower):
 
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit detects the difference of the first two items."""
-        table = of_worths(release.design)
+        table = display(release.design)
         contrast = table[:1] - table[1:2]
         return bool(pvalues(btl.infer(release)._inference(), contrast)[0] <= alpha)
 

@@ -14,7 +14,6 @@ from scipy.special import ndtri
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.estimate import Estimate, nominal_information
 from privrank.bradley_terry.inference import attainable
-from privrank.bradley_terry.linear import WithTies
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.paircounts import MOST_ERROR, Matching, pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
@@ -321,7 +320,7 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: Estimate) 
     else:
         curvature = equations.fitted.mean_curvature * equations.pairs.count
         linear = equations.linear
-        if isinstance(linear, WithTies):  # a tie parameter, the last coefficient, has no ridge
+        if linear.worths is not None:  # a tie parameter, the last coefficient, has no ridge
             linear, ridge = linear.worths, ridge[:-1, :-1]
         information, p = linear.information(np.asarray(curvature)), len(ridge)
         # what is not identified is not shown

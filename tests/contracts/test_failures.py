@@ -184,7 +184,7 @@ def run(case, faults=None):
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         if "conjugate" in case:
-            stack.enter_context(patch.object(linear, "DENSE_LIMIT", 1))
+            stack.enter_context(patch.object(fit, "DENSE_LIMIT", 1))
         stack.enter_context(replaced(faults or {}, budget))
         result = model.fit(budget=budget, **options)
         return (result, *said(result))

@@ -16,7 +16,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import hypsecant, logistic, norm
 
 import privrank as pr
-from privrank.bradley_terry import linear
+from privrank.bradley_terry import fit as fits_module
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss, ScoreFunction, loss_bounds
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import BUILT_IN, LOGIT, PROBIT, Link, find
@@ -395,7 +395,7 @@ def test_fits_solve_their_score_equations(monkeypatch, link, gamma):
     for loss, target in cases:
         fits = []
         for limit, solver in ((500, "newton"), (1, "newton"), (500, "lbfgs")):
-            monkeypatch.setattr(linear, "DENSE_LIMIT", limit)
+            monkeypatch.setattr(fits_module, "DENSE_LIMIT", limit)
             fits.append(fit_ridge(target, pairs, gamma, loss=loss, solver=solver))
         for fit in fits:
             assert fit.finite

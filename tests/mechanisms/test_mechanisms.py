@@ -20,7 +20,7 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 from privrank import Budget, PrivateBTL
-from privrank.bradley_terry import linear
+from privrank.bradley_terry import fit
 from privrank.bradley_terry.dependence import expected_answers
 from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.score import score_equations
@@ -460,7 +460,7 @@ def test_certificate_is_true(solver, items, each):
 def test_certificate_is_true_for_many_items():
     # beyond the dense limit Newton steps are solved approximately
     rng = np.random.default_rng(0)
-    m = linear.DENSE_LIMIT + 20
+    m = fit.DENSE_LIMIT + 20
     cells = np.sort(rng.permutation(m * (m - 1) // 2)[:3000])
     first, second = (side[cells] for side in np.triu_indices(m, 1))
     pairs = PairCounts(first, second, rng.integers(1, 20, len(cells)), "observed")
@@ -552,14 +552,14 @@ class TooLong(Exception):
 @pytest.fixture
 def bounded_newton(monkeypatch):
     """Stop a fit that does not end."""
-    step, calls = linear.ItemContrasts.newton_step, iter(range(500))
+    step, calls = fit.Objective.step, iter(range(500))
 
     def counted(*arguments):
         if next(calls, None) is None:
             raise TooLong
         return step(*arguments)
 
-    monkeypatch.setattr(linear.ItemContrasts, "newton_step", counted)
+    monkeypatch.setattr(fit.Objective, "step", counted)
 
 
 @pytest.mark.parametrize("kind", ["public", "private"])

@@ -10,7 +10,6 @@ from ownlinks import SECH
 from pairfits import fit_ridge, rounding_bound
 from test_objective import LINKS, counts_only, exact_slope, problem
 
-from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import loss_bounds
 from privrank.distributions.links import LOGIT
 from privrank.mechanisms import comparisons
@@ -75,9 +74,8 @@ def check_certificates(link, items=5, each=40, gamma=2.0, noise_vectors=noises, 
     pairs = PairCounts.equal(items, each)
     won = np.random.default_rng(1).integers(0, each + 1, len(pairs.first)).astype(float)
     loss, target = problem(link, pairs, won, each - won)
-    linear = ItemContrasts(pairs, len(target))
     for drawn in noise_vectors(items, noise.scale, gamma):
-        steps = comparisons.certified_worths(target, drawn, linear, loss, noise, "newton")
+        steps = comparisons.certified_worths(target, drawn, pairs, loss, noise, "newton")
         theta = [int(step) * Fraction(FINE) for step in steps]
         norm = gradient_norm(theta, drawn, pairs, won, each - won, gamma, link)
         assert norm <= Decimal(noise.tolerance) * Decimal("1.000001")
@@ -108,9 +106,7 @@ def test_other_solvers_are_certified_too(solver):
     won = np.arange(6.0)
     loss, target = problem(LOGIT, pairs, won, 10 - won)
     drawn = np.array([3.0, -2e6, 0.5, 1.0])
-    steps = comparisons.certified_worths(
-        target, drawn, ItemContrasts(pairs, len(target)), loss, noise, solver
-    )
+    steps = comparisons.certified_worths(target, drawn, pairs, loss, noise, solver)
     theta = [int(step) * Fraction(FINE) for step in steps]
     norm = gradient_norm(theta, drawn, pairs, won, 10 - won, 4.0, LOGIT)
     assert norm <= Decimal(noise.tolerance) * Decimal("1.000001")

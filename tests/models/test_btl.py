@@ -13,7 +13,7 @@ from pairfits import fit_ridge, rounding_bound, win_matrix
 from scipy.stats import chi2, norm
 
 import privrank as pr
-from privrank.bradley_terry import linear
+from privrank.bradley_terry import fit as fits
 from privrank.bradley_terry.estimate import nominal_information
 from privrank.bradley_terry.score import score_equations
 from privrank.privacy.knorm import CubeNoise
@@ -271,7 +271,7 @@ def test_conjugate_gradients_agree_with_the_dense_factor(monkeypatch, gamma):
     survey = pr.PrivateBTL(frame, items=items, respondent=None, design="public")
 
     def fit(limit, solver="newton"):
-        monkeypatch.setattr(linear, "DENSE_LIMIT", limit)
+        monkeypatch.setattr(fits, "DENSE_LIMIT", limit)
         result = survey.fit(np.inf, penalty=gamma, solver=solver)
         assert result.penalty == gamma, "no finite fit: these data test nothing"
         return result.params
@@ -284,7 +284,7 @@ def test_conjugate_gradients_agree_with_the_dense_factor(monkeypatch, gamma):
 
 @pytest.mark.parametrize("limit", [1_000, 1])
 def test_a_fit_solves_its_score_equations(monkeypatch, limit):
-    monkeypatch.setattr(linear, "DENSE_LIMIT", limit)
+    monkeypatch.setattr(fits, "DENSE_LIMIT", limit)
     rng = np.random.default_rng(8)
     first, second = np.triu_indices(12, 1)
     pairs = PairCounts(first, second, rng.integers(1, 30, len(first)), "observed")

@@ -14,10 +14,10 @@ from planting import planted
 from scipy.optimize import approx_fprime, minimize
 
 import privrank as pr
+from privrank.bradley_terry import linear as predictors
 from privrank.bradley_terry import score
 from privrank.bradley_terry.estimate import covariance
 from privrank.bradley_terry.inference import noise_by_place
-from privrank.bradley_terry.linear import ItemContrasts, WithTies
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, answer_probabilities
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT
@@ -89,7 +89,8 @@ def test_the_fit_maximises_its_likelihood():
 def test_slopes_and_information_are_derivatives_of_the_loss():
     rng = np.random.default_rng(2)
     first, second = np.triu_indices(4, 1)
-    linear = WithTies(ItemContrasts(PairCounts(first, second, np.ones(6), "observed"), 4))
+    pairs = PairCounts(first, second, np.ones(6), "observed")
+    linear = predictors.with_ties(predictors.item_contrasts(pairs, 4))
     count, b = np.tile(rng.integers(1, 9, 6).astype(float), 3), rng.normal(size=5)
     loss = EdgeLoss.matching(ScoreFunction(LOGIT, ties=True), count)
 
@@ -102,7 +103,7 @@ def test_slopes_and_information_are_derivatives_of_the_loss():
     np.testing.assert_allclose(information, approx_fprime(b, slope, 1e-7), atol=1e-4)
     several = linear.information(np.stack([loss.curvature(linear.predict(b))] * 2))
     np.testing.assert_allclose(several[1], information)
-    np.testing.assert_allclose(linear.matrix() @ b, linear.predict(b))
+    np.testing.assert_allclose(linear.matrix @ b, linear.predict(b))
 
 
 def test_cluster_robust_errors_are_those_of_respondents_scores():
