@@ -13,7 +13,7 @@ from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.estimate import estimate as estimate_worths
 from privrank.bradley_terry.estimate import score_covariance
-from privrank.bradley_terry.paircounts import FEW
+from privrank.bradley_terry.paircounts import FEW, uncounted
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
@@ -343,10 +343,10 @@ def _check_read(release: Release, target: object) -> None:
             "release must be of a model without covariates: fit one with '~ 1' on the right."
         )
     checks.check_choice("target", target, Target)
-    if release.design.unknown and SIDES not in release.parts and target == "win rate":
+    if uncounted(release) and target == "win rate":
         raise ValueError(
-            "target='win rate' needs a release of wins and losses, and this one is of net wins: "
-            "leave target= out."
+            "target='win rate' needs a release with the comparisons of each item, and this one is "
+            "of net wins alone: leave target= out."
         )
 
 
@@ -376,16 +376,15 @@ def infer(
     k = checks.check_count("k", k, high=facts.items - 1)
     few = FEW * facts.degree_error
     degrees = np.maximum(facts.degrees, max(few, 1.0))
-    uncounted = release.design.unknown and SIDES not in release.parts
     # what items are ranked by, over this
-    by_net = target == "net wins" or uncounted
+    by_net = target == "net wins" or uncounted(release)
     scale = np.full(facts.items, degrees.mean()) if by_net else degrees
     part, score = release.parts.get(NET, release.parts.get(SIDES)), facts.score
     if part is not None:  # as released: those of the equations add up to 0
         score = 0.5 * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
     estimate = 0.5 + score / scale
     effects = _design_effects(facts, release, estimate, degrees, scale)
-    apart = (facts.degrees <= few) | uncounted
+    apart = (facts.degrees <= few) | uncounted(release)
     effects[apart[:, None] | apart] = np.inf
     if facts.matching is None:  # of what released pair counts do not connect
         effects[~facts.together & ~np.eye(facts.items, dtype=bool)] = np.inf

@@ -110,8 +110,10 @@ class ScoreEquations:
     random_pairs : bool
         Whether pair counts are expectations, so that the score also varies with who met whom.
     matching : Matching or None
-        Who met whom, where the pair counts follow from wins and losses; then each row of noise by
-        item is two, of the wins and of the losses with a minus sign.
+        Who met whom, where the pair counts follow from those of items.
+    sides : int
+        Numbers of each item whose noise is in its score: 2 where wins, and losses with a minus
+        sign, were released.
     response : ndarray
         What responses add to the variance of each edge's score, and ties take off; may be empty.
     answers : tuple of ndarray or None
@@ -141,6 +143,7 @@ class ScoreEquations:
     known: FloatArray | None = None
     random_pairs: bool = False
     matching: Matching | None = None
+    sides: int = 1
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
 
@@ -206,9 +209,8 @@ class ScoreEquations:
     @property
     def item_variance(self) -> float:
         """Variance of independent noise on the scores that does the same to their differences."""
-        cells = 1 if self.matching is None else 2
-        alone = equivalent_variance(self.item_distribution, cells * self.items)
-        return cells * self.item_step**2 * alone
+        alone = equivalent_variance(self.item_distribution, self.sides * self.items)
+        return self.sides * self.item_step**2 * alone
 
     @property
     def order_variance(self) -> float:
@@ -263,9 +265,7 @@ class ScoreEquations:
         if self.covariates is None and self.edge_distribution.scale + self.count_variance > 0:
             noise = noise + self.pair_noise(b)
         if (matching := self.matching) is not None:
-            noise += matching.noise_covariance(
-                self.function.mean(self.linear.predict(b)), self.item_variance
-            )
+            noise += matching.noise_covariance(self.function.mean(self.linear.predict(b)))
         return noise
 
     def pair_noise(self, b: FloatArray) -> FloatArray:
@@ -350,8 +350,7 @@ class ScoreEquations:
     @property
     def degree_error(self) -> float:
         """Standard deviation of the noise of :attr:`degrees`; 0 where these are public."""
-        # the sum of wins and losses has the noise of their difference, a net win
-        alone = 4.0 * self.item_variance if self.matching is not None else 0.0
+        alone = 0.0 if self.matching is None else self.matching.variance
         return math.sqrt(alone + (self.items - 1) * self.count_variance)
 
     @property
@@ -392,7 +391,7 @@ class ScoreEquations:
         """
         by_edge = along * self.function.mean(predictors)
         if (matching := self.matching) is not None:
-            return matching.noise_variances(by_edge, self.item_variance)
+            return matching.noise_variances(by_edge)
         if self.tied:
             by_edge = by_edge.reshape(len(along), 3, -1).sum(axis=1)
         if self.grouped:
@@ -456,6 +455,7 @@ def score_equations(release: Release) -> ScoreEquations:
             0.5 * part.step * part.values.reshape(2, -1).sum(axis=0),
             item_distribution=_net_distribution(part),
             item_step=0.5 * part.step,
+            sides=2,
         )
     # objective perturbation: at the minimiser X' mu(X theta) + gamma theta = target - w, so this
     # sum is the noisy score, and w the noise in it

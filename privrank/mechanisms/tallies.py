@@ -35,6 +35,7 @@ from privrank.privacy.draws import draw_key, draw_rows
 from privrank.release.names import (
     BY_PAIR,
     GROUP_ANSWERS,
+    ITEM_COUNTS,
     MOMENTS,
     NET,
     ORDER_EFFECT,
@@ -100,9 +101,13 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
         if name == ORDER_EFFECT:  # wins less losses of the items named first
             return np.array([facts.first[pattern] @ net])
         return sum_by(facts.cell[pattern], count, facts.cells)
-    if name == SIDES:  # twice the wins, and twice the losses with a minus sign
-        wins, met = net_wins(encoded), sum_by(first, count, m) + sum_by(second, count, m)
-        sides = np.concatenate((wins + met, wins - met))
+    if name in (ITEM_COUNTS, SIDES):
+        compared = sum_by(first, count, m) + sum_by(second, count, m)
+        if name == ITEM_COUNTS:
+            return compared
+        # twice the wins, and twice the losses with a minus sign
+        wins = net_wins(encoded)
+        sides = np.concatenate((wins + compared, wins - compared))
         return sides if design.ties else sides // 2
     first, second = first % m, second % m  # whatever the covariates are
     # position of pair (i, j), i < j, among all pairs in lexicographic order
