@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 from scipy.optimize import minimize_scalar
@@ -67,6 +66,10 @@ MOST_ITEMS_WITH_TIES = 200
 
 LEAST_ITEMS_WITH_RATES = 3
 """Items from which wins and losses are released for win rates."""
+
+SPLIT_NOISE = 0.8
+"""Variance of the noise of win rates from net wins and item counts, over that from wins and losses,
+up to which these are released: closer to 1 the prediction may be wrong."""
 
 FINE_EPSILON = 0.125
 """Epsilon at which noise on whole numbers is close to its continuous limit."""
@@ -257,10 +260,7 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
     Notes
     -----
     **Statistic.** Where the comparisons of an item are known, its net wins give its win rate. Else
-    all of epsilon goes to net wins, or win rates are released in one of two forms
-    (:func:`_plans_of_rates`): the one of less predicted noise, of those under which the comparisons
-    of items are expected to stand out. Where they do under neither it is the one under which they
-    have the less noise.
+    all of epsilon goes to net wins, or win rates are released (:func:`_plan_rates`).
     """
     if isinstance(request.shares, Mapping) and PAIR_COUNTS in request.shares:
         raise ValueError(
@@ -270,11 +270,9 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
     if not (request.private and request.design.unknown):
         return _of_counts(request, "net wins")[0]
     if target != "net wins" and len(request.design.items) >= LEAST_ITEMS_WITH_RATES:
-        plans, errors = _plans_of_rates(request), partial(_item_error, request)
-        compared = 2.0 * request.design.nominal_total / len(request.design.items)
-        clear = [plan for plan in plans if errors(plan) <= (MOST_ERROR * compared) ** 2]
-        if clear or target == "win rate":
-            return clear[0] if clear else min(plans, key=errors)
+        plan = _plan_rates(request)
+        if target == "win rate" or _counts_stand_out(request, plan):
+            return plan
     elif target == "win rate":
         raise ValueError(
             "target='win rate' needs three items under a private design: use target='net "
@@ -288,21 +286,32 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
     return _of_counts(replace(request, dependence="none"), "net wins")[0]
 
 
-def _plans_of_rates(request: Request) -> list[Choice]:
-    """Return the plans of win rates in both forms, the less predicted noise first.
+def _plan_rates(request: Request) -> Choice:
+    """Return the plan of win rates: from wins and losses, or from net wins and item counts.
 
     Notes
     -----
     **Statistic.** Wins and losses are released in one draw: their differences are net wins with
     sqrt(2) times the noise, and their sums are the comparisons. Or net wins and comparisons are
     released by themselves, each with a share of epsilon. An item of rate r whose net wins have an
-    error e, and its comparisons an error f, has one of e / 2 - (r - 1/2) f in half its net wins.
-    The variance of that is taken at the mean of (r - 1/2)^2 (:func:`_net_variance`).
+    error e, and its comparisons an error f, has one of e / 2 - (r - 1/2) f in half its net wins,
+    whose variance is predicted at the mean of (r - 1/2)^2 (:func:`_net_variance`). The second form
+    is taken where that is at most `SPLIT_NOISE` of what it is in the first, as for respondents who
+    answer most pairs, and its comparisons, of which the first form has the surer ones, stand out.
     """
-    plans = _of_counts(request, "net wins", ITEM_COUNTS)[:1]
-    if request.noise not in ("gaussian", "permutohedron"):
-        plans += _of_counts(request, "wins and losses")[:1]
-    return sorted(plans, key=lambda plan: _net_variance(request, plan, ScoreFunction(LOGIT)))
+    split = _of_counts(request, "net wins", ITEM_COUNTS)[0]
+    if request.noise in ("gaussian", "permutohedron") or ITEM_COUNTS in (request.shares or {}):
+        return split  # which wins and losses do not have
+    sides, score = _of_counts(request, "wins and losses")[0], ScoreFunction(LOGIT)
+    most = SPLIT_NOISE * _net_variance(request, sides, score)
+    less = _net_variance(request, split, score) <= most
+    return split if less and _counts_stand_out(request, split) else sides
+
+
+def _counts_stand_out(request: Request, plan: Choice) -> bool:
+    """Return whether comparisons of items, released, are expected to stand out from their noise."""
+    compared = 2.0 * request.design.nominal_total / len(request.design.items)
+    return math.sqrt(_item_error(request, plan)) <= MOST_ERROR * compared
 
 
 def plan_choices(request: Request) -> tuple[Choice, ...]:
