@@ -38,8 +38,8 @@ class PrivateTopK:
     Items are ranked by their win rate: the share of its comparisons that an item wins, ties as
     half, against the opponents it met. Or they are ranked by net wins, wins less losses, which is
     the same order where all are compared equally often. All of it, the set, intervals, rank sets
-    and the separation p-value, comes from one noisy vector. How often each pair was compared is
-    never released.
+    and the separation p-value, comes from what one fit releases by item. How often each pair was
+    compared is never released.
 
     This holds if respondents are independent of each other (else respondent= names their family
     or class) and who answers does not depend on the answer. What comes about otherwise:
@@ -73,8 +73,9 @@ class PrivateTopK:
     reversal, a respondent by :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`, with
     bounds in other norms beside it. Noise calibrated to them
     (:func:`privrank.privacy.netnoise.net_noise`) protects the whole vector. Wins and losses of all
-    items together have the noise of :func:`privrank.privacy.netnoise.side_noise`. So the order, the
-    set and every interval are post-processing, whatever k is.
+    items together have the noise of :func:`privrank.privacy.netnoise.side_noise`, and comparisons
+    per item that of :func:`privrank.privacy.netnoise.item_noise`, for a share of epsilon. So the
+    order, the set and every interval are post-processing, whatever k is.
 
     References
     ----------
@@ -191,15 +192,17 @@ class PrivateTopK:
         Parameters
         ----------
         epsilon, delta, noise, dependence, shares, alpha, budget, rng
-            As in :meth:`privrank.PrivateBTL.fit`.
+            As in :meth:`privrank.PrivateBTL.fit`. A share for ``"item_counts"``, the comparisons of
+            each item, asks for them beside net wins.
         target : {"auto", "net wins", "win rate"}, default "auto"
             What items are ranked by. Under a private design without declared pair counts, ``"net
             wins"`` spends all of epsilon on them: the choice where compared pairs are a random
             sample, as all items are then compared equally often but for chance. Nothing but the
-            set is stated then. ``"win rate"`` releases the wins and losses of each item. ``"auto"``
-            takes win rates where the comparisons of an item are expected to be ten times the
-            standard deviation of their noise, and net wins elsewhere. Where the comparisons of each
-            item are public or declared it takes win rates.
+            set is stated then. ``"win rate"`` releases the wins and losses of each item, or its net
+            wins and comparisons where public numbers predict that these need less noise, as for
+            respondents who answer most pairs. ``"auto"`` takes win rates where the comparisons of
+            an item are expected to be ten times the standard deviation of their noise, and net wins
+            elsewhere. Where the comparisons of each item are public or declared it takes win rates.
 
         Returns
         -------
