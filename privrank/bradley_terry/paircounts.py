@@ -285,23 +285,27 @@ def item_weights(counts: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(x)
 
 
-def _sides(release: Release) -> tuple[FloatArray, FloatArray]:
-    """Return released wins of the items, and their losses with a minus sign.
+def _sides(release: Release) -> tuple[FloatArray, FloatArray, float]:
+    """Return released wins of the items, their losses with a minus sign, and how noisy sums are.
 
-    Or half the released comparisons with half the net wins, which is the same but for noise.
+    Or half the released comparisons with half the net wins, which is the same but for noise. Last
+    comes the variance of the noise of an item's comparisons.
     """
     if names.ITEM_COUNTS in release.parts:
         nets, compared = release.parts[names.NET], release.parts[names.ITEM_COUNTS]
         half = 0.5 * nets.step * nets.values
-        return half + 0.5 * compared.values, half - 0.5 * compared.values
+        both = half + 0.5 * compared.values, half - 0.5 * compared.values
+        return *both, compared.noise_variance
     part = release.parts[names.SIDES]
+    assert part.distribution is not None
     won, lost = part.step * part.values.astype(np.float64).reshape(2, -1)
-    return won, lost
+    alone = equivalent_variance(part.distribution, part.values.size)
+    return won, lost, part.step**2 * 2.0 * alone
 
 
 def _places(release: Release) -> IntArray:
     """Return the places of the items by released win rates, 0 for the best."""
-    won, lost = _sides(release)
+    won, lost, _ = _sides(release)
     order = np.argsort(-(won + lost) / np.maximum(won - lost, 1.0), kind="stable")
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -320,17 +324,6 @@ def _sides_of(place: IntArray) -> IntArray:
     return np.asarray(np.sign(len(place) - 1 - 2 * place))
 
 
-def _item_variance(release: Release) -> float:
-    """Return the variance of the noise of an item's comparisons."""
-    if names.ITEM_COUNTS in release.parts:
-        return release.parts[names.ITEM_COUNTS].noise_variance
-    part = release.parts[names.SIDES]
-    assert part.distribution is not None
-    return (
-        part.step**2 * 2.0 * equivalent_variance(part.distribution, 2 * len(release.survey.items))
-    )
-
-
 def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
     """Return who met whom, and the part of each item; None where all are in one.
 
@@ -338,9 +331,8 @@ def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
     their own. So are all where one item is in nearly all comparisons, as then its weight has no
     end.
     """
-    won, lost = _sides(release)
-    m, variance = len(won), _item_variance(release)
-    counts = np.maximum(won - lost, 1.0)
+    won, lost, variance = _sides(release)
+    m, counts = len(won), np.maximum(won - lost, 1.0)
     rough, largest = np.sqrt(variance) > MOST_ERROR * counts, int(np.argmax(counts))
     most = _LARGEST * (counts.sum() - counts[largest])
     if counts[largest] > most:

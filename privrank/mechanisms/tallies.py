@@ -76,6 +76,13 @@ def net_wins(encoded: Encoded) -> IntArray:
     return (design.covariates.basis.T @ whole.reshape(-1, len(design.items))).ravel()
 
 
+def item_counts(encoded: Encoded) -> IntArray:
+    """Return the comparisons of each item; sensitive."""
+    first, second, count, _ = encoded._pairs
+    m = len(encoded.design.items)
+    return sum_by(first, count, m) + sum_by(second, count, m)
+
+
 def wins_met(encoded: Encoded) -> IntArray:
     """Return wins plus ties' halves, doubled, of the first and the second item of each pair met.
 
@@ -92,6 +99,8 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
     m = len(design.items)
     if name == NET:
         return net_wins(encoded)
+    if name == ITEM_COUNTS:
+        return item_counts(encoded)
     if name == TIES:
         return encoded._ties
     (first, second, count, net), facts = encoded._pairs, design.covariates
@@ -101,12 +110,8 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
         if name == ORDER_EFFECT:  # wins less losses of the items named first
             return np.array([facts.first[pattern] @ net])
         return sum_by(facts.cell[pattern], count, facts.cells)
-    if name in (ITEM_COUNTS, SIDES):
-        compared = sum_by(first, count, m) + sum_by(second, count, m)
-        if name == ITEM_COUNTS:
-            return compared
-        # twice the wins, and twice the losses with a minus sign
-        wins = net_wins(encoded)
+    if name == SIDES:  # twice the wins, and twice the losses with a minus sign
+        wins, compared = net_wins(encoded), item_counts(encoded)
         sides = np.concatenate((wins + compared, wins - compared))
         return sides if design.ties else sides // 2
     first, second = first % m, second % m  # whatever the covariates are
