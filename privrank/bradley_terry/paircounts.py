@@ -1,8 +1,8 @@
 """Comparisons per pair: met, declared, released with noise, or from those of each item. No data.
 
-**Proportional counts.** Wins W and losses L of each item are released. Their sums a = W + L show
-the weights of the items as far as they stand out from their noise: items of which they do not are
-not identified.
+**Proportional counts.** Wins W and losses L of each item are released, or net wins and the
+comparisons a of each. The sums a = W + L show the weights of the items as far as they stand out
+from their noise: items of which they do not are not identified.
 
 **Who met whom.** Given how often each item was compared, E n_ij = x_i x_j exp(-beta g_ij), one
 weight for each item, and g_ij how many places apart i and j are in the released ranking. beta is 0

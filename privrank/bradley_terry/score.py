@@ -17,8 +17,9 @@ Where wins W and losses L are released, net = W - L, and pair counts follow from
 a = W + L of each item (:mod:`privrank.bradley_terry.paircounts`). To first order an error in
 these moves expected nets f_i = sum_j n_ij g_ij, g = 2 F - 1, by J = (diag f + n o g)
 (diag a + n)^-1, with o the product by entries. So noise e_W, e_L of both brings the error
-(I - J) e_W - (I + J) e_L. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'. Where
-beta is fitted a comparison adds g less what that takes, in both formulas.
+(I - J) e_W - (I + J) e_L; noise e, f of net and a, where these were released by themselves, brings
+e - J f. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'. Where beta is fitted a
+comparison adds g less what that takes, in all of these formulas.
 
 Items that the release does not connect (:func:`privrank.bradley_terry.paircounts.parts_of`) are not
 compared in any statement, but their counts are part of the fit. Too few to show how two items
