@@ -646,11 +646,10 @@ class TopKResult(Result):
             return []
         met = "How often two items met is not known: gaps allow for as often as they can have."
         form = (
-            "Ranked by win rate, from wins and losses of each item in one draw: by public numbers "
-            "the better of the forms that this noise allows."
+            "Ranked by win rate, from wins and losses in one draw, the best form by public numbers."
             if self._facts().sides == 2
-            else "Ranked by win rate, from net wins and the comparisons of each item, with noise "
-            "of their own: by public numbers the better of the forms that this noise allows."
+            else "Ranked by win rate, from net wins and item counts, the best form by public "
+            "numbers."
         )
         return [form, *([met] if details else [])]
 
