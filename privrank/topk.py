@@ -13,7 +13,7 @@ from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import independent_scores, moments_by_block
 from privrank.bradley_terry.estimate import estimate as estimate_worths
 from privrank.bradley_terry.estimate import score_covariance
-from privrank.bradley_terry.paircounts import FEW
+from privrank.bradley_terry.paircounts import FEW, uncounted
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
@@ -38,8 +38,8 @@ class PrivateTopK:
     Items are ranked by their win rate: the share of its comparisons that an item wins, ties as
     half, against the opponents it met. Or they are ranked by net wins, wins less losses, which is
     the same order where all are compared equally often. All of it, the set, intervals, rank sets
-    and the separation p-value, comes from one noisy vector. How often each pair was compared is
-    never released.
+    and the separation p-value, comes from what one fit releases by item. How often each pair was
+    compared is never released.
 
     This holds if respondents are independent of each other (else respondent= names their family
     or class) and who answers does not depend on the answer. What comes about otherwise:
@@ -73,8 +73,9 @@ class PrivateTopK:
     reversal, a respondent by :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`, with
     bounds in other norms beside it. Noise calibrated to them
     (:func:`privrank.privacy.netnoise.net_noise`) protects the whole vector. Wins and losses of all
-    items together have the noise of :func:`privrank.privacy.netnoise.side_noise`. So the order, the
-    set and every interval are post-processing, whatever k is.
+    items together have the noise of :func:`privrank.privacy.netnoise.side_noise`, and comparisons
+    per item that of :func:`privrank.privacy.netnoise.item_noise`, for a share of epsilon. So the
+    order, the set and every interval are post-processing, whatever k is.
 
     References
     ----------
@@ -191,15 +192,17 @@ class PrivateTopK:
         Parameters
         ----------
         epsilon, delta, noise, dependence, shares, alpha, budget, rng
-            As in :meth:`privrank.PrivateBTL.fit`.
+            As in :meth:`privrank.PrivateBTL.fit`. A share for ``"item_counts"``, the comparisons of
+            each item, asks for them beside net wins.
         target : {"auto", "net wins", "win rate"}, default "auto"
             What items are ranked by. Under a private design without declared pair counts, ``"net
             wins"`` spends all of epsilon on them: the choice where compared pairs are a random
             sample, as all items are then compared equally often but for chance. Nothing but the
-            set is stated then. ``"win rate"`` releases the wins and losses of each item. ``"auto"``
-            takes win rates where the comparisons of an item are expected to be ten times the
-            standard deviation of their noise, and net wins elsewhere. Where the comparisons of each
-            item are public or declared it takes win rates.
+            set is stated then. ``"win rate"`` releases the wins and losses of each item, or its net
+            wins and comparisons where public numbers predict that these need less noise, as for
+            respondents who answer most pairs. ``"auto"`` takes win rates where the comparisons of
+            an item are expected to be ten times the standard deviation of their noise, and net wins
+            elsewhere. Where the comparisons of each item are public or declared it takes win rates.
 
         Returns
         -------
@@ -344,10 +347,10 @@ def _check_read(release: Release, target: object) -> None:
             "release must be of a model without covariates: fit one with '~ 1' on the right."
         )
     checks.check_choice("target", target, Target)
-    if release.design.unknown and SIDES not in release.parts and target == "win rate":
+    if uncounted(release) and target == "win rate":
         raise ValueError(
-            "target='win rate' needs a release of wins and losses, and this one is of net wins: "
-            "leave target= out."
+            "target='win rate' needs a release with the comparisons of each item, and this one is "
+            "of net wins alone: leave target= out."
         )
 
 
@@ -377,16 +380,15 @@ def infer(
     k = checks.check_count("k", k, high=facts.items - 1)
     few = FEW * facts.degree_error
     degrees = np.maximum(facts.degrees, max(few, 1.0))
-    uncounted = release.design.unknown and SIDES not in release.parts
     # what items are ranked by, over this
-    by_net = target == "net wins" or uncounted
+    by_net = target == "net wins" or uncounted(release)
     scale = np.full(facts.items, degrees.mean()) if by_net else degrees
     part, score = release.parts.get(NET, release.parts.get(SIDES)), facts.score
     if part is not None:  # as released: those of the equations add up to 0
         score = 0.5 * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
     estimate = 0.5 + score / scale
     effects = _design_effects(facts, release, estimate, degrees, scale)
-    apart = (facts.degrees <= few) | uncounted
+    apart = (facts.degrees <= few) | uncounted(release)
     effects[apart[:, None] | apart] = np.inf
     if facts.matching is None:  # of what released pair counts do not connect
         effects[~facts.together & ~np.eye(facts.items, dtype=bool)] = np.inf

@@ -235,6 +235,10 @@ def top():
     noises = [{"noise": noise} for noise in NOISES]
     gaussian = {"noise": "gaussian", "delta": DELTA}
     rates = {"target": "win rate"}
+    counts = [
+        rates | more
+        for more in ({"shares": {"item_counts": 0.3}}, {"noise": "permutohedron"}, gaussian)
+    ]
     effects = [{"dependence": "none"}, {"shares": {"dependence": 0.2}} | rates]
     some = [{}, *noises, gaussian]
     repeats = surveys.private_respondents(distinct=False)
@@ -253,6 +257,7 @@ def top():
         *fits(
             "top of people", topk, people, PERSON | two, [rates, rates | {"dependence": "pairs"}]
         ),
+        *fits("top of people", topk, people, PERSON | two, counts),
         *fits("top of public people", topk, fixed, PERSON | PUBLIC | TIED | two, some),
         *fits("top by formula", topk, people, person, [{}], formula=formula),
         *fits("top of winners", topk, surveys.decided(), row, [{}], **winner),

@@ -1,8 +1,8 @@
 """Comparisons per pair: met, declared, released with noise, or from those of each item. No data.
 
-**Proportional counts.** Wins W and losses L of each item are released. Their sums a = W + L show
-the weights of the items as far as they stand out from their noise: items of which they do not are
-not identified.
+**Proportional counts.** Wins W and losses L of each item are released, or net wins and the
+comparisons a of each. The sums a = W + L show the weights of the items as far as they stand out
+from their noise: items of which they do not are not identified.
 
 **Who met whom.** Given how often each item was compared, E n_ij = x_i x_j exp(-beta g_ij), one
 weight for each item, and g_ij how many places apart i and j are in the released ranking. beta is 0
@@ -110,6 +110,12 @@ def released_counts(design: Design, noisy: FloatArray, variance: float) -> dict[
     }
 
 
+def uncounted(release: Release) -> bool:
+    """Return whether nothing is known of how often any item was compared."""
+    counts = {names.SIDES, names.ITEM_COUNTS} & release.parts.keys()
+    return release.design.unknown and not counts
+
+
 @lru_cache(maxsize=8)
 def pair_counts(release: Release) -> dict[str, Any]:
     """Return the comparisons per pair, as score equations have them.
@@ -120,7 +126,7 @@ def pair_counts(release: Release) -> dict[str, Any]:
     if names.PAIR_COUNTS in release.parts:
         part = release.parts[names.PAIR_COUNTS]
         return released_counts(release.design, part.values.astype(np.float64), part.noise_variance)
-    if names.SIDES in release.parts:
+    if names.SIDES in release.parts or names.ITEM_COUNTS in release.parts:
         matching, member = matched_counts(release)
         return {"pairs": matching.pairs, "member": member, "matching": matching}
     if release.design.pairs is None:
@@ -179,6 +185,8 @@ class Matching:
         Slopes of the pair counts by beta, over that of Q; 0 where beta is not fitted.
     by_items : ndarray, shape (m, m)
         Inverse of the covariance of independent comparisons by item: (diag a + n)^-1.
+    variance : float
+        Variance of the noise of the comparisons of an item.
     noise : DiscreteLaplace
         Noise of Q.
     """
@@ -191,6 +199,7 @@ class Matching:
     alike: FloatArray
     slopes: FloatArray
     by_items: FloatArray
+    variance: float
     noise: DiscreteLaplace
 
     def __post_init__(self) -> None:
@@ -241,16 +250,13 @@ class Matching:
         met += float(count @ self.alike**2) * np.multiply.outer(beta, beta)
         return np.asarray(met - 0.25 * product(self.net_slopes(mean), self._nets(mean).T))
 
-    def noise_covariance(self, mean: FloatArray, item_variance: float) -> FloatArray:
-        """Return what the noise of item counts and of Q adds to the covariance of scores.
-
-        Given the variance of the noise of the score of an item.
-        """
+    def noise_covariance(self, mean: FloatArray) -> FloatArray:
+        """Return what the noise of item counts and of Q adds to the covariance of scores."""
         slopes, beta = self.net_slopes(mean), self.by_beta(mean)
-        of_items = item_variance * product(slopes, slopes.T)
+        of_items = 0.25 * self.variance * product(slopes, slopes.T)
         return np.asarray(of_items + self.noise.variance * np.multiply.outer(beta, beta))
 
-    def noise_variances(self, scores: FloatArray, item_variance: float) -> FloatArray:
+    def noise_variances(self, scores: FloatArray) -> FloatArray:
         """Return what it adds to variances of combinations, given those of one comparison.
 
         As rows of numbers by edge, shape (rows, edges).
@@ -258,7 +264,7 @@ class Matching:
         along = scores @ self.slopes
         left = scores - np.multiply.outer(along, self.alike)
         slopes = product(self._summed(2.0 * left), self.by_items)
-        of_items = item_variance * (slopes**2).sum(axis=1)
+        of_items = 0.25 * self.variance * (slopes**2).sum(axis=1)
         return np.asarray(of_items + self.noise.variance * along**2)
 
 
@@ -280,16 +286,27 @@ def item_weights(counts: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(x)
 
 
-def _sides(release: Release) -> tuple[FloatArray, FloatArray]:
-    """Return released wins of the items, and their losses with a minus sign."""
+def _sides(release: Release) -> tuple[FloatArray, FloatArray, float]:
+    """Return released wins of the items, their losses with a minus sign, and how noisy sums are.
+
+    Or half the released comparisons with half the net wins, which is the same but for noise. Last
+    comes the variance of the noise of an item's comparisons.
+    """
+    if names.ITEM_COUNTS in release.parts:
+        nets, compared = release.parts[names.NET], release.parts[names.ITEM_COUNTS]
+        half = 0.5 * nets.step * nets.values
+        both = half + 0.5 * compared.values, half - 0.5 * compared.values
+        return *both, compared.noise_variance
     part = release.parts[names.SIDES]
+    assert part.distribution is not None
     won, lost = part.step * part.values.astype(np.float64).reshape(2, -1)
-    return won, lost
+    alone = equivalent_variance(part.distribution, part.values.size)
+    return won, lost, part.step**2 * 2.0 * alone
 
 
 def _places(release: Release) -> IntArray:
     """Return the places of the items by released win rates, 0 for the best."""
-    won, lost = _sides(release)
+    won, lost, _ = _sides(release)
     order = np.argsort(-(won + lost) / np.maximum(won - lost, 1.0), kind="stable")
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -315,11 +332,8 @@ def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
     their own. So are all where one item is in nearly all comparisons, as then its weight has no
     end.
     """
-    part, (won, lost) = release.parts[names.SIDES], _sides(release)
-    m = len(won)
-    assert part.distribution is not None
-    variance = part.step**2 * 2.0 * equivalent_variance(part.distribution, 2 * m)
-    counts = np.maximum(won - lost, 1.0)
+    won, lost, variance = _sides(release)
+    m, counts = len(won), np.maximum(won - lost, 1.0)
     rough, largest = np.sqrt(variance) > MOST_ERROR * counts, int(np.argmax(counts))
     most = _LARGEST * (counts.sum() - counts[largest])
     if counts[largest] > most:
@@ -407,7 +421,9 @@ def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matc
         slopes = at.slopes / at.slope
     error = at.error(variance, noise) if slopes.any() else math.inf
     pairs = PairCounts(*np.triu_indices(len(counts), 1), at.count, "proportional")
-    return Matching(pairs, beta, error, off, deviation, at.alike, slopes, at.by_items, noise)
+    return Matching(
+        pairs, beta, error, off, deviation, at.alike, slopes, at.by_items, variance, noise
+    )
 
 
 def groups_of(pairs: PairCounts, items: int) -> tuple[int, AnyArray]:

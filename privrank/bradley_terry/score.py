@@ -17,8 +17,9 @@ Where wins W and losses L are released, net = W - L, and pair counts follow from
 a = W + L of each item (:mod:`privrank.bradley_terry.paircounts`). To first order an error in
 these moves expected nets f_i = sum_j n_ij g_ij, g = 2 F - 1, by J = (diag f + n o g)
 (diag a + n)^-1, with o the product by entries. So noise e_W, e_L of both brings the error
-(I - J) e_W - (I + J) e_L. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'. Where
-beta is fitted a comparison adds g less what that takes, in both formulas.
+(I - J) e_W - (I + J) e_L; noise e, f of net and a, where these were released by themselves, brings
+e - J f. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'. Where beta is fitted a
+comparison adds g less what that takes, in all of these formulas.
 
 Items that the release does not connect (:func:`privrank.bradley_terry.paircounts.parts_of`) are not
 compared in any statement, but their counts are part of the fit. Too few to show how two items
@@ -107,8 +108,10 @@ class ScoreEquations:
     random_pairs : bool
         Whether pair counts are expectations, so that the score also varies with who met whom.
     matching : Matching or None
-        Who met whom, where the pair counts follow from wins and losses; then each row of noise by
-        item is two, of the wins and of the losses with a minus sign.
+        Who met whom, where the pair counts follow from those of items.
+    sides : int
+        Numbers of each item whose noise is in its score: 2 where wins, and losses with a minus
+        sign, were released.
     response : ndarray
         What responses add to the variance of each edge's score, and ties take off; may be empty.
     answers : tuple of ndarray or None
@@ -137,6 +140,7 @@ class ScoreEquations:
     known: FloatArray | None = None
     random_pairs: bool = False
     matching: Matching | None = None
+    sides: int = 1
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
 
@@ -210,9 +214,8 @@ class ScoreEquations:
     @property
     def item_variance(self) -> float:
         """Variance of independent noise on the scores that does the same to their differences."""
-        cells = 1 if self.matching is None else 2
-        alone = equivalent_variance(self.item_distribution, cells * self.items)
-        return cells * self.item_step**2 * alone
+        alone = equivalent_variance(self.item_distribution, self.sides * self.items)
+        return self.sides * self.item_step**2 * alone
 
     @property
     def last_variance(self) -> float:
@@ -259,9 +262,7 @@ class ScoreEquations:
         if self.covariates is None and self.edge_distribution.scale + self.count_variance > 0:
             noise = noise + self.pair_noise(b)
         if (matching := self.matching) is not None:
-            noise += matching.noise_covariance(
-                self.function.mean(self.linear.predict(b)), self.item_variance
-            )
+            noise += matching.noise_covariance(self.function.mean(self.linear.predict(b)))
         return noise
 
     def pair_noise(self, b: FloatArray) -> FloatArray:
@@ -346,8 +347,7 @@ class ScoreEquations:
     @property
     def degree_error(self) -> float:
         """Standard deviation of the noise of :attr:`degrees`; 0 where these are public."""
-        # the sum of wins and losses has the noise of their difference, a net win
-        alone = 4.0 * self.item_variance if self.matching is not None else 0.0
+        alone = 0.0 if self.matching is None else self.matching.variance
         return math.sqrt(alone + (self.items - 1) * self.count_variance)
 
     @property
@@ -384,7 +384,7 @@ class ScoreEquations:
         """
         by_edge = along * self.function.mean(predictors)
         if (matching := self.matching) is not None:
-            return matching.noise_variances(by_edge, self.item_variance)
+            return matching.noise_variances(by_edge)
         edges, share = 3 if self.tied else 1, self.group_shares
         by_pair = share @ by_edge.reshape(len(along), edges, len(share), -1).sum(axis=1)
         return np.asarray(self.count_variance * (by_pair**2).sum(axis=1))
@@ -519,7 +519,8 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
     a minus sign, add up to the net.
     """
     covariates, m, pairs = release.design.covariates, len(release.design.items), counts["pairs"]
-    part = release.parts[names.SIDES if names.SIDES in release.parts else names.NET]
+    sides = 2 if names.SIDES in release.parts else 1
+    part = release.parts[names.SIDES if sides == 2 else names.NET]
     score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
     # half the net wins of all groups together, whose first monomials are 1
     half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
@@ -547,6 +548,7 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
         score,
         item_distribution=part.distribution,
         item_step=0.5 * part.step,
+        sides=sides,
         random_pairs=random,
         **last,
     )

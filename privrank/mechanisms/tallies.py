@@ -35,6 +35,7 @@ from privrank.privacy.draws import draw_key, draw_rows
 from privrank.release.names import (
     BY_PAIR,
     GROUP_ANSWERS,
+    ITEM_COUNTS,
     MOMENTS,
     NET,
     ORDER_EFFECT,
@@ -75,6 +76,20 @@ def net_wins(encoded: Encoded) -> IntArray:
     return (design.covariates.basis.T @ whole.reshape(-1, len(design.items))).ravel()
 
 
+def item_counts(encoded: Encoded) -> IntArray:
+    """Return the comparisons of each item; sensitive."""
+    first, second, count, _ = encoded._pairs
+    m = len(encoded.design.items)
+    return sum_by(first, count, m) + sum_by(second, count, m)
+
+
+def wins_and_losses(encoded: Encoded) -> IntArray:
+    """Return wins of the items, and losses with a minus sign, in halves if tied; sensitive."""
+    net, compared = net_wins(encoded), item_counts(encoded)
+    doubled = np.concatenate((net + compared, net - compared))
+    return doubled if encoded.design.ties else doubled // 2
+
+
 def wins_met(encoded: Encoded) -> IntArray:
     """Return wins plus ties' halves, doubled, of the first and the second item of each pair met.
 
@@ -89,8 +104,9 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
     """Return the exact integer statistic of a part; sensitive."""
     design = encoded.design
     m = len(design.items)
-    if name == NET:
-        return net_wins(encoded)
+    by_item = {NET: net_wins, SIDES: wins_and_losses, ITEM_COUNTS: item_counts}
+    if name in by_item:
+        return by_item[name](encoded)
     if name == TIES:
         return encoded._ties
     (first, second, count, net), facts = encoded._pairs, design.covariates
@@ -100,10 +116,6 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
         if name == ORDER_EFFECT:  # wins less losses of the items named first
             return np.array([facts.first[pattern] @ net])
         return sum_by(facts.cell[pattern], count, facts.cells)
-    if name == SIDES:  # twice the wins, and twice the losses with a minus sign
-        wins, met = net_wins(encoded), sum_by(first, count, m) + sum_by(second, count, m)
-        sides = np.concatenate((wins + met, wins - met))
-        return sides if design.ties else sides // 2
     first, second = first % m, second % m  # whatever the covariates are
     # position of pair (i, j), i < j, among all pairs in lexicographic order
     place = first * (2 * m - first - 1) // 2 + second - first - 1

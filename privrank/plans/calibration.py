@@ -20,6 +20,7 @@ from privrank.privacy.netnoise import (
     PartNoise,
     cell_noise,
     count_noise,
+    item_noise,
     net_noise,
     side_noise,
     tie_noise,
@@ -152,7 +153,8 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     hence to (epsilon, delta) (:func:`privrank.privacy.accounting.pure_epsilon`). With Gaussian
     noise the main part is (its share of epsilon, delta)-private and the others are pure at their
     shares of epsilon, which composes to (epsilon, delta) as well. Pair counts have the noise of
-    :func:`privrank.privacy.netnoise.count_noise`, other side parts discrete Laplace noise of scale
+    :func:`privrank.privacy.netnoise.count_noise` and item counts that of
+    :func:`privrank.privacy.netnoise.item_noise`, other side parts discrete Laplace noise of scale
     l1 sensitivity / share (:class:`privrank.privacy.sensitivity.UnitSensitivity`,
     :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`). The distributions of net wins, of
     wins and losses and of the win matrix are those of
@@ -203,7 +205,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
 
 
 def _noise(design: Design, name: str, choice: Choice, epsilon: float, delta: float) -> PartNoise:
-    """Return the noise of a part; side releases but pair counts have discrete Laplace noise.
+    """Return the noise of a part; side releases but counts have discrete Laplace noise.
 
     Notes
     -----
@@ -222,6 +224,8 @@ def _noise(design: Design, name: str, choice: Choice, epsilon: float, delta: flo
         return cell_noise(sensitivity, distribution, epsilon, delta, ties=bool(design.ties))
     if name == names.PAIR_COUNTS:
         return count_noise(sensitivity, epsilon)
+    if name == names.ITEM_COUNTS:
+        return item_noise(sensitivity, epsilon)
     moments = sensitivity.moments_l1(ties=design.davidson, expected=design.varied)
     if design.varied:
         moments = FINE * moments + sensitivity.pairs + design.davidson

@@ -19,7 +19,14 @@ from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.netnoise import MOST_ITEMS, NoiseName, PartNoise, net_noise, side_noise
 from privrank.privacy.sensitivity import UnitSensitivity
-from privrank.release.names import GROUP_ANSWERS, OPPONENTS, ORDER_EFFECT, PAIR_COUNTS, TIES
+from privrank.release.names import (
+    GROUP_ANSWERS,
+    ITEM_COUNTS,
+    OPPONENTS,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    TIES,
+)
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism
 from privrank.release.survey import (
@@ -236,7 +243,7 @@ DEFAULT_SHARES = {
 }
 """Default shares of epsilon for the side releases of a fit."""
 
-BALANCED = (PAIR_COUNTS, GROUP_ANSWERS)
+BALANCED = (PAIR_COUNTS, GROUP_ANSWERS, ITEM_COUNTS)
 """Side releases whose shares are chosen so that they and the net wins err least together."""
 
 
@@ -263,7 +270,7 @@ class Choice:
     shares : mapping of str to float
         Shares of epsilon of the side releases that are wanted: ``"dependence"``,
         ``"pair_counts"``, ``"output"``, ``"group_answers"``, ``"order_effect"``, ``"ties"``,
-        ``"opponents"``.
+        ``"opponents"``, ``"item_counts"``.
     gamma : float
         Ridge of objective perturbation.
     form : {"worst", "pairs", "none", "cluster"}

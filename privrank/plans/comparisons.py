@@ -34,6 +34,7 @@ from privrank.privacy.netnoise import (
     NoiseName,
     cell_noise,
     count_noise,
+    item_noise,
     net_noise,
     side_noise,
     ties_left,
@@ -42,6 +43,7 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import (
     DEPENDENCE,
     GROUP_ANSWERS,
+    ITEM_COUNTS,
     NET,
     OPPONENTS,
     ORDER_EFFECT,
@@ -64,6 +66,10 @@ MOST_ITEMS_WITH_TIES = 200
 
 LEAST_ITEMS_WITH_RATES = 3
 """Items from which wins and losses are released for win rates."""
+
+SPLIT_NOISE = 0.8
+"""Variance of the noise of win rates from net wins and item counts, over that from wins and losses,
+up to which these are released: closer to 1 the prediction may be wrong."""
 
 FINE_EPSILON = 0.125
 """Epsilon at which noise on whole numbers is close to its continuous limit."""
@@ -176,8 +182,9 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     but for its lattice. The sum of all such is least where e is proportional to the cube root of
     a, whatever they share. An error in a pair's count moves the expected wins of its items by its
     product with F - 1/2. One in a group's answers moves them by the mean score of an answer to any
-    pair, in which the F - 1/2 of an item's pairs are correlated by about 1/2. Cells share the
-    errors of pair counts.
+    pair, in which the F - 1/2 of an item's pairs are correlated by about 1/2. One in an item's
+    comparisons moves its own by its mean score, of half that square. Cells share the errors of pair
+    counts.
     """
     if not names:
         return {}
@@ -189,6 +196,7 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
         NET: (0.5 * deviation(least, m)) ** 2,
         PAIR_COUNTS: m * square * count_noise(sensitivity, epsilon).distribution.variance / cells,
         GROUP_ANSWERS: square * answers.variance / sensitivity.pairs,
+        ITEM_COUNTS: 0.5 * square * item_noise(sensitivity, epsilon).distribution.variance,
     }
     root = {name: put[name] ** (1 / 3) for name in (NET, *names)}
     return {name: room * root[name] / math.fsum(root.values()) for name in names}
@@ -247,13 +255,12 @@ def plan_fit(request: Request) -> Choice:
 
 
 def plan_selection(request: Request, target: Target = "auto") -> Choice:
-    """Return the plan of a selection: net wins, or wins and losses where win rates need them.
+    """Return the plan of a selection: net wins, and what win rates need beside them.
 
     Notes
     -----
     **Statistic.** Where the comparisons of an item are known, its net wins give its win rate. Else
-    either all of epsilon goes to net wins, or wins and losses are released in one draw. Their
-    differences are net wins with sqrt(2) times the noise, and their sums are the comparisons.
+    all of epsilon goes to net wins, or win rates are released (:func:`_plan_rates`).
     """
     if isinstance(request.shares, Mapping) and PAIR_COUNTS in request.shares:
         raise ValueError(
@@ -262,15 +269,15 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
         )
     if not (request.private and request.design.unknown):
         return _of_counts(request, "net wins")[0]
-    if target == "auto":
-        target = "win rate" if _counts_stand_out(request) else "net wins"
-    if target == "win rate":
-        if len(request.design.items) < LEAST_ITEMS_WITH_RATES:
-            raise ValueError(
-                "target='win rate' needs three items under a private design: use target='net "
-                "wins', or declare how often the two were compared by pair_counts=."
-            )
-        return _of_counts(request, "wins and losses")[0]
+    if target != "net wins" and len(request.design.items) >= LEAST_ITEMS_WITH_RATES:
+        plan = _plan_rates(request)
+        if target == "win rate" or _counts_stand_out(request, plan):
+            return plan
+    elif target == "win rate":
+        raise ValueError(
+            "target='win rate' needs three items under a private design: use target='net "
+            "wins', or declare how often the two were compared by pair_counts=."
+        )
     if request.dependence not in ("auto", "none"):
         raise ValueError(
             f"dependence={request.dependence!r} is of no use to target='net wins' where pair "
@@ -279,18 +286,32 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
     return _of_counts(replace(request, dependence="none"), "net wins")[0]
 
 
-def _counts_stand_out(request: Request) -> bool:
+def _plan_rates(request: Request) -> Choice:
+    """Return the plan of win rates: from wins and losses, or from net wins and item counts.
+
+    Notes
+    -----
+    **Statistic.** Wins and losses are released in one draw: their differences are net wins with
+    sqrt(2) times the noise, and their sums are the comparisons. Or net wins and comparisons are
+    released by themselves, each with a share of epsilon. An item of rate r whose net wins have an
+    error e, and its comparisons an error f, has one of e / 2 - (r - 1/2) f in half its net wins,
+    whose variance is predicted at the mean of (r - 1/2)^2 (:func:`_net_variance`). The second form
+    is taken where that is at most `SPLIT_NOISE` of what it is in the first, as for respondents who
+    answer most pairs, and its comparisons, of which the first form has the surer ones, stand out.
+    """
+    split = _of_counts(request, "net wins", ITEM_COUNTS)[0]
+    if request.noise in ("gaussian", "permutohedron") or ITEM_COUNTS in (request.shares or {}):
+        return split  # which wins and losses do not have
+    sides, score = _of_counts(request, "wins and losses")[0], ScoreFunction(LOGIT)
+    most = SPLIT_NOISE * _net_variance(request, sides, score)
+    less = _net_variance(request, split, score) <= most
+    return split if less and _counts_stand_out(request, split) else sides
+
+
+def _counts_stand_out(request: Request, plan: Choice) -> bool:
     """Return whether comparisons of items, released, are expected to stand out from their noise."""
-    design = request.design
-    if len(design.items) < LEAST_ITEMS_WITH_RATES or request.noise in ("gaussian", "permutohedron"):
-        return False
-    plan = _of_counts(request, "wins and losses")[0]
-    sides = side_noise(
-        design.sensitivity, plan.noise, _main_share(request, plan), ties=bool(design.ties)
-    )
-    return side_deviation(sides, design) <= 2.0 * MOST_ERROR * (
-        design.nominal_total / len(design.items)
-    )
+    compared = 2.0 * request.design.nominal_total / len(request.design.items)
+    return math.sqrt(_item_error(request, plan)) <= MOST_ERROR * compared
 
 
 def plan_choices(request: Request) -> tuple[Choice, ...]:
@@ -368,10 +389,13 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
     return tuple(plans)
 
 
-def _of_counts(request: Request, mechanism: Mechanism) -> list[Choice]:
-    """Return the plans that release counts in one way, the least harmful noise first."""
+def _of_counts(request: Request, mechanism: Mechanism, *more: str) -> list[Choice]:
+    """Return the plans that release counts in one way, the least harmful noise first.
+
+    With `more` side releases than net wins need in any case.
+    """
     alone = mechanism == "win matrix" and request.private  # it holds the pair counts
-    sides, form = side_shares(request, () if alone else _side_releases(request))
+    sides, form = side_shares(request, more if alone else more + _side_releases(request))
     return [
         Choice(mechanism, sides, form=form, noise=noise, link=request.link)
         for noise in noises_left(request, mechanism, sides)
@@ -503,17 +527,30 @@ def predicted_error(request: Request, plan: Choice) -> float:
 
 
 def _net_variance(request: Request, plan: Choice, score: ScoreFunction) -> float:
-    """Return the variance of the noise of half a net win, with that of proportional pair counts.
+    """Return the variance of the noise of half a net win, with that of released item counts.
 
-    An error in the count of an item moves its expected wins by its mean score, twice the mean of
-    F - 1/2 over its opponents, whose F - 1/2 are correlated by about 1/2.
+    An error in the count of an item moves its expected wins by its mean score, the mean of F - 1/2
+    over its opponents, whose F - 1/2 are correlated by about 1/2.
     """
-    design, share = request.design, _main_share(request, plan)
-    if plan.mechanism == "wins and losses":
-        sides = side_noise(design.sensitivity, plan.noise, share, ties=bool(design.ties))
-        return (0.5 * side_deviation(sides, design)) ** 2 * (1.0 + 2.0 * score.mean_square)
+    design, counts = request.design, _item_error(request, plan)
+    if plan.mechanism == "wins and losses":  # the noise of the difference is that of the sum
+        return counts * (0.25 + 0.5 * score.mean_square)
+    share = _main_share(request, plan)
     nets = net_noise(design.sensitivity, plan.noise, share, request.delta)
-    return (0.5 * deviation(nets, len(design.items))) ** 2
+    return (0.5 * deviation(nets, len(design.items))) ** 2 + 0.5 * counts * score.mean_square
+
+
+def _item_error(request: Request, plan: Choice) -> float:
+    """Return the error variance of an item's comparisons; 0 where they are not released."""
+    design = request.design
+    if plan.mechanism == "wins and losses":
+        share = _main_share(request, plan)
+        sides = side_noise(design.sensitivity, plan.noise, share, ties=bool(design.ties))
+        return side_deviation(sides, design) ** 2
+    if ITEM_COUNTS not in plan.shares:
+        return 0.0
+    epsilon = plan.shares[ITEM_COUNTS] * _whole(request, plan)
+    return item_noise(design.sensitivity, epsilon).distribution.variance
 
 
 def _cell_variance(request: Request, plan: Choice) -> float:

@@ -399,17 +399,43 @@ def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
 
     Notes
     -----
-    **Privacy.** The counts of a unit are whole numbers. Discrete Laplace noise: l1 sensitivity,
-    :attr:`privrank.privacy.sensitivity.UnitSensitivity.pair_counts_l1`. Cube noise: each count
-    moves by at most `pair_counts_linf`, so that the loss is at most epsilon
+    **Privacy.** One unit moves them by at most
+    :attr:`privrank.privacy.sensitivity.UnitSensitivity.pair_counts_l1` in l1 and each by at most
+    `pair_counts_linf`, to which :func:`_least_noise` is calibrated.
+    """
+    moved = sensitivity.pair_counts_l1, sensitivity.pair_counts_linf
+    return _least_noise(sensitivity.pairs, *moved, epsilon)
+
+
+def item_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
+    """Return the noise of the comparisons per item that has the least variance.
+
+    Given what one unit can change and the epsilon of the release.
+
+    Notes
+    -----
+    **Privacy.** One unit moves them by at most
+    :attr:`privrank.privacy.sensitivity.UnitSensitivity.item_counts_l1` in l1 and each by at most
+    `item_counts_linf`, to which :func:`_least_noise` is calibrated.
+    """
+    moved = sensitivity.item_counts_l1, sensitivity.item_counts_linf
+    return _least_noise(sensitivity.items, *moved, epsilon)
+
+
+def _least_noise(size: int, l1: int, linf: int, epsilon: float) -> PartNoise:
+    """Return the noise of least variance of so many counts, given how far one unit moves them.
+
+    Notes
+    -----
+    **Privacy.** The counts of a unit are whole numbers. Discrete Laplace noise: l1 sensitivity.
+    Cube noise: each count moves by at most `linf`, so that the loss is at most epsilon
     (:class:`privrank.privacy.knorm.CubeNoise`). Which one is taken depends on public numbers alone.
     """
-    l1, linf = sensitivity.pair_counts_l1, sensitivity.pair_counts_linf
     laplace = DiscreteLaplace.calibrate(l1, epsilon)
-    # the continuous limits of both variances: (P + 1) (P + 2) linf^2 / 3 beside 2 l1^2
-    if (sensitivity.pairs + 1) * (sensitivity.pairs + 2) * linf**2 < 6 * l1**2:
+    # the continuous limits of both variances: (D + 1) (D + 2) linf^2 / 3 beside 2 l1^2
+    if (size + 1) * (size + 2) * linf**2 < 6 * l1**2:
         with suppress(ValueError):  # an epsilon so small that it would not fit its integers
-            cube = CubeNoise.calibrate(sensitivity.pairs, linf, epsilon)
+            cube = CubeNoise.calibrate(size, linf, epsilon)
             if cube.variance < laplace.variance:
                 return PartNoise(cube, linf)
     return PartNoise(laplace, l1)

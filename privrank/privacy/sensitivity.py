@@ -102,9 +102,9 @@ class UnitSensitivity:
     **Privacy.** Each property states the supremum over neighbours, or a bound on it where it says
     so. They are compared with all neighbours of small surveys of 3 to 5 items: in
     ``tests/privacy/test_sensitivity.py``, those of permutohedra and win matrices in
-    ``tests/privacy/test_netnoise.py``, wins and losses in ``tests/privacy/test_sides.py``, second
-    moments in ``tests/mechanisms/test_dependence.py`` and, with ties,
-    ``tests/mechanisms/test_tie_dependence.py``, those of groups and of naming order in
+    ``tests/privacy/test_netnoise.py``, wins and losses, and comparisons per item, in
+    ``tests/privacy/test_sides.py``, second moments in ``tests/mechanisms/test_dependence.py`` and,
+    with ties, ``tests/mechanisms/test_tie_dependence.py``, those of groups and of naming order in
     ``tests/models/test_covariates.py``.
     """
 
@@ -299,6 +299,34 @@ class UnitSensitivity:
         if self.adjacency == "outcome":
             return 0
         return 1 if self.distinct else self.rows
+
+    @property
+    def item_counts_l1(self) -> int:
+        """l1 sensitivity of the comparisons per item: 0 where who compared whom is public.
+
+        The distance of units u and v is phi(u) - phi(v) for some phi, the sum over the items of s_i
+        times their comparisons, s_i = +-1. A comparison of i and j adds s_i + s_j to phi: 2 where
+        both signs are +, -2 where both are -, 0 between the two. So with q items of sign + the
+        distance is at most 2 for each comparison of u within these, and 2 for each of v within the
+        other m - q. Over distinct pairs that are min(rows, q (q - 1) / 2) and
+        min(rows, (m - q) (m - q - 1) / 2); where pairs may repeat, `rows` if there is a pair at
+        all. Units of just these comparisons attain it, for every q.
+        """
+        if self.adjacency == "outcome":
+            return 0
+        most = 1 if self.distinct else self.rows
+        within = [min(self.rows, most * math.comb(q, 2)) for q in range(self.items + 1)]
+        both = zip(within, reversed(within), strict=True)
+        return 2 * max(inside + outside for inside, outside in both)
+
+    @property
+    def item_counts_linf(self) -> int:
+        """Largest change of the comparisons of one item: 0 where who compared whom is public.
+
+        A unit compares an item with at most m - 1 others once each, or up to `rows` times, and may
+        be replaced by one that does not compare it.
+        """
+        return 0 if self.adjacency == "outcome" else self.net_linf // 2
 
     def win_matrix_l1(self, *, ties: bool) -> int:
         """l1 sensitivity of the win matrix, in half wins if `ties`, else in wins.

@@ -429,6 +429,7 @@ def _check_values(
         names.PAIRS: m * (m - 1) // 2,
         names.TOTALS: m,
         names.SIDES: 2 * m,
+        names.ITEM_COUNTS: m,
         names.OPPONENTS: 1,
         names.PVALUE: 1,
         names.DECISION: 1,

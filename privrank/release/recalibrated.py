@@ -16,6 +16,7 @@ from privrank.privacy.netnoise import (
     ZeroSumLaplace,
     cell_noise,
     count_noise,
+    item_noise,
     net_noise,
     side_noise,
     tie_noise,
@@ -114,6 +115,8 @@ def noise_again(name: str, part: PartPlan, design: Design, plan: Plan) -> PartNo
         return cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
     if name == names.SIDES:
         return side_noise(unit, distribution, part.epsilon, ties=bool(design.ties))
+    if name == names.ITEM_COUNTS:
+        return item_noise(unit, part.epsilon)
     return count_noise(unit, part.epsilon) if name == names.PAIR_COUNTS else None
 
 

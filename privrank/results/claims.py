@@ -115,7 +115,10 @@ CLAIMS = {
     "known to cover less than stated: use a larger epsilon, or merge rare levels.",
     # selections
     "by net wins": "Ranked by net wins: wins less losses.",
-    "by win rate": "Ranked by win rate: wins and losses of each item were released.",
+    "by wins and losses": "Ranked by win rate, from wins and losses in one draw, the best form by "
+    "public numbers.",
+    "by nets and counts": "Ranked by win rate, from net wins and item counts, the best form by "
+    "public numbers.",
     "met unknown": "How often two items met is not known: gaps allow for as often as they can "
     "have.",
     "uncounted items": "Warning: the numbers of comparisons of {names} do not exceed their noise. "

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from privrank.bradley_terry.dependence import effect_bounded, effect_error, released_effect
+from privrank.bradley_terry.paircounts import uncounted
 from privrank.distributions.links import BUILT_IN, LOGIT
 from privrank.plans.choice import deviation, noise_choices
 from privrank.privacy.knorm import PermutohedronNoise
@@ -34,6 +35,7 @@ _WORTH_ROWS = 3
 _SIDE_RELEASES = (
     (names.DEPENDENCE, "dependence of answers"),
     (names.PAIR_COUNTS, "pair counts"),
+    (names.ITEM_COUNTS, "comparisons of each item"),
     (names.OPPONENTS, "check of opponents"),
     (names.GROUP_ANSWERS, "answers of each group"),
     (names.ORDER_EFFECT, "order effect"),
@@ -201,11 +203,7 @@ def _errors(release: Release, effect: float, details: bool) -> str:
         return "cluster-robust"
     if names.DEPENDENCE not in release.parts:
         # net wins alone have no standard errors where item counts are not known
-        return (
-            ""
-            if release.design.unknown and names.SIDES not in release.parts
-            else "independent answers"
-        )
+        return "" if uncounted(release) else "independent answers"
     if at_most(release):
         return f"design effect at most {released_effect(release):.2f}"
     if names.LARGEST in release.found and math.isfinite(effect):

@@ -11,6 +11,7 @@ import pandas as pd
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import degrees_of_freedom
 from privrank.bradley_terry.errors import to_normal
+from privrank.bradley_terry.paircounts import uncounted
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail
@@ -156,10 +157,11 @@ class TopKResult(Result):
 
         An item with W wins, L losses and a comparisons has the win rate r if W - r a is 0 but for
         errors. The noise of that is 1 - r times that of W less r times that of L. One of the same
-        variance, which has longer tails, stands for both.
+        variance, which has longer tails, stands for both. Where net wins and a were released by
+        themselves, the noise of a is among errors of counts.
         """
         facts = self._facts()
-        if facts.matching is None:
+        if facts.sides == 1:
             return np.asarray(facts.item_step / self.scale)
         rate = 0.5 if self._by_net else estimate
         return np.asarray(2.0 * np.hypot(rate, 1.0 - rate) * facts.item_step / self.scale)
@@ -183,15 +185,18 @@ class TopKResult(Result):
     def _unit_variance(self) -> float:
         """Return the variance of noise that weighs 1, of which only differences count."""
         facts = self._facts()
-        cells = facts.items * (1 if facts.matching is None else 2)
-        return equivalent_variance(facts.item_distribution, cells)
+        return equivalent_variance(facts.item_distribution, facts.sides * facts.items)
 
     def _count_errors(self, estimate: float | FloatArray) -> FloatArray:
-        """Return the variances that errors of released pair counts add to these win rates."""
+        """Return the variances that errors of released counts add to these win rates.
+
+        They are taken as normal: those of pairs are sums of m - 1, and those of items are a part of
+        the noise that was planned to be the smaller one.
+        """
         facts = self._facts()
-        if self._by_net or facts.matching is not None:
+        if self._by_net or facts.sides == 2:
             return np.zeros(facts.items)
-        # a degree is a sum of m - 1 noisy counts; rate = 1/2 + net / (2 degree)
+        # rate = 1/2 + net / (2 degree)
         return np.asarray((facts.degree_error * (estimate - 0.5) / self.degrees) ** 2)
 
     @property
@@ -549,7 +554,7 @@ class TopKResult(Result):
     @property
     def _uncounted(self) -> bool:
         """Whether nothing is known of how often any item was compared."""
-        return self.release.design.unknown and self._facts().matching is None
+        return uncounted(self.release)
 
     @once
     def _cautions(self) -> tuple[str, ...]:
@@ -630,8 +635,12 @@ class TopKResult(Result):
         """Return what items are ranked by where another choice was open, and why."""
         if self._by_net:
             return said("by net wins", not self._uncounted)
-        unknown = self.release.design.unknown
-        return said("by win rate", unknown) + said("met unknown", unknown and details)
+        unknown, together = self.release.design.unknown, self._facts().sides == 2
+        return [
+            *said("by wins and losses", unknown and together),
+            *said("by nets and counts", unknown and not together),
+            *said("met unknown", unknown and details),
+        ]
 
     def _interval_words(self) -> str:
         if self._uncounted:

@@ -162,8 +162,8 @@ def test_public_noise_does_not_depend_on_the_order_in_which_items_are_listed(equ
 @pytest.mark.parametrize(
     ("method", "old", "new"),
     [
-        ("noise_covariance", "item_variance *", "0.0 *"),  # as if item counts were exact
-        ("noise_variances", "item_variance *", "0.0 *"),
+        ("noise_covariance", "0.25 * self.variance *", "0.0 *"),  # as if item counts were exact
+        ("noise_variances", "0.25 * self.variance *", "0.0 *"),
         ("_nets", " 2.0 * self.pairs", " self.pairs"),  # as if they moved scores, not net wins
         ("_nets", "- taken", ""),  # as if they did not move beta
         ("noise_covariance", "self.noise.variance *", "0.0 *"),  # as if Q were exact

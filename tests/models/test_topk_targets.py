@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 import privrank as pr
 from privrank.bradley_terry.score import score_equations
-from privrank.hypotheses.tails import normal_laplace_tail
+from privrank.hypotheses.tails import noisy_tail, normal_laplace_tail
 from privrank.results.topk import equal_variances, most_met
 
 CEMS = pr.datasets.load_university()
@@ -32,8 +32,9 @@ def survey(items, rows, seed=0, spread=1.0):
     return pd.DataFrame({"item1": one, "item2": other, "outcome": np.where(won, 1, -1)})
 
 
-def selection(items=6, rows=3000, k=2, **more):
-    return pr.PrivateTopK(survey(items, rows), k, items=range(items), respondent=None, **more)
+def selection(items=6, rows=3000, k=2, seed=0, spread=1.0, **more):
+    frame = survey(items, rows, seed, spread)
+    return pr.PrivateTopK(frame, k, items=range(items), respondent=None, **more)
 
 
 @quiet
@@ -84,6 +85,129 @@ def test_the_default_goes_by_public_numbers():
     assert declared.target == "win rate" and "net wins" in declared.release.parts
 
 
+def answers(items, people, rows, seed=0, spread=1.0):
+    """Rows of respondents who are asked so many pairs each, drawn at random."""
+    rng, worths = seeded(seed), np.linspace(spread, -spread, items)
+    one, other = np.triu_indices(items, 1)
+    pair = np.argsort(rng.random((people, len(one))), axis=1)[:, :rows].ravel()
+    one, other = one[pair], other[pair]
+    won = rng.random(len(pair)) < 1 / (1 + np.exp(worths[other] - worths[one]))
+    columns = {"item1": one, "item2": other, "outcome": np.where(won, 1, -1)}
+    return pd.DataFrame(columns | {"respondent": np.repeat(np.arange(people), rows)})
+
+
+def asked(items=6, people=300, rows=15, **more):
+    frame = answers(items, people, rows, **more)
+    return pr.PrivateTopK(frame, 2, items=range(items), respondent="respondent", max_rows=rows)
+
+
+def rates(release):
+    """Win rates, and comparisons, as they were released in either form."""
+    parts = {name: part.step * part.values for name, part in release.parts.items()}
+    if "item_counts" in parts:
+        return 0.5 + 0.5 * parts["net wins"] / parts["item_counts"], parts["item_counts"]
+    won, lost = parts["wins and losses"].reshape(2, -1)
+    return won / (won - lost), won - lost
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("items", "rows", "epsilon", "arguments", "split"),
+    [
+        (6, 15, 1.0, {}, True),
+        (6, 9, 1.0, {}, True),
+        (6, 3, 1.0, {}, False),
+        (3, 3, 1.0, {}, False),  # the gain would be too small
+        (6, 15, 0.4, {}, False),  # item counts would not stand out
+        (6, 3, 1.0, {"shares": {"item_counts": 0.4}}, True),
+        (6, 3, 1.0, {"noise": "permutohedron"}, True),
+        (6, 3, 1.0, {"noise": "gaussian", "delta": 1e-6}, True),
+        (6, 15, 1.0, {"noise": "zero-sum-laplace"}, False),
+    ],
+)
+def test_win_rates_have_the_form_of_the_less_predicted_noise(
+    items, rows, epsilon, arguments, split
+):
+    fit = asked(items, 300, rows).fit(epsilon, target="win rate", rng=seeded(), **arguments)
+    released = fit.release.parts.keys() - {"dependence"}
+    assert released == ({"net wins", "item_counts"} if split else {"wins and losses"})
+    if arguments.keys() == {"shares"}:
+        assert fit.release.parts["item_counts"].epsilon == pytest.approx(0.4)
+    rate, compared = rates(fit.release)
+    seen = compared > 5 * score_equations(fit.release).degree_error
+    np.testing.assert_allclose(fit.estimate[seen], rate[seen])
+    np.testing.assert_allclose(fit.degrees[seen], compared[seen])
+    text = " ".join(str(fit.summary()).split())
+    # a delta has a line of its own
+    assert len(str(fit.summary()).splitlines()) <= (27 if "delta" in arguments else 26)
+    assert ("from net wins and item counts" in text) == split
+    assert ("from wins and losses in one draw" in text) == (not split)
+    again = pr.from_json(fit.to_json())
+    assert again.to_frame().equals(fit.to_frame()) and again.pvalue == fit.pvalue
+
+
+@quiet
+@pytest.mark.parametrize(("items", "rows"), [(6, 15), (6, 9), (4, 6)])
+def test_the_chosen_form_has_the_less_noise_and_as_much_as_was_predicted(items, rows):
+    model, measured = asked(items, 400, rows), []
+    exact = model.fit(np.inf)
+    for arguments in ({}, {"noise": "zero-sum-laplace"}):
+        plain = {"dependence": "none", "target": "win rate"} | arguments
+        fits = [model.fit(1.0, rng=seeded(seed), **plain) for seed in range(300)]
+        off = np.array([fit.estimate - exact.estimate for fit in fits]) * exact.degrees
+        facts = score_equations(fits[0].release)
+        # of half net wins: theirs, and that of the comparisons at the rates there are
+        rest = np.mean((exact.estimate - 0.5) ** 2) * facts.degree_error**2
+        apart = off - off.mean(axis=1, keepdims=True)
+        measured.append((apart**2).sum(axis=1).mean() / (items - 1))
+        assert measured[-1] == pytest.approx(facts.item_variance + rest, rel=0.15)
+    assert measured[0] < 0.85 * measured[1]
+
+
+@quiet
+@pytest.mark.parametrize("rows", [15, 9])
+def test_intervals_of_net_wins_and_comparisons_allow_for_the_noise_of_both(rows):
+    fit = asked(6, 300, rows).fit(1.0, target="win rate", dependence="none", rng=seeded())
+    (rate, met), facts = rates(fit.release), score_equations(fit.release)
+    ends = fit.conf_int(0.1)
+    for item in range(6):
+
+        def excess(r, rate=rate[item], met=met[item]):
+            noise = facts.degree_error * (r - 0.5) / met
+            deviation = np.sqrt([r * (1 - r) / met + noise**2])
+            net = np.array([facts.item_step / met])
+            tail = noisy_tail(facts.item_distribution, np.array([abs(rate - r)]), deviation, net)
+            return float(tail[0]) - 0.1
+
+        for end in ends.iloc[item]:
+            other = 1e-9 if end < rate[item] else 1 - 1e-9
+            assert end == pytest.approx(brentq(excess, other, rate[item], xtol=1e-12), abs=1e-7)
+
+
+@quiet
+def test_an_item_whose_comparisons_do_not_exceed_their_noise_may_have_any_rate():
+    frame = answers(6, 60, 15)
+    frame = frame[(frame["item1"] != 0) & (frame["item2"] != 5)]
+    model = pr.PrivateTopK(frame, 2, items=range(6), respondent="respondent", max_rows=15)
+    arguments = {"target": "win rate", "shares": {"item_counts": 0.5}}
+    fit = model.fit(2.0, rng=seeded(), **arguments)
+    rough = rates(fit.release)[1] <= 4 * score_equations(fit.release).degree_error
+    assert rough[[0, 5]].all() and not rough.all()
+    assert (fit.conf_int()[rough].to_numpy() == [0.0, 1.0]).all()
+    assert (fit.rank_conf_int()[rough].to_numpy() == [1, 6]).all()
+    assert fit.params.isna().to_numpy().tolist() == rough.tolist() and fit.pvalue == 1.0
+
+
+@quiet
+def test_a_selection_of_net_wins_and_comparisons_has_no_pair_counts():
+    release = asked().fit(1.0, rng=seeded()).release
+    assert "item_counts" in release.parts
+    with pytest.raises(ValueError, match="a selection has released none"):
+        pr.PrivateBTL.from_release(release)
+    by_net = pr.PrivateTopK.from_release(release, 3, target="net wins")
+    assert by_net.target == "net wins" and by_net.conf_int().notna().all(axis=None)
+
+
 @quiet
 def test_two_items_have_no_released_win_rates():
     model = selection(2, 500, 1)
@@ -96,8 +220,8 @@ def test_two_items_have_no_released_win_rates():
     ("arguments", "words"),
     [
         ({"target": "worths"}, "target must be"),
-        ({"target": "win rate", "noise": "permutohedron"}, "noise"),
-        ({"target": "win rate", "noise": "gaussian", "delta": 1e-6}, "noise"),
+        ({"target": "win rate", "noise": "gaussian"}, "needs a delta"),
+        ({"target": "win rate", "shares": {"item_counts": 0.95}}, "add up to less than 1"),
         ({"target": "net wins", "dependence": "pairs"}, "of no use"),
     ],
 )
@@ -126,7 +250,7 @@ def test_pair_counts_are_not_for_a_selection(choice):
 @quiet
 def test_a_release_of_net_wins_has_no_win_rates():
     release = selection().fit(1.0, target="net wins", rng=seeded()).release
-    with pytest.raises(ValueError, match="needs a release of wins and losses"):
+    with pytest.raises(ValueError, match="needs a release with the comparisons of each item"):
         pr.PrivateTopK.from_release(release, 2, target="win rate")
     again = pr.PrivateTopK.from_release(release, 3)
     assert again.target == "net wins" and again.pvalue == 1.0
@@ -264,15 +388,28 @@ def test_a_plan_of_a_selection_has_the_target_of_a_fit():
             assert power == plan.power(nobs=3000, epsilon=1.0, gap=0.4)
 
 
+@quiet
+def test_a_plan_of_a_selection_releases_what_a_fit_does():
+    shown = {"max_rows": 15, "design": "private", "replicates": 40, "aim": "right"}
+    plan = pr.power.TopKPower(items=6, k=2, **shown)
+    design = asked().fit(1.0, rng=seeded()).release.design
+    assert plan._choice(design, 1.0, 0.0).shares.keys() == {"dependence", "item_counts"}
+    assert plan.power(nobs=300, epsilon=1.0, gap=0.5) > 0.5
+
+
 @pytest.mark.slow
 @quiet
-def test_intervals_of_win_rates_cover_and_the_test_of_the_set_keeps_its_level():
+@pytest.mark.parametrize("people", [False, True])
+def test_intervals_of_win_rates_cover_and_the_test_of_the_set_keeps_its_level(people):
     covered, separated = [], []
-    for seed in range(400):
-        frame = survey(6, 600, seed, spread=0.0)
-        fit = pr.PrivateTopK(frame, 2, items=range(6), respondent=None).fit(
-            1.0, target="win rate", rng=seeded(seed)
+    for seed in range(200 if people else 400):
+        model = (
+            asked(6, 200, 15, seed=seed, spread=0.0)
+            if people
+            else selection(6, 600, seed=seed, spread=0.0)
         )
+        fit = model.fit(1.0, target="win rate", rng=seeded(seed))
+        assert ("item_counts" in fit.release.parts) == people
         ends = fit.conf_int()
         covered.append(((ends["lower"] <= 0.5) & (ends["upper"] >= 0.5)).mean())
         separated.append(fit.pvalue <= 0.05)

@@ -19,6 +19,7 @@ from privrank.privacy.netnoise import (
     ZeroSumLaplace,
     cell_noise,
     count_noise,
+    item_noise,
     net_noise,
 )
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -448,6 +449,38 @@ def test_pair_counts_lose_no_more_than_epsilon_between_any_two_units(reach, kind
     rng = np.random.default_rng(3)
     corners = np.array(list(itertools.product((-1, 0, 1), repeat=reach.pairs)))
     seen = np.vstack((4 * corners, rng.integers(-25, 26, (200, reach.pairs))))
+    losses = [
+        (
+            log_probability(noise.distribution, seen)
+            - log_probability(noise.distribution, seen + move)
+        ).max()
+        for move in moves
+    ]
+    assert max(losses) <= epsilon * (1 + 1e-9)
+    assert max(losses) > 0.95 * epsilon
+
+
+@pytest.mark.parametrize(
+    ("reach", "kind"),
+    [
+        (UnitSensitivity(3, 1, True, "replace"), CubeNoise),
+        (UnitSensitivity(3, 3, True, "replace"), CubeNoise),
+        (UnitSensitivity(3, 2, False, "replace"), CubeNoise),
+        (UnitSensitivity(4, 2, True, "replace"), DiscreteLaplace),
+        (UnitSensitivity(4, 6, True, "replace"), CubeNoise),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_item_counts_lose_no_more_than_epsilon_between_any_two_units(reach, kind, epsilon):
+    noise = item_noise(reach, epsilon)
+    assert isinstance(noise.distribution, kind)
+    ends = np.zeros((reach.pairs, reach.items), dtype=int)
+    for place, pair in enumerate(itertools.combinations(range(reach.items), 2)):
+        ends[place, list(pair)] = 1
+    of_units = np.unique(counted(reach) @ ends, axis=0)
+    moves = np.unique((of_units[:, None] - of_units[None]).reshape(-1, reach.items), axis=0)
+    corners = np.array(list(itertools.product((-1, 0, 1), repeat=reach.items)))
+    seen = np.vstack((30 * corners, np.random.default_rng(3).integers(-25, 26, (200, reach.items))))
     losses = [
         (
             log_probability(noise.distribution, seen)

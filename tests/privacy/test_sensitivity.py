@@ -211,7 +211,7 @@ def test_a_row_is_a_respondent_with_one_row(adjacency):
 def test_more_rows_never_sensitivity_less(m, adjacency):
     pairs = m * (m - 1) // 2
     names = "net_l1 net_l2 net_linf longest second_moments_l1".split()
-    names += ["pair_counts_l1", "pair_counts_linf"]
+    names += ["pair_counts_l1", "pair_counts_linf", "item_counts_l1", "item_counts_linf"]
     for bound in [gradient_l1, *(attrgetter(name) for name in names)]:
         values = [bound(UnitSensitivity(m, c, True, adjacency)) for c in range(1, pairs + 3)]
         assert values == sorted(values)

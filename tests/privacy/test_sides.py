@@ -1,4 +1,4 @@
-"""Wins and losses of each item: sensitivity and noise, by trying all neighbours."""
+"""Wins and losses, and comparisons, of each item: sensitivity and noise, by all neighbours."""
 
 import itertools
 import math
@@ -80,6 +80,29 @@ def test_the_sensitivity_is_that_of_all_patterns_of_signs(m, k):
 def test_the_sensitivity_of_repeated_pairs_is_exact(m, k):
     reach = UnitSensitivity(m, k, False, "replace")
     assert farthest(sides(m, k, False, k < 3)) == reach.sides_l1(ties=True) == 8 * k
+
+
+def compared(m, rows, distinct):
+    """Comparisons per item of every unit of at most so many rows."""
+    edges = list(itertools.combinations(range(m), 2)) * (1 if distinct else rows)
+    seen = set()
+    for size in range(rows + 1):
+        for some in set(itertools.combinations(edges, size)):
+            seen.add(tuple(np.bincount(np.ravel(some).astype(int), minlength=m)))
+    return np.array(sorted(seen))
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "distinct"),
+    [*((m, k, True) for m, k in DISTINCT), *((m, k, False) for m, k in REPEATED)],
+)
+def test_the_sensitivities_of_comparisons_per_item_are_exact(m, k, distinct):
+    units = compared(m, k, distinct)
+    reach = UnitSensitivity(m, k, distinct, "replace")
+    assert farthest(units) == reach.item_counts_l1
+    assert cdist(units, units, "chebyshev").max() == reach.item_counts_linf
+    fixed = UnitSensitivity(m, k, distinct, "outcome")
+    assert fixed.item_counts_l1 == fixed.item_counts_linf == 0
 
 
 @pytest.mark.parametrize("distinct", [True, False])

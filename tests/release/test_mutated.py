@@ -72,6 +72,9 @@ MAKERS = {
     "groups": lambda: of_groups().fit(2.0, rng=rng()),
     "non-private": lambda: of_people().fit(np.inf),
     "top": lambda: pr.PrivateTopK(PEOPLE, 1, **PERSON).fit(1.0, rng=rng()),
+    "item counts": lambda: pr.PrivateTopK(PEOPLE, 1, **PERSON).fit(
+        4.0, target="win rate", shares={"item_counts": 0.3}, rng=rng()
+    ),
     "consensus": lambda: pr.PrivateRankAggregation(RANKS).fit(1.0, rng=rng()),
     "pairs": lambda: pr.PrivateRankAggregation(RANKS).fit(
         1.0, 1e-6, method="kemeny", score_share=0.2, rng=rng()
@@ -250,6 +253,7 @@ def test_each_field_is_refused_or_true(name):
                 ("sums of squares", "dependence"),
                 ("sums of squares with ties", "dependence"),
                 ("proportional", "wins and losses"),
+                ("item counts", "item_counts"),
                 ("davidson", "ties"),
                 ("groups", "group_answers"),
                 ("non-private", "net wins"),
