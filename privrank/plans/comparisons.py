@@ -251,7 +251,21 @@ def noises_left(
 
 def plan_fit(request: Request) -> Choice:
     """Return the plan of a fit, of the least predicted error (:func:`predicted_error`)."""
-    return plan_choices(request)[0]
+    return _releasing(request, plan_choices(request))
+
+
+def _releasing(request: Request, plans: tuple[Choice, ...]) -> Choice:
+    """Return the first plan that releases every part to which the caller gives a share."""
+    given = dict(request.shares or {}) if math.isfinite(request.epsilon) else {}
+    parts = {name for name, share in given.items() if share > 0}
+    found = next((plan for plan in plans if parts <= plan.shares.keys()), None)
+    if found is None:
+        names = ", ".join(map(repr, sorted(parts - plans[0].shares.keys())))
+        raise ValueError(
+            f"shares must name parts that this fit releases, and not {names}. Leave out what it "
+            f"does not release."
+        )
+    return found
 
 
 def plan_selection(request: Request, target: Target = "auto") -> Choice:
@@ -262,11 +276,10 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
     **Statistic.** Where the comparisons of an item are known, its net wins give its win rate. Else
     all of epsilon goes to net wins, or win rates are released (:func:`_plan_rates`).
     """
-    if isinstance(request.shares, Mapping) and PAIR_COUNTS in request.shares:
-        raise ValueError(
-            "shares must not name 'pair_counts', because a selection never releases them: leave it "
-            "out."
-        )
+    return _releasing(request, (_plan_target(request, target),))
+
+
+def _plan_target(request: Request, target: Target) -> Choice:
     if not (request.private and request.design.unknown):
         return _of_counts(request, "net wins")[0]
     if target != "net wins" and len(request.design.items) >= LEAST_ITEMS_WITH_RATES:
@@ -300,7 +313,7 @@ def _plan_rates(request: Request) -> Choice:
     answer most pairs, and its comparisons, of which the first form has the surer ones, stand out.
     """
     split = _of_counts(request, "net wins", ITEM_COUNTS)[0]
-    if request.noise in ("gaussian", "permutohedron") or ITEM_COUNTS in (request.shares or {}):
+    if request.noise in ("gaussian", "permutohedron") or ITEM_COUNTS in dict(request.shares or {}):
         return split  # which wins and losses do not have
     sides, score = _of_counts(request, "wins and losses")[0], ScoreFunction(LOGIT)
     most = SPLIT_NOISE * _net_variance(request, sides, score)

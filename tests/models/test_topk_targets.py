@@ -416,11 +416,16 @@ def test_intervals_of_win_rates_cover_and_the_test_of_the_set_keeps_its_level(pe
     assert np.mean(covered) > 0.94 and np.mean(separated) <= 0.05
 
 
-def test_a_share_for_pair_counts_is_refused_before_anything_is_spent():
+def test_a_share_for_what_is_not_released_is_refused_before_anything_is_spent():
     frame = pr.simulate.bradley_terry(np.array([1.0, 0.0, -1.0]), repeats=5)
     budget = pr.Budget(epsilon=1.0)
     for design in ("public", "private"):
         model = pr.PrivateTopK(frame, 1, items=range(3), respondent=None, design=design)
-        with pytest.raises(ValueError, match="shares must not name 'pair_counts'"):
+        with pytest.raises(ValueError, match="releases, and not 'pair_counts'"):
             model.fit(1.0, shares={"pair_counts": 0.5}, budget=budget)
+        with pytest.raises(ValueError, match="releases, and not 'item_counts'"):
+            model.fit(1.0, target="net wins", shares={"item_counts": 0.5}, budget=budget)
+    worths = pr.PrivateBTL(frame, items=range(3), respondent=None, design="public")
+    with pytest.raises(ValueError, match="releases, and not 'ties'"):
+        worths.fit(1.0, shares={"ties": 0.5}, budget=budget)
     assert budget.left == (1.0, 0.0)
