@@ -5,7 +5,7 @@ with K-norm or Gaussian noise; pairs with cube or Gaussian noise, and of the sam
 order of Borda, of EB-Kemeny and, up to 15 items, of Kemeny; KwikSort, and up to 7 items the
 exponential mechanism. All see the same data and, where a release is the same, the same noise.
 Excess is the number of disagreements beyond the least, in percent of all pairs, on the sample. The
-least is proven where no cycle of majorities has more than 14 items, and is otherwise the best found.
+least is proven where no cycle of majorities has more than 14 items. Elsewhere it is the best found.
 
 Ranks. In how many surveys do all 95 % intervals hold at once, and how many pairs do they order?
 
