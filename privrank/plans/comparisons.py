@@ -258,14 +258,14 @@ def _releasing(request: Request, plans: tuple[Choice, ...]) -> Choice:
     """Return the first plan that releases every part to which the caller gives a share."""
     given = dict(request.shares or {}) if math.isfinite(request.epsilon) else {}
     parts = {name for name, share in given.items() if share > 0}
-    found = next((plan for plan in plans if parts <= plan.shares.keys()), None)
-    if found is None:
+    plan = next((plan for plan in plans if parts <= plan.shares.keys()), None)
+    if plan is None:
         names = ", ".join(map(repr, sorted(parts - plans[0].shares.keys())))
         raise ValueError(
             f"shares must name parts that this fit releases, and not {names}. Leave out what it "
             f"does not release."
         )
-    return found
+    return plan
 
 
 def plan_selection(request: Request, target: Target = "auto") -> Choice:

@@ -97,6 +97,20 @@ def _finish(
     return ax.figure.figure
 
 
+def _legend(ax: Axes, title: str | None = None) -> None:
+    """Draw a legend beside the axes, with one entry for each label."""
+    handles, labels = ax.get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))
+    ax.legend(
+        list(entries.values()),
+        list(entries),
+        title=title,
+        frameon=False,
+        bbox_to_anchor=(1.0, 1.0),
+        loc="upper left",
+    )
+
+
 def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) -> None:
     """Draw intervals; one that has no end on a side has an arrow there, beyond all that have."""
     sides = np.array(frame[["lower", "upper"]], dtype=np.float64)
@@ -175,9 +189,7 @@ def group_worths(
         _bars(ax, at, part, "worth", color=colours[place], lw=2.0, alpha=0.6)
         ax.scatter(part["worth"], at, color=colours[place], s=26, zorder=3, label=label or "all")
     if factors:
-        ax.legend(
-            title=", ".join(factors), frameon=False, bbox_to_anchor=(1.0, 1.0), loc="upper left"
-        )
+        _legend(ax, ", ".join(factors))
     return _finish(
         ax, caption, f"{what}; {100 * (1 - alpha):g} % intervals, privacy noise included"
     )
@@ -322,7 +334,6 @@ def planned(
     # bands are two Monte Carlo standard errors wide on either side
     other = [name for name in _AXES if name not in (across, outcome) and frame[name].nunique() > 1]
     values = frame[other[0]].unique().tolist() if other else [None]
-    region: str | None = "no private method"  # one entry stands for the regions of all lines
     for number, value in enumerate(values):
         rows = frame if value is None else frame[frame[other[0]] == value]
         share = number / max(len(values) - 1, 1)
@@ -344,9 +355,8 @@ def planned(
                 lw=0.6,
                 hatch="//",
                 zorder=0,
-                label=region,
+                label="no private method",
             )
-            region = None
     if plain is not None:
         ax.axhline(plain, color="0.35", lw=1.0, ls="--", label="non-private")
     if across == "epsilon":
@@ -357,5 +367,5 @@ def planned(
     ax.set_ylabel(_AXES.get(outcome, outcome))
     ax.set_ylim(bottom=0.0)
     if other or plain is not None or "beyond" in frame:  # beside the axes, away from the curves
-        ax.legend(frameon=False, bbox_to_anchor=(1.0, 1.0), loc="upper left")
+        _legend(ax)
     return _finish(ax, caption, words if across == "effect" and words else _AXES[across])
