@@ -425,9 +425,10 @@ class PrivateBTL:
         -----
         **Statistic.** Pairs of Plackett-Luce rankings follow the worths of that model, in whatever
         subset they were asked. For other rankings the worths fit the pairs best, each pair with the
-        weight of how often it was asked. Standard errors, tests and intervals allow
-        for the dependence of the pairs of one report (proof:
-        :func:`privrank.local.estimates.release_wins`).
+        weight of how often it was asked. Standard errors, tests and intervals allow for the
+        dependence of the pairs of one report (proof:
+        :func:`privrank.local.estimates.release_wins`). Intervals suppose that pairs follow the
+        worths. Where they do not, as with camps, and epsilon is large, they can be too narrow.
 
         Examples
         --------

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,9 +71,9 @@ class LinearPredictor:
     pairs: PairCounts | None = None
     worths: LinearPredictor | None = None
 
-    @cached_property
+    @property
     def matrix(self) -> FloatArray | csr_array:
-        """E, shape (edges, p)."""
+        """E, shape (edges, p); of plain worths it is made anew, and no result stores it."""
         if self.pairs is None:
             return self.stored
         edges = len(self.pairs.first)

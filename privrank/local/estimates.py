@@ -151,6 +151,7 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
     Summed over all reports they follow from the second moments of votes and of their numbers by
     pair. Fits without privacy have the same moments of the answers of respondents, so design
     effects, tests and intervals are theirs (:class:`privrank.bradley_terry.dependence.Clusters`).
+    These take E y as the model has it: where pairs do not follow the worths, I and X are not exact.
     If all orders are equally likely, the design effect is (s + 1) / 3.
     """
     check_tally(tally)

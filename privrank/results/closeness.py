@@ -392,8 +392,8 @@ class ClosenessResult(Result):
         columns = {
             "pvalue": tables.Column("p-value", _pvalue_cell),
             "reject": DECISIONS,
-            "effect": tables.Column("effect", "{:.4f}".format),
-            "corrected": tables.Column("corrected", "{:.4f}".format),
+            "effect": tables.Column("effect", "{:z.4f}".format),
+            "corrected": tables.Column("corrected", "{:z.4f}".format),
             **tables.interval_columns(self.alpha, _limit_cell),
         }
         return tables.laid_out(

@@ -95,6 +95,7 @@ def comparison_header(
     release: Release, effect: float, details: bool
 ) -> tuple[tuple[str, str], ...]:
     """Return the header lines every summary of comparisons shares, given its design effect."""
+    check_flag("details", details)
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
     counts = "assumed equal" if origin == "equal" else origin
     return header(

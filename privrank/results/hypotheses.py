@@ -190,7 +190,7 @@ class ContrastTests(LinearHypotheses):
         """
         return tables.laid_out(
             self.summary_frame(alpha),
-            tables.fit_columns("coef", alpha, coef=tables.Column("coef", "{:.4f}".format)),
+            tables.fit_columns("coef", alpha, coef=tables.Column("coef", "{:z.4f}".format)),
             title="Tests of Contrasts",
             notes=score_notes(self._inference),
         )
@@ -362,7 +362,7 @@ class HypothesisTest(LinearHypotheses):
             index=[self.names[0] if len(self.names) == 1 else f"{len(self.names)} equations"],
         )
         columns = {
-            "statistic": tables.Column("statistic", "{:.2f}".format),
+            "statistic": tables.Column("statistic", "{:z.2f}".format),
             "df": tables.Column("df", str),
             "pvalue": tables.Column("p-value", tables.pvalue_cell),
         }

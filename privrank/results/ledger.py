@@ -117,7 +117,7 @@ class Budget(Ledger):
                 "epsilon": f"{line.epsilon:g}",
                 "delta": f"{line.delta:g}",
                 "of pure": "" if line.delta else f"{line.epsilon:g}",
-                "of rho": f"{line.rho:g}" if line.delta else "",
+                "of rho": "" if line.rho is None or not line.delta else f"{line.rho:g}",
             }
             for line in account.spendings
         ]

@@ -38,8 +38,8 @@ def _pvalue_cell(value: float) -> str:
 
 
 _COLUMNS = {
-    "statistic": tables.Column("statistic", "{:.4f}".format),
-    "threshold": tables.Column("threshold", "{:.4f}".format, "none"),
+    "statistic": tables.Column("statistic", "{:z.4f}".format),
+    "threshold": tables.Column("threshold", "{:z.4f}".format, "none"),
     "pvalue": tables.Column("p-value", _pvalue_cell),
     "reject": DECISIONS,
 }

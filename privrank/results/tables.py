@@ -61,7 +61,7 @@ class Column:
     """A column of a table: its heading, how values are printed, and what stands for none."""
 
     heading: str
-    printed: Callable[[Any], str] = "{:.3f}".format
+    printed: Callable[[Any], str] = "{:z.3f}".format
     missing: str = ""
 
 
@@ -70,7 +70,7 @@ RANKS = Column("rank", str, UNIDENTIFIED)
 
 
 def interval_columns(
-    alpha: float, limit: Callable[[Any], str] = "{:.3f}".format
+    alpha: float, limit: Callable[[Any], str] = "{:z.3f}".format
 ) -> dict[str, Column]:
     """Return the columns of the limits of an interval, with the headings of statsmodels."""
     return {
@@ -85,7 +85,9 @@ def fit_columns(estimate: str, alpha: float, **own: Column) -> dict[str, Column]
     Given also the columns that are another table's `own`, which replace those of the same name.
     """
     return {
-        estimate: Column("Borda" if estimate == "borda" else "coef", "{:.4f}".format, UNIDENTIFIED),
+        estimate: Column(
+            "Borda" if estimate == "borda" else "coef", "{:z.4f}".format, UNIDENTIFIED
+        ),
         "std_err": Column("std err"),
         "sampling": Column("sampling"),
         "privacy": Column("privacy"),

@@ -584,13 +584,13 @@ class TopKResult(Result):
         socBurd                         *    0.5788   0.0577    0.469    0.684        40      1-3
         """
         frame = self.to_frame()
-        number, error = ("{:.0f}", "{:.1f}") if self._by_net else ("{:.3f}", "{:.4f}")
+        number, error = ("{:z.0f}", "{:z.1f}") if self._by_net else ("{:z.3f}", "{:z.4f}")
         columns = {
             "chosen": tables.Column(f"top {self.k}", str),
-            "win_rate": tables.Column("win rate", "{:.4f}".format, tables.UNIDENTIFIED),
+            "win_rate": tables.Column("win rate", "{:z.4f}".format, tables.UNIDENTIFIED),
             "std_err": tables.Column("std err", error.format),
             **tables.interval_columns(self.alpha, number.format),
-            "net_wins": tables.Column("net wins", "{:.0f}".format),
+            "net_wins": tables.Column("net wins", "{:z.0f}".format),
             "ranks": tables.RANKS,
         }
         order = list(columns)
