@@ -14,7 +14,8 @@ from privrank import __version__
 from privrank.privacy.budget import Ledger
 from privrank.reporting.findings import findings
 from privrank.results import plots, tables
-from privrank.results.base import Summarised
+from privrank.results.base import Result
+from privrank.results.pooled import PooledResult
 from privrank.util.checks import check_names
 
 _PLOTS = ("plot", "plot_pairwise", "plot_details")
@@ -98,7 +99,9 @@ def report(
             raise TypeError(f"{name} must be a text, got {type(words).__name__}.")
     target = _target(path)
     public = [
-        (name, entry._public()) for name, entry, _ in entries if isinstance(entry, Summarised)
+        (name, entry._public())
+        for name, entry, _ in entries
+        if isinstance(entry, Result | PooledResult)
     ]
     ledgers = [(name, entry) for name, entry, _ in entries if isinstance(entry, Ledger)]
     # beside the user's own text the page holds nothing that is not released

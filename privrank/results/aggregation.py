@@ -22,6 +22,7 @@ from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
 from privrank.results.claims import said
 from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, own
+from privrank.util.checks import check_flag
 
 # How ties and missing items were declared to be read: the constant that says so, and its sentence.
 _READINGS = {
@@ -505,7 +506,7 @@ class AggregationResult(Result):
         release, frame = self.release, self.to_frame()
         # how far the order may be from the best one of the released numbers; None of other rules
         gap, rule = release.found.get("gap"), release.plan.method
-        if not details:
+        if not check_flag("details", details):
             rule = _RULES.get(rule, rule)
         elif gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"

@@ -30,7 +30,7 @@ from privrank.results.testnotes import (
     verdict,
 )
 from privrank.util.arrays import immutable
-from privrank.util.checks import check_count, is_number
+from privrank.util.checks import check_count, check_flag, is_number
 
 
 def _pvalue_cell(value: float) -> str:
@@ -374,6 +374,7 @@ class RankTestResult(Result):
         ------------------------------------------------------------------------------
         total variation distance                            0.1353   0.0048  reject H0
         """
+        check_flag("details", details)
         release = self.release
         null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
         unstated = isinstance(self.asked, RandomBit) and self.asked.level is None
