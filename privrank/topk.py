@@ -193,7 +193,7 @@ class PrivateTopK:
         ----------
         epsilon, delta, noise, dependence, shares, alpha, budget, rng
             As in :meth:`privrank.PrivateBTL.fit`. A share for ``"item_counts"``, the comparisons of
-            each item, asks for them beside net wins.
+            each item, asks for them as well as net wins.
         target : {"auto", "net wins", "win rate"}, default "auto"
             What items are ranked by. Under a private design without declared pair counts, ``"net
             wins"`` spends all of epsilon on them: the choice where compared pairs are a random

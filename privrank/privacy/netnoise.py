@@ -432,7 +432,7 @@ def _least_noise(size: int, l1: int, linf: int, epsilon: float) -> PartNoise:
     (:class:`privrank.privacy.knorm.CubeNoise`). Which one is taken depends on public numbers alone.
     """
     laplace = DiscreteLaplace.calibrate(l1, epsilon)
-    # the continuous limits of both variances: (D + 1) (D + 2) linf^2 / 3 beside 2 l1^2
+    # the continuous limits of both variances: (D + 1) (D + 2) linf^2 / 3 and 2 l1^2
     if (size + 1) * (size + 2) * linf**2 < 6 * l1**2:
         with suppress(ValueError):  # an epsilon so small that it would not fit its integers
             cube = CubeNoise.calibrate(size, linf, epsilon)

@@ -106,7 +106,7 @@ class Budget(Ledger):
         if self.path is not None:
             header[:0] = [("Data:", str(self.label)), ("Ledger:", self.path.name)]
             columns = ["date (UTC)", "by", "released", "epsilon", "delta"]
-        # of two accounts each line has only what counts in its own, beside what it states
+        # of two accounts each line has only what counts in its own, after what it states
         totals = ["of pure", "of rho"] if split else ["epsilon", "delta"]
         lines = [
             {

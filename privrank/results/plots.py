@@ -98,7 +98,7 @@ def _finish(
 
 
 def _legend(ax: Axes, title: str | None = None) -> None:
-    """Draw a legend beside the axes, with one entry for each label."""
+    """Draw a legend to the right of the axes, with one entry for each label."""
     handles, labels = ax.get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
     ax.legend(
@@ -366,6 +366,6 @@ def planned(
         ax.set_xticks([], minor=True)
     ax.set_ylabel(_AXES.get(outcome, outcome))
     ax.set_ylim(bottom=0.0)
-    if other or plain is not None or "beyond" in frame:  # beside the axes, away from the curves
+    if other or plain is not None or "beyond" in frame:  # to the right, away from the curves
         _legend(ax)
     return _finish(ax, caption, words if across == "effect" and words else _AXES[across])
