@@ -49,7 +49,7 @@ def compared(script: str) -> dict[str, tuple[int, int]]:
         check=False,
     )
     if done.returncode:
-        print(done.stderr[-2000:])
+        raise RuntimeError(f"{script}.py failed: {done.stderr[-2000:]}")
     lines = re.findall(r"^fingerprint (\w+) (\d+) (\d+)$", done.stdout, flags=re.M)
     return {name: (int(cells), int(differ)) for name, cells, differ in lines}
 
@@ -64,9 +64,12 @@ def main() -> int:
     for script in dict.fromkeys(stored(name)["script"] for name in names):
         found = compared(script)
         for name in (name for name in names if stored(name)["script"] == script):
+            if name not in found:  # the script leaves out tables of surveys that it has not
+                print(f"{name}: not looked at, as PRIVRANK_SURVEYS names no folder of its survey")
+                continue
             record = stored(name)
             same = record["versions"] == study.versions()
-            cells, differ = found.get(name, (0, 0))
+            cells, differ = found[name]
             stale = differ > 0 or cells < len(record["first"])
             words = f"{differ} differ" if stale else "as it was"
             print(f"{name}: {cells} of {len(record['first'])} cells found again, {words}")
