@@ -39,8 +39,9 @@ class Cell:
     epsilon: float = np.inf
     design: str = "public"
 
-    def replicates(self, most: int) -> int:
-        return most
+    def replicates(self, number: int) -> int:
+        """Return five times as many where a few respondents or rows decide if the level holds."""
+        return 5 * number if self.answers in ("rows", "half alike") else number
 
     def __str__(self) -> str:
         return f"{self.answers}, n {self.people}, epsilon {self.epsilon:g}, {self.design}"
