@@ -83,7 +83,7 @@ QUOTED = {
     ),
     "camps": (
         "docs/assumptions.md",
-        r"interval for the worst pair covers in (\S+) of the surveys\..+?coverage is then (\S+)\s.+?"
+        r"interval for the worst pair covers in (\S+) of the surveys\..+?coverage is then (\S+) .+?"
         r"standard error of (\S+)\s",
         lambda: [assumption(("worst pair", "as")), assumption(("worst pair", "rel")),
                  assumption(("worst pair", "rel"), "SE")],
