@@ -451,7 +451,8 @@ def kendall_distance(order: Sequence[str], rankings: object) -> pd.Series[int]:
     from privrank.kernels.rankings import kendall_to_center
 
     items = [str(item) for item in checks.check_items(order, "order")]
-    ranks, best = ranks_by_name(rankings, items, "rankings"), np.arange(1, len(items) + 1)
+    ranks = ranks_by_name(rankings, items, "rankings")
+    best = np.arange(1, len(items) + 1)
     check_rows(len(ranks), "rankings")
     if not (np.sort(ranks, axis=1) == best).all():
         raise ValueError(

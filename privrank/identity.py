@@ -333,7 +333,8 @@ class IdentityTest:
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, IdentityMethod)
         checks.check_choice("alternative", alternative, Alternative)
-        sample, null = self._encoded.sample, self._null
+        sample = self._encoded.sample
+        null = self._null
         if self._two is not None:
             _check_two(method, sample, alternative, tolerance, draws)
             how: dict[str, Any] = {
@@ -440,7 +441,9 @@ def ask(
             "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
             "elsewhere."
         )
-    p, k, choices = null.probabilities, len(sample.items), sample.kind == "choices"
+    p = null.probabilities
+    k = len(sample.items)
+    choices = sample.kind == "choices"
     # of two categories the count of one is all there is, and its test is exact
     if method == "auto" and len(p) == 2 and (alternative != "two-sided" or not null.rules_out):
         method = "binary"
@@ -519,8 +522,11 @@ def infer(
     statistic, does not compute them again.
     """
     check_release(release)
-    model, plan, sample = NullModel.from_record(null), release.plan, release.sample
-    xi, settings = share_of_test(plan), dict[str, Any](plan.settings)
+    model = NullModel.from_record(null)
+    plan = release.plan
+    sample = release.sample
+    xi = share_of_test(plan)
+    settings = dict[str, Any](plan.settings)
     known = plan.method in _methods(model, sample)
     query = ask(model, sample, plan.method, xi=xi, **settings) if known else None
     if query is None or query.name != plan.mechanism:

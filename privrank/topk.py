@@ -376,14 +376,16 @@ def infer(
     _check_read(release, target)
     if release.design.davidson:  # net wins are the same, whatever ties count
         release = replace(release, survey=replace(release.design, ties=True))
-    facts, alpha = score_equations(release), checks.check_alpha(alpha)
+    facts = score_equations(release)
+    alpha = checks.check_alpha(alpha)
     k = checks.check_count("k", k, high=facts.items - 1)
     few = FEW * facts.degree_error
     degrees = np.maximum(facts.degrees, max(few, 1.0))
     # what items are ranked by, over this
     by_net = target == "net wins" or uncounted(release)
     scale = np.full(facts.items, degrees.mean()) if by_net else degrees
-    part, score = release.parts.get(NET, release.parts.get(SIDES)), facts.score
+    part = release.parts.get(NET, release.parts.get(SIDES))
+    score = facts.score
     if part is not None:  # as released: those of the equations add up to 0
         score = 0.5 * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
     estimate = 0.5 + score / scale
@@ -420,7 +422,8 @@ def _design_effects(
     variances of estimates about themselves, and of differences about 0, as under the hypothesis
     that two are equal. About the gap they would be smaller by gap^2 / n.
     """
-    m, n = facts.items, release.design.nobs
+    m = facts.items
+    n = release.design.nobs
     if MOMENTS[0] in release.parts:
         covariance = _cluster_covariance(facts, release, estimate, degrees, scale)
         rate = np.clip(0.5 + (estimate - 0.5) * scale / degrees, 0.0, 1.0)
@@ -459,13 +462,15 @@ def _cluster_covariance(
     sum of their outer products is without bias. Half net wins add up to what they are, whose mean
     is taken off.
     """
-    pairs, n = facts.pairs, release.design.nobs
+    pairs = facts.pairs
+    n = release.design.nobs
     edges = len(pairs.first)
     ((_, yy, yn, nn),) = moments_by_block(facts, release)
     # w - tau d = y / 2 - (tau - 1/2) d for net wins y: the weights of pairs in both terms, by item
     place = np.arange(edges)
     wins, met = np.zeros((2, facts.items, edges))
-    wins[pairs.first, place], wins[pairs.second, place] = 0.5, -0.5
+    wins[pairs.first, place] = 0.5
+    wins[pairs.second, place] = -0.5
     met[pairs.first, place] = met[pairs.second, place] = 1.0
     wins /= scale[:, None]
     ratio = np.where(scale == degrees, estimate - 0.5, 0.0)

@@ -398,7 +398,8 @@ def ask(
             f"tolerance= is for method='truncated' and 'two-sample', whose guarantee depends on "
             f"it: leave it out for method={method!r}."
         )
-    n, m = sample.nobs, len(sample.items)
+    n = sample.nobs
+    m = len(sample.items)
     constants = {}
     if method == "truncated":
         # a bit keeps its level, and how far its ramp or its buckets go: from these it is read again
@@ -414,7 +415,8 @@ def statistic_or_bit(
     method: str, sample: Sample, xi: float, constants: Mapping[str, Setting]
 ) -> Asked:
     """Return what a method releases at a pure budget `xi`, by its public constants."""
-    n, m = sample.nobs, len(sample.items)
+    n = sample.nobs
+    m = len(sample.items)
     if method == "truncated":
         return bfz21.Ramp(n, m, float(constants["level"]), float(constants["bias"])).bit()
     if method == "bucket":
@@ -439,7 +441,8 @@ def infer(
     alpha = checks.check_alpha(alpha)
     if release.local:
         return reported.infer(release, alpha=alpha, simulation=found)
-    sample, plan = release.sample, release.plan
+    sample = release.sample
+    plan = release.plan
     # the same public numbers give the same statistic; another name means another model
     xi = share_of_test(plan)
     known = xi and plan.method in _known(sample)

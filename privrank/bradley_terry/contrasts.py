@@ -128,7 +128,8 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _between(covariance: FloatArray) -> FloatArray:
     """Return the variances of all differences of two numbers."""
-    own, variance = np.diag(covariance), -2.0 * covariance
+    own = np.diag(covariance)
+    variance = -2.0 * covariance
     variance += own[:, None]
     variance += own
     return np.asarray(variance)
@@ -154,7 +155,8 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
 
 def term_tests(inference: Inference) -> dict[str, JointTest]:
     """Test each term of the formula, given all the others."""
-    facts, p = inference.equations, len(inference.fitted.coefficients)
+    facts = inference.equations
+    p = len(inference.fitted.coefficients)
     parts = [("Intercept", 0, facts.items)]
     if (covariates := facts.covariates) is not None:
         size = facts.basis.shape[1]
@@ -320,21 +322,24 @@ def _independent(
     inference: Inference, contrasts: FloatArray, values: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return as many orthonormal contrasts as the hypothesis has identified ones, and values."""
-    facts, m = inference.equations, inference.equations.items
+    facts = inference.equations
+    m = inference.equations.items
     if m > 2 and facts.known is None and np.array_equal(contrasts, np.eye(m)) and not values.any():
         return np.asarray(helmert(m)), np.zeros(m - 1)  # all worths are equal
     rows = product(contrasts, facts.linear.identity)
     size = np.abs(rows).max(axis=1, initial=0.0)
     if ((size <= _CLOSE) & (np.abs(values) > _CLOSE)).any():
         raise ValueError(_IMPOSSIBLE)
-    rows, values = rows[size > 0] / size[size > 0, None], values[size > 0] / size[size > 0]
+    rows = rows[size > 0] / size[size > 0, None]
+    values = values[size > 0] / size[size > 0]
     amounts, axes = spectrum(rows @ rows.T)
     some = amounts > _CLOSE * amounts.max(initial=0.0)
     moved = axes[:, some].T @ values
     if not np.allclose(axes[:, some] @ moved, values, rtol=0.0, atol=1e-6):
         raise ValueError(_IMPOSSIBLE)
     length = np.sqrt(amounts[some])
-    basis, values = (axes[:, some] / length).T @ rows, moved / length
+    basis = (axes[:, some] / length).T @ rows
+    values = moved / length
     if facts.known is None:
         return basis, values
     # combinations of these of which nothing lies in what is not identified
@@ -346,7 +351,8 @@ def _independent(
 
 def _null_point(inference: Inference, rows: FloatArray, values: FloatArray) -> FloatArray:
     """Return the fit moved to where the contrasts have their values."""
-    b, moved = inference.fitted.coefficients, inference.moves(rows)
+    b = inference.fitted.coefficients
+    moved = inference.moves(rows)
     inner = moved @ rows.T
     off = carried(inner, np.eye(len(rows)))
     return b + moved.T @ (pseudo_inverse(off)[0] @ inner @ (values - rows @ b))
@@ -354,7 +360,8 @@ def _null_point(inference: Inference, rows: FloatArray, values: FloatArray) -> F
 
 def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> JointTest:
     """Test orthonormal contrasts, more than one."""
-    facts, release = inference.equations, inference.release
+    facts = inference.equations
+    release = inference.release
     every = len(rows) == np.rint(np.trace(facts.linear.identity)) and facts.known is None
     # contrasts that are all there are leave one point, and need no direction
     b = rows.T @ values if every else _null_point(inference, rows, values)
@@ -401,7 +408,9 @@ def _by_answers(
 
     Given weights of the scores, and predictors, and the covariance of independent answers.
     """
-    facts, (weights, t), values = inference.equations, at, []
+    facts = inference.equations
+    (weights, t) = at
+    values = []
     along = facts.linear.predict(weights)
     assert inference.clusters is not None
     for point, factor in inference.answer_points(t):
@@ -414,8 +423,10 @@ def _by_answers(
 
 def _drawn(inference: Inference, covariance: FloatArray, label: str, draws: int) -> FloatArray:
     """Draw normal errors of the scores, the same whatever the order in which items are listed."""
-    facts, b = inference.equations, inference.fitted.coefficients
-    generator, order = public_generator(label, len(b), draws), np.arange(len(b))
+    facts = inference.equations
+    b = inference.fitted.coefficients
+    generator = public_generator(label, len(b), draws)
+    order = np.arange(len(b))
     if facts.covariates is None:
         order[: facts.items] = np.argsort(b[: facts.items], kind="stable")
     drawn = np.empty((draws, len(b)))
@@ -429,7 +440,8 @@ def _stretch(alone: FloatArray, there: FloatArray, excess: FloatArray) -> FloatA
     These are 1 + I^-1/2 X I^-1/2, of the covariance I of independent answers and the excess X at a
     point, not negative and raised by one factor to a sum of at least their number.
     """
-    own, point = _power(alone, 0.5), _power(there, -0.5)
+    own = _power(alone, 0.5)
+    point = _power(there, -0.5)
     values, axes = spectrum(np.eye(len(alone)) + point @ excess @ point)
     values = np.maximum(values, 0.0)
     values *= max(len(values) / max(float(values.sum()), 1e-300), 1.0)
@@ -492,7 +504,8 @@ class _Null:
 
         Given the covariance of sampling errors with this effect in all of them.
         """
-        q, (error, most) = len(alone), inference.effect
+        q = len(alone)
+        (error, most) = inference.effect
         counts = np.unique(np.rint(np.geomspace(1.0, q, _MOST_COUNTS)).astype(int))
         within = (
             [(k, (q + 1.0) / (k + 1.0)) for k in counts]
@@ -505,7 +518,8 @@ class _Null:
         axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
-        values, whole = [], inference.whole_freedom
+        values = []
+        whole = inference.whole_freedom
         df = 1.0 / max(lost, 1.0 / whole, 1.0 / _MOST_FREEDOM)
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T

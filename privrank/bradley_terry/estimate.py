@@ -157,17 +157,25 @@ def estimate(
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of the convex fits.
     """
-    linear, target, loss = equations.linear, equations.target, equations.loss
-    corrected, infinite, converged = penalty is None, False, True
+    linear = equations.linear
+    target = equations.target
+    loss = equations.loss
+    corrected = penalty is None
+    infinite = False
+    converged = True
     if WORTHS not in release.parts:
         ridge = automatic_ridge(equations) if penalty is None else penalty * prior_ridge(equations)
         fit = fit_ridge(target, linear, ridge, loss, solver=solver)
         if not fit.finite:
-            ridge, corrected, infinite = automatic_ridge(equations), True, True
+            ridge = automatic_ridge(equations)
+            corrected = True
+            infinite = True
             fit = fit_ridge(target, linear, ridge, loss, solver=solver)
-        first, converged = linear.centred(fit.point), fit.converged
+        first = linear.centred(fit.point)
+        converged = fit.converged
     else:
-        part, ridge = release.parts[WORTHS], release.plan.number("gamma")
+        part = release.parts[WORTHS]
+        ridge = release.plan.number("gamma")
         first = linear.centred(np.asarray(part.step * part.values))
     coefficients = first
     if corrected:
@@ -178,7 +186,8 @@ def estimate(
         for _ in range(equations.steps):
             moved = _attainable(equations, back + equations.surplus_score(coefficients))
             again = fit_ridge(moved, linear, ridge, loss, solver=solver, start=coefficients)
-            coefficients, converged = linear.centred(again.point), converged and again.converged
+            coefficients = linear.centred(again.point)
+            converged = converged and again.converged
     return Estimate(first, coefficients, ridge, corrected, converged, infinite)
 
 
@@ -201,7 +210,8 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
     move the first by R_1 = G_1^-1 and, when corrected, the next by G_2^-1 (I + ridge R_1 + K R_1),
     and so on. K is the information of comparisons that are too many, if there are.
     """
-    linear, b = equations.linear, fitted.coefficients
+    linear = equations.linear
+    b = fitted.coefficients
     moved = linear.inverse(_ridge_hessian(equations, fitted.ridge, fitted.first))
     if fitted.corrected:
         inverse = linear.inverse(_ridge_hessian(equations, fitted.ridge, b))
@@ -227,8 +237,10 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     by the answers and by the response. The whole of that is known, and both parts of the covariance
     are given it in the proportion that they have for independent votes.
     """
-    b, moved = fitted.coefficients, response(equations, fitted)
-    scores, noise = score_covariance(equations, release, b), equations.noise_covariance(b)
+    b = fitted.coefficients
+    moved = response(equations, fitted)
+    scores = score_covariance(equations, release, b)
+    noise = equations.noise_covariance(b)
     added = equations.response_covariance
     of_responses = 0.0
     if MOMENTS[0] in release.parts and np.any(added):
@@ -264,7 +276,8 @@ def score_covariance(
     moments of their nets in its place, released or cluster-robust. A tie counts as half a win to
     each, whose variance is smaller than assumed.
     """
-    linear, count = equations.linear, equations.pairs.count
+    linear = equations.linear
+    count = equations.pairs.count
     if MOMENTS[0] in release.parts:
         return cluster_moments(equations, release, b, function or equations.fitted)
     if equations.random_pairs and DEPENDENCE not in release.parts:
@@ -328,7 +341,9 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
 
     With covariates, for the prior P, noise V and information J of the columns it is P + V J^-1 P.
     """
-    m, total, fitted = equations.items, equations.total, equations.fitted
+    m = equations.items
+    total = equations.total
+    fitted = equations.fitted
     if equations.covariates is None:
         noise = equations.item_variance + m * float(equations.edge_variance(fitted.mean_square))
         # spread over all pairs, as the information is; two of three edges have half of a difference
@@ -338,7 +353,8 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
         noise += max(2.0 * float(added.sum()) / (m - 1), 0.0)
         information_per_contrast = nominal_information(m, total, fitted)
         return _ridge(equations, default_ridge(information_per_contrast, noise, fitted))
-    z, gram = equations.covariates.matrix, equations.weights.T @ equations.weights
+    z = equations.covariates.matrix
+    gram = equations.weights.T @ equations.weights
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
     prior = _cell_prior(equations)

@@ -53,13 +53,16 @@ from privrank.util.solvers import product, solve_each, spectrum, zero
 MOST_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
 
-MOST_DRAWN_ITEMS, FEW_DRAWS = 200, 999
+MOST_DRAWN_ITEMS = 200
+FEW_DRAWS = 999
 """Of more items than these tests of all worths are simulated by so few draws."""
 
 _LEAST = 1e-15
 """Share of its own information that is added to that of each coefficient."""
 
-_MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 20_000_000
+_MOST_DRAWS = 9_999
+_LEAST_DRAWS = 999
+_NUMBERS = 20_000_000
 """Simulated errors of covariates, fewer where each takes many random numbers."""
 
 
@@ -158,7 +161,8 @@ class Inference:
 
         At predictors t, and at the fit, from which residuals are smaller.
         """
-        n, fit = self.release.design.nobs, self.equations.linear.predict(self.fitted.coefficients)
+        n = self.release.design.nobs
+        fit = self.equations.linear.predict(self.fitted.coefficients)
         return (t, 1.0), (fit, n / max(n - 1.0, 1.0))
 
     def moves(self, contrasts: FloatArray) -> FloatArray:
@@ -178,8 +182,10 @@ class Inference:
     @cached_property
     def score(self) -> FloatArray:
         """The scores; if noise has carried them beyond all answers, those the fit expects."""
-        facts, b = self.equations, self.fitted.coefficients
-        count, edges = facts.released_count, facts.linear.predict(b)
+        facts = self.equations
+        b = self.fitted.coefficients
+        count = facts.released_count
+        edges = facts.linear.predict(b)
         if self.release.source == "none":
             return facts.score
         if facts.covariates is None:
@@ -223,14 +229,17 @@ class Inference:
 
         Each is brought to a largest weight of 1, as a direction is meant, whatever its length.
         """
-        linear, p = self.equations.linear, len(self.fitted.coefficients)
+        linear = self.equations.linear
+        p = len(self.fitted.coefficients)
         weights = self.equations.count * self.equations.fitted.curvature(np.atleast_2d(t))
-        information, rows = linear.information(weights), np.arange(len(weights))[:, None]
+        information = linear.information(weights)
+        rows = np.arange(len(weights))[:, None]
         columns = np.broadcast_to(np.arange(p), (len(weights), p))
         if self.equations.covariates is None:
             # worths beside that of the item about which most is known: no constant is in the way
             known = np.diagonal(information, axis1=1, axis2=2)[:, : self.equations.items]
-            base, others = np.argmax(known, axis=1)[:, None], np.arange(p - 1)
+            base = np.argmax(known, axis=1)[:, None]
+            others = np.arange(p - 1)
             columns = others + (others >= base)
         inner = information[rows[..., None], columns[..., None], columns[:, None, :]]
         # in units in which what hardly anything is known of is not lost beside the rest
@@ -254,7 +263,9 @@ class Inference:
 
     def score_errors(self) -> ScoreErrors | None:
         """Return the errors of the scores at the fit, None where tests are not by them."""
-        facts, b, release = self.equations, self.fitted.coefficients, self.release
+        facts = self.equations
+        b = self.fitted.coefficients
+        release = self.release
         if self.many:
             return None
         noise: FloatArray | None = None
@@ -262,7 +273,8 @@ class Inference:
             draws = self.draws if facts.covariates is not None else self.draws // 2
             generator = public_generator("errors of coefficients", len(b))
             noise = _draw_noise(facts, b, draws, generator)
-        moments, (error, most) = single_contrasts(facts, release, b), self.effect
+        moments = single_contrasts(facts, release, b)
+        (error, most) = self.effect
         return ScoreErrors(
             self.errors.scores,
             self.beside,
@@ -276,7 +288,8 @@ class Inference:
 
     def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:
         """Simulate the noise of the scores at coefficients b, shape (draws, p)."""
-        facts, generator = self.equations, public_generator("noise of scores", len(b), draws)
+        facts = self.equations
+        generator = public_generator("noise of scores", len(b), draws)
         if self.release.source == "none":
             return np.zeros((draws, len(b)))
         return _draw_noise(facts, b, draws, generator, self.fitted.coefficients)
@@ -297,7 +310,8 @@ def _draw_noise(
     """
     if equations.covariates is None:
         return noise_by_place(equations, b, draws, fit)
-    weights, basis = equations.weights, equations.basis
+    weights = equations.weights
+    basis = equations.basis
     noise = np.zeros((draws, weights.shape[1] * basis.shape[1]))
     for row in weights:
         # one group's noise at a time, so that memory does not grow with their number
@@ -319,7 +333,8 @@ def noise_by_place(
     So it is the same whatever the order they are listed in. What the noise of pairs does to many
     items is left out, as it is taken as normal. The noise of a number of ties is the last column.
     """
-    m, worths = equations.items, b[: equations.items]
+    m = equations.items
+    worths = b[: equations.items]
     order = np.argsort((b if fit is None else fit)[:m], kind="stable")
     place = np.argsort(order)
     pairs = equations.pairs
@@ -376,7 +391,8 @@ def _public_pairs(
 
     Half differences of the noise of its two cells, and normal ones.
     """
-    generator, halves = public_generator("errors of pairs", items), np.zeros((1, 1))
+    generator = public_generator("errors of pairs", items)
+    halves = np.zeros((1, 1))
     if distribution.scale > 0:
         first, second = distribution.simulate((2, draws, pairs), generator)
         halves = 0.5 * (first - second)
@@ -403,7 +419,8 @@ class FreeFit:
     @classmethod
     def of(cls, release: Release, *, corrected: bool) -> FreeFit | None:
         """Fit the release of a model with item covariates; None where these leave nothing."""
-        design, m = release.design, len(release.design.items)
+        design = release.design
+        m = len(release.design.items)
         if design.covariates is None or not design.item_freedom:
             return None
         without = replace(design.covariates, item_columns=(), item_matrix=np.zeros((m, 0)))
@@ -423,9 +440,12 @@ class FreeFit:
     @cached_property
     def scatter(self) -> FloatArray:
         """tau^2 of each column of the model matrix."""
-        fit, size = self.inference, len(self.left)
-        total, (values, vectors) = fit.errors.total, spectrum(self.left)
-        basis, scatter = vectors[:, values > 0.5], []
+        fit = self.inference
+        size = len(self.left)
+        total = fit.errors.total
+        (values, vectors) = spectrum(self.left)
+        basis = vectors[:, values > 0.5]
+        scatter = []
         for start in range(0, size * len(fit.equations.weights.T), size):
             here = slice(start, start + size)
             spread, axes = spectrum(basis.T @ total[here, here] @ basis)

@@ -27,7 +27,8 @@ _NAMED = (
     "back by respondent"
 )
 
-MOST_CELLS, MOST_NUMERIC = 1024, 6
+MOST_CELLS = 1024
+MOST_NUMERIC = 6
 """Combinations of levels, and numeric covariates, up to which a fit takes some seconds."""
 
 FIRST = "first"
@@ -107,7 +108,8 @@ def declare(
         If this declares no model.
     """
     # `first` is the order effect, unless the data has a column of that name
-    factors, shown = factors_of(right), " ".join(right.split())  # in one line, as tables have it
+    factors = factors_of(right)
+    shown = " ".join(right.split())  # on one line, for tables
     ordered = FIRST not in schema.names and any(factor.column == FIRST for factor in factors)
     if ordered:
         _check_order_effect(right, labels)

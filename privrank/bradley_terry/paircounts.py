@@ -63,18 +63,21 @@ MOST_ERROR = 0.1
 
 With more the worths are stretched, and no longer in proportion to the noise."""
 
-_MOST_DECAY, _MOST_IN_ALL = 0.1, 1.1
+_MOST_DECAY = 0.1
+_MOST_IN_ALL = 1.1
 """Size of beta up to which intervals of 12 items were found to cover, a place and in all."""
 
 _LARGEST = 0.99
 """Largest number of an item's comparisons, over those of all others, that is fitted."""
 
-_STEPS, _CLOSE = 100, 1e-11
+_STEPS = 100
+_CLOSE = 1e-11
 
 _MOST_DECAY_ERROR = 0.05
 """Standard error of beta up to which it is fitted."""
 
-_FARTHEST, _ROUNDS = 0.3, 50
+_FARTHEST = 0.3
+_ROUNDS = 50
 """Largest beta that is fitted, and steps of the search."""
 
 FEW = 4.0
@@ -83,7 +86,9 @@ FEW = 4.0
 _LIMIT = 0.05
 """Level of the lower limit of the comparisons across a cut."""
 
-_MOST_EVERY, _MOST_ORDERED, _MOST_SPECTRAL = 10, 100, 500
+_MOST_EVERY = 10
+_MOST_ORDERED = 100
+_MOST_SPECTRAL = 500
 """Items up to which every cut is tried; up to which the weakest of single items and of cuts along
 eigenvectors comes first; and up to which such cuts are tried once no single item is left alone."""
 
@@ -101,7 +106,8 @@ def released_counts(design: Design, noisy: FloatArray, variance: float) -> dict[
     towards their mean would be wrong in the same direction for all pairs of an item that is
     compared more often than others.
     """
-    items, count = len(design.items), np.maximum(noisy, 0.0)
+    items = len(design.items)
+    count = np.maximum(noisy, 0.0)
     return {
         "pairs": PairCounts(*np.triu_indices(items, 1), count, "released"),
         "surplus": count - noisy,
@@ -140,8 +146,10 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
     Under a private design the comparisons per cell are released, and so are those per pair unless
     they are declared. Every cell is taken to compare the pairs in the same proportions.
     """
-    counts, covariates = dict(pair_counts(release)), release.design.covariates
-    pairs, m = counts["pairs"], len(release.design.items)
+    counts = dict(pair_counts(release))
+    covariates = release.design.covariates
+    pairs = counts["pairs"]
+    m = len(release.design.items)
     if covariates is None or pairs.origin == "observed":
         return counts
     cells = covariates.cells
@@ -151,7 +159,8 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
         answers = np.maximum(part.step * part.values, LEAST_GROUP)
         counts["group_variance"] = part.noise_variance
     # edges cell by cell, with the share of the cell in the comparisons of each pair
-    shift, share = np.repeat(np.arange(cells) * m, len(pairs.first)), answers / answers.sum()
+    shift = np.repeat(np.arange(cells) * m, len(pairs.first))
+    share = answers / answers.sum()
     counts["pairs"] = PairCounts(
         np.tile(pairs.first, cells) + shift,
         np.tile(pairs.second, cells) + shift,
@@ -244,7 +253,8 @@ class Matching:
 
     def covariance(self, mean: FloatArray) -> FloatArray:
         """Return what random opponents add to the covariance of scores, given item counts."""
-        count, beta = self.pairs.count, self.by_beta(mean)
+        count = self.pairs.count
+        beta = self.by_beta(mean)
         both = np.multiply.outer(beta, self._contrasts.scores(count * self.alike * mean))
         met = self._contrasts.information(count * mean**2) - both - both.T
         met += float(count @ self.alike**2) * np.multiply.outer(beta, beta)
@@ -252,7 +262,8 @@ class Matching:
 
     def noise_covariance(self, mean: FloatArray) -> FloatArray:
         """Return what the noise of item counts and of Q adds to the covariance of scores."""
-        slopes, beta = self.net_slopes(mean), self.by_beta(mean)
+        slopes = self.net_slopes(mean)
+        beta = self.by_beta(mean)
         of_items = 0.25 * self.variance * product(slopes, slopes.T)
         return np.asarray(of_items + self.noise.variance * np.multiply.outer(beta, beta))
 
@@ -293,7 +304,8 @@ def _sides(release: Release) -> tuple[FloatArray, FloatArray, float]:
     comes the variance of the noise of an item's comparisons.
     """
     if names.ITEM_COUNTS in release.parts:
-        nets, compared = release.parts[names.NET], release.parts[names.ITEM_COUNTS]
+        nets = release.parts[names.NET]
+        compared = release.parts[names.ITEM_COUNTS]
         half = 0.5 * nets.step * nets.values
         both = half + 0.5 * compared.values, half - 0.5 * compared.values
         return *both, compared.noise_variance
@@ -333,11 +345,14 @@ def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
     end.
     """
     won, lost, variance = _sides(release)
-    m, counts = len(won), np.maximum(won - lost, 1.0)
-    rough, largest = np.sqrt(variance) > MOST_ERROR * counts, int(np.argmax(counts))
+    m = len(won)
+    counts = np.maximum(won - lost, 1.0)
+    rough = np.sqrt(variance) > MOST_ERROR * counts
+    largest = int(np.argmax(counts))
     most = _LARGEST * (counts.sum() - counts[largest])
     if counts[largest] > most:
-        counts[largest], rough = most, np.ones(m, dtype=bool)
+        counts[largest] = most
+        rough = np.ones(m, dtype=bool)
     matching = _who_met_whom(counts, variance, release)
     if not rough.any():
         return matching, None
@@ -361,7 +376,8 @@ class _CountsAt:
         gaps = np.abs(place[:, None] - place).astype(np.float64)
         weights = np.exp(-beta * gaps)
         np.fill_diagonal(weights, 0.0)
-        x, (first, second) = item_weights(counts, weights), np.triu_indices(len(counts), 1)
+        x = item_weights(counts, weights)
+        (first, second) = np.triu_indices(len(counts), 1)
         table = weights * np.outer(x, x)
         by_items = inverse(table + np.diag(counts))
         # what keeps the counts of the items as they are
@@ -388,7 +404,8 @@ class _CountsAt:
         of its sum less what its regression on the counts explains. To it comes the noise of these,
         by the same regression.
         """
-        ends, signed = np.triu_indices(len(self.by_items), 1), self.count * self.alike
+        ends = np.triu_indices(len(self.by_items), 1)
+        signed = self.count * self.alike
         summed = sum(np.bincount(end, signed, len(self.by_items)) for end in ends)
         slopes = self.by_items @ summed
         sampling = max(float(signed @ self.alike - summed @ slopes), 1.0)
@@ -402,14 +419,20 @@ class _CountsAt:
 
 def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matching:
     """Return who met whom, given the counts of items and the variance of their noise."""
-    place, error, beta, off = _places(release), math.inf, 0.0, math.nan
-    at, noise = _CountsAt.of(0.0, counts, place), DiscreteLaplace(0.0)
+    place = _places(release)
+    error = math.inf
+    beta = 0.0
+    off = math.nan
+    at = _CountsAt.of(0.0, counts, place)
+    noise = DiscreteLaplace(0.0)
     if names.OPPONENTS in release.parts:
         part = release.parts[names.OPPONENTS]
-        released, noise = float(part.values[0]), part.laplace
+        released = float(part.values[0])
+        noise = part.laplace
         off = released - at.expected
         error = at.error(variance, noise)
-    slopes, deviation = np.zeros(len(at.count)), at.deviation(variance)
+    slopes = np.zeros(len(at.count))
+    deviation = at.deviation(variance)
     if error <= _MOST_DECAY_ERROR:
         for _ in range(_ROUNDS):
             before = beta
@@ -470,7 +493,8 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
     variance of their noise, which is uncorrelated.
     """
     table = squareform(noisy, checks=False)
-    queue, parts = [np.arange(items)], list[IntArray]()
+    queue = [np.arange(items)]
+    parts = list[IntArray]()
     while queue:
         inside = queue.pop()
         # split by the weakest cut until all cuts of what is left exceed their noise
@@ -514,7 +538,8 @@ def weak_cuts(
         to one side at level .05, below the `FEW` standard deviations that they have to exceed. And
         how probable it is that they do if there are as many comparisons as that limit says.
     """
-    table, weak = squareform(noisy, checks=False), []
+    table = squareform(noisy, checks=False)
+    weak = []
     for part in (part for part in components if 1 < len(part) <= _MOST_SPECTRAL):
         sides, crossing, noise = _crossings(table[np.ix_(part, part)], variance)
         least = crossing / np.maximum(noise, 1e-150) + float(ndtri(_LIMIT))

@@ -123,7 +123,8 @@ def pair_matrix(upper: FloatArray) -> FloatArray:
 
     Entries (j, i) are what is left of one, and the diagonal is 1/2.
     """
-    table, rest = pair_table(upper), pair_table(1.0 - upper)
+    table = pair_table(upper)
+    rest = pair_table(1.0 - upper)
     return np.asarray(table + rest.T + np.diag(np.full(len(table), 0.5)))
 
 
@@ -212,7 +213,8 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     margins = margins_of(matrix)
     deadline = time.monotonic() + time_limit
     order: list[int] = []
-    gap, several = 0.0, False
+    gap = 0.0
+    several = False
     # components come in the order of their majorities, and the cost of pairs across them is
     # fixed: gaps add up, and joined optima are an optimum
     for members in _components(margins):
@@ -253,8 +255,10 @@ def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
     halves = split_costs(block)
     values = subset_values(halves)
     # from the whole set back: the last item is the one whose removal leaves the least cost
-    subset, members = (1 << m) - 1, list(range(m))
-    order, several = np.empty(m, dtype=np.int64), False
+    subset = (1 << m) - 1
+    members = list(range(m))
+    order = np.empty(m, dtype=np.int64)
+    several = False
     # sums of weights may differ by their rounding
     within = m * m * 2.0**-48 * float(np.abs(block).max(initial=0.0))
     for place in range(m - 1, -1, -1):
@@ -269,7 +273,8 @@ def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
 def _violated(before: FloatArray) -> IntArray:
     """Return the triangles i, j, k, one row each, with x_ij + x_jk + x_ki > 2, worst first."""
     m = len(before)
-    rows, excess = [], []
+    rows = []
+    excess = []
     for i in range(m - 2):
         # i is the smallest of the three, so each oriented triangle comes once
         tail = before[i + 1 :, i + 1 :]
@@ -327,7 +332,9 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
         )
         if answer is None:
             break
-        reached = answer.mip_dual_bound if whole else answer.fun if answer.status == 0 else None
+        reached = answer.mip_dual_bound
+        if not whole:
+            reached = answer.fun if answer.status == 0 else None
         if reached is not None and math.isfinite(reached):
             bound = max(bound, float(reached) - offset)
         if answer.x is None:
@@ -349,7 +356,8 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
 
 def _triangles(rows: IntArray, number: IntArray) -> LinearConstraint:
     """Return x_ij + x_jk + x_ki <= 2 for each row i, j, k; x_ab with a > b stands for 1 - x_ba."""
-    starts, ends = rows.ravel(), np.roll(rows, -1, axis=1).ravel()
+    starts = rows.ravel()
+    ends = np.roll(rows, -1, axis=1).ravel()
     up = starts < ends
     column = np.where(up, number[starts, ends], number[ends, starts])
     sign = np.where(up, 1.0, -1.0)

@@ -37,7 +37,8 @@ Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "Kwik
 TIME_LIMIT = 10.0
 """Seconds of integer programming for a fit; after them the best order is taken, with its gap."""
 
-LARGEST_SPREAD, LEAST_SPREAD = 10.0, 0.3
+LARGEST_SPREAD = 10.0
+LEAST_SPREAD = 0.3
 """Standard deviation of each score under the ridge: the larger only keeps a saturated fit finite,
 with the smaller the surface is next to linear."""
 

@@ -45,7 +45,8 @@ _SLOW = 0.03
 _SERIES = 3.5
 """Below this modulus l and its relatives are summed as power series (they converge to 2 pi)."""
 
-_BLOCK, _PIECE = 64, 2**15
+_BLOCK = 64
+_PIECE = 2**15
 """Frequencies and distances handled at a time, which bounds the memory."""
 
 # l(x) = sum_k (-1)^(k+1) zeta(2k) / k y^k with y = (x / 2 pi)^2, from sinh's infinite product.
@@ -200,7 +201,8 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
     """
     d = np.atleast_1d(np.floor(np.asarray(distance, dtype=float)))
     theta = min(theta, _FROZEN)
-    centre, half_width = mean(m, theta), _half_width(m, theta)
+    centre = mean(m, theta)
+    half_width = _half_width(m, theta)
     out = np.where(d >= centre, 1.0, 0.0)
     inside = (d >= 0) & (d < m * (m - 1) // 2) & (np.abs(d + 0.5 - centre) < half_width + 1)
     if not inside.any():
@@ -332,7 +334,8 @@ def total_variation(m: int, theta: float, other: float) -> float:
         return 0.0
     if math.isinf(high):  # all mass on the centre
         return -math.expm1(-log_partition(m, low))
-    low, high = min(low, _FROZEN), min(high, _FROZEN)
+    low = min(low, _FROZEN)
+    high = min(high, _FROZEN)
     b = _excess(m, np.array([low, (low + high) / 2, high])).real
     if b[1] - (b[0] + b[2]) / 2 < -50:
         return 1.0
@@ -351,7 +354,8 @@ def theta_at(m: int, tolerance: float) -> float:
     by doubling: the distance rises with theta.
     """
     start = 2 * float(ndtri((1 + tolerance) / 2)) / math.sqrt(variance(m, 0.0))
-    low, high = start / 2, start * 2
+    low = start / 2
+    high = start * 2
 
     def error(theta: float) -> float:
         return total_variation(m, theta, 0.0) - tolerance

@@ -36,7 +36,8 @@ def _check_rankings(rankings: object, items: Sequence[object]) -> IntArray:
             f"rankings must be a matrix of ranks, one row per ranking and one column per item, "
             f"got {values.ndim} dimensions of {values.dtype}."
         )
-    values, m = np.atleast_2d(values), len(items)
+    values = np.atleast_2d(values)
+    m = len(items)
     if values.shape[1] != m:
         raise ValueError(f"rankings must have one column per item, {m}, got {values.shape[1]}.")
     if not (np.sort(values, axis=1) == np.arange(1, m + 1)).all():
@@ -187,7 +188,8 @@ class Mallows:
         """
         from privrank.kernels import rankings as kernels
 
-        n, m = check_count("size", size), len(self.items)
+        n = check_count("size", size)
+        m = len(self.items)
         source = generator(rng)
         out = np.empty((n, m), dtype=np.int64)
         for rows in blocks(n, m):
@@ -267,7 +269,8 @@ class Mallows:
         0.7619
         """
         try:
-            first, second = self.items.index(i), self.items.index(j)
+            first = self.items.index(i)
+            second = self.items.index(j)
         except (TypeError, ValueError):
             raise ValueError("i and j must be items of the model: one of them is not.") from None
         # the places of other items do not matter: the probability is a function of the gap alone

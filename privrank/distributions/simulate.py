@@ -150,7 +150,8 @@ class PlackettLuce:
                [2, 1, 3],
                [2, 1, 3]])
         """
-        n, m = check_count("size", size), len(self.worths)
+        n = check_count("size", size)
+        m = len(self.worths)
         source = generator(rng)
         out = np.empty((n, m), dtype=np.int64)
         for rows in blocks(n, m):
@@ -219,7 +220,8 @@ def bradley_terry(
     first, second = (np.repeat(side, times) for side in np.triu_indices(len(values), 1))
     # drawn for share = 1 too, so that a study's stream does not depend on its settings
     made = source.random(len(first)) < share
-    first, second = first[made], second[made]
+    first = first[made]
+    second = second[made]
     probability = distribution.probability(values[first] - values[second])
     outcome = np.where(source.random(len(first)) < probability, 1, -1)
     return pd.DataFrame({"item1": items[first], "item2": items[second], "outcome": outcome})

@@ -149,9 +149,12 @@ def _shuffled(rows: Any, owner: str) -> Any:
             .str.replace(r"[ T]00:00:00(\.0+)?$", "", regex=True)
             .replace({"True": "1", "False": "0"})
         )
-        return part.assign(**{_SPELLING: names})
+        spelling = part.copy()
+        spelling[_SPELLING] = names
+        return spelling
 
-    meta = rows._meta.assign(**{_SPELLING: rows._meta[owner]})
+    meta = rows._meta.copy()
+    meta[_SPELLING] = meta[owner]
     return rows.map_partitions(spelled, meta=meta).shuffle(on=_SPELLING)
 
 

@@ -229,7 +229,8 @@ def as_comparisons(
         elif form == "wide":
             read = pairforms.read_wide(columns, pairs, sep, codes, distinct)
         elif form == "counts":
-            named, won = {"item1": item1, "item2": item2}, {"win1": win1, "win2": win2}
+            named = {"item1": item1, "item2": item2}
+            won = {"win1": win1, "win2": win2}
             read = pairforms.read_counts(columns, named, won, ties, distinct)
         elif form == "winner-loser":
             named = {"winner": winner, "loser": loser}

@@ -256,7 +256,8 @@ class Counted:
 
 def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     """Return what a frame counts in all, and its respondents, where these are the units."""
-    columns, predictor = rules.columns, rules.predictor
+    columns = rules.columns
+    predictor = rules.predictor
     used = (
         *(columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts),
         *(() if predictor is None else predictor.columns),
@@ -287,19 +288,23 @@ def _added(*pieces: Counted) -> Counted:
         net[here] += piece.net
     by_pattern = [piece.units for piece in pieces if piece.units is not None]
     units = np.sum(by_pattern, axis=0) if by_pattern else None
-    nobs, ties = sum(piece.nobs for piece in pieces), sum(piece.ties for piece in pieces)
+    nobs = sum(piece.nobs for piece in pieces)
+    ties = sum(piece.ties for piece in pieces)
     return Counted(nobs, codes, comparisons, net, np.asarray(ties), units, pieces[-1].described)
 
 
 def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
     """Validate and count comparisons: of whole respondents, who are returned, or of rows."""
-    columns, predictor, items = rules.columns, rules.predictor, len(rules.labels)
+    columns = rules.columns
+    predictor = rules.predictor
+    items = len(rules.labels)
     covariates = () if predictor is None else predictor.columns
     _check_numeric(view, columns.outcome, predictor)
     # from here on rows that are alike are one entry, with their number
     read = _read(view, columns, rules.labels, covariates, ties=rules.ties)
     owner = None if columns.respondent is None else read.keys[columns.respondent]
-    person, bounded = None if owner is None else owner.codes, not rules.sampled
+    person = None if owner is None else owner.codes
+    bounded = not rules.sampled
     nobs = units_of(
         owner,
         columns.respondent,
@@ -307,14 +312,18 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
         rules.max_rows if bounded else np.inf,
         sampling=rules.sampling,
     )
-    described, counted, patterns, number = None, None, 1, read.low * items + read.high
+    described = None
+    counted = None
+    patterns = 1
+    number = read.low * items + read.high
     if predictor is not None:
         pattern, described = read_patterns(
             predictor, read.keys, read.first_named, person, rules.kind
         )
         counted = units_by_pattern(pattern, read.size, person, described)
         described = replace(described, units=counted) if rules.kind == "public" else described
-        patterns, number = int(pattern.max()) + 1, pattern * items**2 + number
+        patterns = int(pattern.max()) + 1
+        number = pattern * items**2 + number
     codes, place = coding.distinct_codes(number, patterns * items**2)
     held = None
     if owner is not None:
@@ -465,8 +474,10 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"column {min(answers)!r}, got {formula!r}. If the first item always won, leave that "
             f"column out of data."
         )
-    respondent, counts = arguments.get("respondent", UNSTATED), arguments.get("counts")
-    item1, item2, outcome, *_ = (*parsed.left, None)
+    respondent = arguments.get("respondent", UNSTATED)
+    counts = arguments.get("counts")
+    item1, item2, *rest = parsed.left
+    outcome = rest[0] if rest else None
     columns = ComparisonColumns(item1, item2, outcome, respondent, counts, outcome is None)
     predictor = None
     given = {name: arguments.get(name) for name in sorted(_OF_COVARIATES)}
@@ -584,7 +595,8 @@ def units_by_pattern(
 ) -> IntArray:
     """Return, by pattern, the units with its covariates, in whichever order items were named."""
     by_pattern = covariates.kinds
-    kind, kinds = by_pattern[pattern], int(by_pattern.max()) + 1
+    kind = by_pattern[pattern]
+    kinds = int(by_pattern.max()) + 1
     if person is None:
         return sum_by(kind, size, kinds)[by_pattern]
     kinds_of_units = np.unique(person * kinds + kind) % kinds

@@ -166,7 +166,8 @@ def groups_of_formula(
     **Privacy.** Where who is in which group is `secret`, so are the sizes of the groups: a group
     may be of any size, even empty, and nothing that is said depends on it.
     """
-    parsed, paired = parse(formula), check_flag("paired", paired)
+    parsed = parse(formula)
+    paired = check_flag("paired", paired)
     if len(parsed.right) != 1 or not parsed.intercept:
         raise ValueError(
             f"formula must name one column of groups on its right, as in 'a + b + c ~ group', "

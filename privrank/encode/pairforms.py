@@ -147,7 +147,8 @@ def read_counts(
     numbers = [coding.whole_counts(table[n], n) for n in others.values() if n is not None]
     kinds = [sign, -sign, np.zeros(len(first))][: len(numbers)]
     row = np.repeat(np.arange(len(first)), len(kinds))
-    outcome, number = np.column_stack(kinds).ravel(), np.column_stack(numbers).ravel()
+    outcome = np.column_stack(kinds).ravel()
+    number = np.column_stack(numbers).ravel()
     person = None if person is None else person.take(row)
     return _compared(labels, first[row], second[row], outcome, person, number)
 

@@ -40,7 +40,8 @@ class Columns:
         for role, name in self.owners.items():
             check_name(name, role)
             frame = frames.with_respondent_column(frame, name)
-        self.frame, self.view = frame, frames.open_frame(frame, "frame")
+        self.frame = frame
+        self.view = frames.open_frame(frame, "frame")
         self.names = frames.column_names(self.view)
         for name in self.owners.values():
             if name in self.names:

@@ -204,7 +204,8 @@ class ReadSamples:
 
     def sample(self, group: int = 0, least: int = FEWEST_UNITS) -> EncodedSample:
         """Return the sample of a group; refuse fewer than `least` units."""
-        rules, nobs = self.rules, enough(self.nobs[group], least)
+        rules = self.rules
+        nobs = enough(self.nobs[group], least)
         if rules.counted:
             return rules.encoded(nobs, self.rows[group])
         people = self.people.group(group) if nobs and self.people is not None else None

@@ -227,7 +227,8 @@ class Alternatives:
     @property
     def start(self) -> float:
         """An effect to start a search from, about as large as sampling errors."""
-        m, n = len(self.sample.items), self.sample.nobs
+        m = len(self.sample.items)
+        n = self.sample.nobs
         if self.null.probabilities:
             return min(0.5 * math.sqrt(m / n), self.most)
         return min(1.0 / math.sqrt(n) if self.null.center else 2.0 / math.sqrt(m**3 * n), 1.0)
@@ -245,7 +246,8 @@ class Alternatives:
 
     def simulate(self, effect: float, rng: np.random.Generator) -> IntArray:
         """Return a simulated sample: ranks, or counts by category."""
-        n, m = self.sample.nobs, len(self.sample.items)
+        n = self.sample.nobs
+        m = len(self.sample.items)
         if self.null.probabilities:
             return np.asarray(rng.multinomial(n, self._tilted(effect, rng)))
         return Mallows.from_theta(m, self._theta(effect), self.null.center or None).rvs(n, rng)
@@ -256,7 +258,8 @@ class Alternatives:
     def _tilted(self, distance: float, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return shares of the categories at this distance from those under H0."""
         p = self.null.probabilities
-        cells, order = np.array(p), np.arange(len(p))
+        cells = np.array(p)
+        order = np.arange(len(p))
         if self.side == "two-sided" and not is_uniform(p):
             order = rng.permutation(len(p))
         raised = _raised(p, order) != (self.side == "smaller")
@@ -290,10 +293,12 @@ class Alternatives:
         """Return an effect with its Monte Carlo error in terms that a reader knows."""
         if solved is None:
             return DetectableEffect(power, alpha, None, None, None)
-        effect, error = solved.at, solved.error
+        effect = solved.at
+        error = solved.error
         if self.null.probabilities:
             return DetectableEffect(power, alpha, None, None, effect, error)
-        model, distance = self.model(effect), self.distance(effect)
+        model = self.model(effect)
+        distance = self.distance(effect)
         # with a centre there is none beyond the uniform model
         back = self.null.center and effect + error > 1.0
         error = abs(self.distance(effect - error if back else effect + error) - distance)
@@ -318,7 +323,8 @@ def curve_of(
 
     Of two categories it is exact, by a statistic and by a bit.
     """
-    sample, items = against.sample, len(against.sample.items)
+    sample = against.sample
+    items = len(against.sample.items)
     # reports of the local model are simulated as statistics; two categories have so few samples
     # that rejection is summed over the binomial counts in place of drawing them
     if isinstance(query, Statistic) and query.sampler is not None:

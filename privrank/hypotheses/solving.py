@@ -13,10 +13,12 @@ from privrank.util.solvers import bracket
 Measure = Callable[[float, int], tuple[float, float]]
 """Maps a number and how many replicates to the value there and its standard error, 0 if exact."""
 
-FEWEST, LOOK = 20, 4
+FEWEST = 20
+LOOK = 4
 """Replicates of a first look at least, and of how many in all it takes one."""
 
-SHORT, LONG = 1.5, 4.0
+SHORT = 1.5
+LONG = 4.0
 """Factors by which a bracket is looked for."""
 
 LEAST_EFFECT = 2.0**-20
@@ -142,7 +144,8 @@ def _bracket(search: Search, log: float, few: int) -> tuple[_Look | None, _Look]
         step = math.log(min(max(math.exp(abs(look.score)), SHORT), LONG))
         if search.whole:  # the next whole number at least
             step = max(step, math.log1p(math.exp(-look.log)))
-        last, look = look, search.look(look.log + (step if upward else -step), few)
+        last = look
+        look = search.look(look.log + (step if upward else -step), few)
         if (look.score < 0) != upward:
             return (last, look) if upward else (look, last)
 
@@ -157,7 +160,8 @@ def _closed(search: Search, low: _Look, high: _Look) -> float:
     # neighbours, of which the larger one reaches the target
     if not search.whole:
         return bracket(short, math.exp(low.log), math.exp(high.log), 60, relative=1e-6)[1]
-    least, most = round(math.exp(low.log)), round(math.exp(high.log))
+    least = round(math.exp(low.log))
+    most = round(math.exp(high.log))
     while most - least > 1:
         middle = (least + most) // 2
         least, most = (middle, most) if short(middle) else (least, middle)

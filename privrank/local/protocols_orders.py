@@ -33,7 +33,9 @@ LARGEST_SHUFFLE = 2**63 - 1
 MOST_DIGITS = 62
 """Of two values each, in a number that every table can hold."""
 
-_PAIR_ORDER, _MATCHING = 1, 2  # seeds of public shuffles, of pairs and of items
+# seeds of the public shuffles of pairs and of items
+_PAIR_ORDER = 1
+_MATCHING = 2
 
 Method = Literal["randomized", "laplace"]
 Pairing = Literal["public", "private"]

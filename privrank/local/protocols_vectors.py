@@ -215,7 +215,8 @@ class CapBorda(Protocol):
         >>> favoured.shape
         (1, 1, 51)
         """
-        m, N = len(self.items), self.options
+        m = len(self.items)
+        N = self.options
 
         def closest(rows: slice) -> IntArray:
             scores = m + 1 - 2 * ranks[rows]

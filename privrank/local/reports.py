@@ -26,8 +26,10 @@ Identities = NDArray[np.uint64]
 
 COLUMNS = ("protocol_id", "assignment", "answer", "report_id")
 
-FOREIGN, MALFORMED = "another protocol", "malformed"
-RANGE, REPEATED = "out of range", "repeated id"
+FOREIGN = "another protocol"
+MALFORMED = "malformed"
+RANGE = "out of range"
+REPEATED = "repeated id"
 """Why a report is rejected; a row that has several reasons counts under the first of this order."""
 
 STRUCK = -1
@@ -110,7 +112,8 @@ def once(
     identity, first, place = np.unique(identity, return_index=True, return_inverse=True)
     # each report against the first of its id
     differs = (assignment != assignment[first][place]) | (answer != answer[first][place])
-    assignment, answer = assignment[first], answer[first]
+    assignment = assignment[first]
+    answer = answer[first]
     assignment[place[differs]] = answer[place[differs]] = STRUCK
     return identity, assignment, answer
 
@@ -150,7 +153,9 @@ def _framed(columns: Mapping[Any, Any]) -> pd.DataFrame:
         ) from None
 
 
-_FINE, _BEYOND, _NO_NUMBER = 0, 1, 2
+_FINE = 0
+_BEYOND = 1
+_NO_NUMBER = 2
 
 
 def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArray[np.int8]]:
@@ -160,7 +165,8 @@ def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArra
     """
     # the range is checked before the cast to int64, which would wrap unsigned numbers round
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
-        numbers, fault = values.to_numpy(), np.zeros(len(values), dtype=np.int8)
+        numbers = values.to_numpy()
+        fault = np.zeros(len(values), dtype=np.int8)
     else:
         entries = [_whole_number(entry) for entry in values.astype(object)]
         fault = np.array([_NO_NUMBER if e is None else _FINE for e in entries], dtype=np.int8)

@@ -112,7 +112,8 @@ class Tally:
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
         for name in _ARRAYS:
-            kind, values = np.uint64 if name == "identity" else np.int64, getattr(self, name)
+            kind = np.uint64 if name == "identity" else np.int64
+            values = getattr(self, name)
             object.__setattr__(self, name, None if values is None else own(values, kind))
         object.__setattr__(self, "rejected", dict(self.rejected))
 
@@ -195,7 +196,8 @@ class Tally:
     def _reports(self) -> tuple[Identities, IntArray, IntArray]:
         """What each id was asked and answered."""
         assert self.identity is not None and self.cell is not None
-        assignment, answer = np.append(self.assignment, STRUCK), np.append(self.answer, STRUCK)
+        assignment = np.append(self.assignment, STRUCK)
+        answer = np.append(self.answer, STRUCK)
         return self.identity, assignment[self.cell], answer[self.cell]
 
     def __radd__(self, other: object) -> Tally:

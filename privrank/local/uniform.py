@@ -58,7 +58,7 @@ from scipy.sparse import csr_array
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nullmodel import NullModel
-from privrank.hypotheses.nulls import FULL, Null, Order, fingerprint, public_generator
+from privrank.hypotheses.nulls import Null, Order, draws_of, fingerprint, public_generator
 from privrank.hypotheses.statistic import Statistic
 from privrank.local.client import protocol_from_json
 from privrank.local.estimates import by_item
@@ -80,7 +80,8 @@ NULL = "statistic under H0"
 STEP = 2.0**-10
 """Lattice of the statistic, far finer than its spread: rounding leaves ties of draws ties."""
 
-_LIGHT, _HEAVY = 2**14, 2**17
+_LIGHT = 2**14
+_HEAVY = 2**17
 """Random numbers of a draw up to which there are 9,999 draws, and up to which 1,999."""
 
 _BLOCK = 2**21
@@ -89,7 +90,7 @@ _BLOCK = 2**21
 
 def usual_draws(size: int) -> int:
     """Return how many null draws there are unless asked for, by the random numbers of one."""
-    return FULL if size <= _LIGHT else 1_999 if size <= _HEAVY else 999
+    return draws_of(size, _LIGHT, _HEAVY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,8 @@ class Asked:
         if self.whole is not None:
             reports, added = self.whole
             return np.asarray((added * reports[:, None]).T @ added)
-        m, wins = len(self.protocol.items), _wins(self.protocol)
+        m = len(self.protocol.items)
+        wins = _wins(self.protocol)
         covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
         digits = self.items.reshape(-1, self.items.shape[2])
         weight = np.repeat(self.count, self.items.shape[1])
@@ -197,7 +199,8 @@ class Asked:
         facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
         seeds = int(self.protocol.id, 16), fingerprint(facts.tolist())
         rng = public_generator("uniformity of reports", *seeds)
-        bar, parts = progress("draws under H0", number), []
+        bar = progress("draws under H0", number)
+        parts = []
         for rows in blocks(number, self.size, _BLOCK):
             size = rows.stop - rows.start
             parts.append(self._values(self._net_wins(size, rng)))
@@ -218,7 +221,8 @@ class Asked:
                 rng.integers(0, 2, shape, np.int8) if single else rng.binomial(reports, 0.5, shape)
             )
             return np.asarray((2.0 * forward - reports) @ added)
-        options, count = self.protocol.options, np.repeat(self.count, self.items.shape[1])
+        options = self.protocol.options
+        count = np.repeat(self.count, self.items.shape[1])
         if options == 2:  # a multinomial draw, but in less time
             first = rng.binomial(count, 0.5, (number, len(count)))
             drawn = np.stack((first, count - first), axis=2)
@@ -229,11 +233,14 @@ class Asked:
     @cached_property
     def _votes(self) -> csr_array:
         """A row for each value of each digit: what it adds to the net wins of the items."""
-        digits, options = self.items.reshape(-1, self.items.shape[2]), self.protocol.options
-        rows, width = len(digits) * options, digits.shape[1]
+        digits = self.items.reshape(-1, self.items.shape[2])
+        options = self.protocol.options
+        rows = len(digits) * options
+        width = digits.shape[1]
         columns = np.repeat(digits, options, axis=0)
         votes = np.tile(_wins(self.protocol), (len(digits), 1))
-        starts, shape = np.arange(rows + 1) * width, (rows, len(self.protocol.items))
+        starts = np.arange(rows + 1) * width
+        shape = (rows, len(self.protocol.items))
         return csr_array((votes.ravel(), columns.ravel(), starts), shape)
 
 
@@ -357,12 +364,15 @@ class Collection:
 
     def _counts(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
         """Draw how often each pair is asked, and how often the first of its items is ahead."""
-        protocol, pairs, m = self.protocol, self.protocol.assignments, len(place)
+        protocol = self.protocol
+        pairs = self.protocol.assignments
+        m = len(place)
         assert isinstance(protocol, Asking)
         # where respondents are fewer than pairs most pairs are not asked: only those drawn are held
         if pairs <= self.nobs:
             number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
-            questions, count = np.flatnonzero(number), number[number > 0]
+            questions = np.flatnonzero(number)
+            count = number[number > 0]
         else:
             questions, count = np.unique(protocol.assign(self.nobs, rng), return_counts=True)
         first, second = protocol.asked(questions)[:, 0].T

@@ -74,7 +74,8 @@ def release_aggregation(
     def drawn() -> Drawn:
         tie_break = draw_permutation(len(sample.items), rng)
         steps = int(plan.number("steps"))
-        votes, draws = _votes(encoded, steps), find or consensus_in
+        votes = _votes(encoded, steps)
+        draws = find or consensus_in
         values, findings = draws(plan, votes, sample.nobs * steps, tie_break, rng)
         return Drawn(values, tie_break, findings)
 
@@ -124,12 +125,14 @@ def consensus_in(
     plan: Plan, counts: IntArray, weight: int, tie_break: tuple[int, ...], rng: Rng
 ) -> Found:
     """Return noisy pair counts or Borda totals, the order found in them, and its score."""
-    values, findings = {}, {}
+    values = {}
+    findings = {}
     if PAIRS in plan.parts:
         part = plan.parts[PAIRS]
         assert part.noise is not None
         values[PAIRS] = draw(part, counts[np.triu_indices(len(counts), 1)], rng)
-        fractions, variance = pair_matrix(values[PAIRS] / weight), part.noise.variance / weight**2
+        fractions = pair_matrix(values[PAIRS] / weight)
+        variance = part.noise.variance / weight**2
         best = consensus_of(cast(Rule, plan.method), fractions, variance, tie_break)
         values[ORDER] = best.order
         if plan.method in ("Kemeny", "EB-Kemeny"):

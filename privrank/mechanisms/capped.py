@@ -27,10 +27,12 @@ GAP = 1e-3
 _DIRECTION = 1e-5
 """Change of the unit vector at which the fixed point stops; its value errs by about the square."""
 
-_STEPS, _DEPTH = 100, 5
+_STEPS = 100
+_DEPTH = 5
 """Steps of the fixed point at most, and how many of them each extrapolation looks back on."""
 
-_NOMINAL_EPSILON, _WORTHWHILE = 0.5, 1.05
+_NOMINAL_EPSILON = 0.5
+_WORTHWHILE = 1.05
 """The budget a design is made for, and by which factor it has to improve the variance there."""
 
 
@@ -196,7 +198,8 @@ class CappedNorm:
         g = S'c for S the scaled records and c = 2 sqrt(B psi'), and (mu I - S'S)^-1 S' is
         S'(mu I - SS')^-1: a system as small as the number of records.
         """
-        g, along = weights @ x, x @ u
+        g = weights @ x
+        along = x @ u
         here = float(weights @ (along * along)) / (4 * self.bias)
         mu = float(g @ u) / 2 + here
         if x.shape[1] > len(x):
@@ -239,7 +242,8 @@ class CappedNorm:
         g, matrix = self._gradient(x, weights)
         eigenvalues, vectors = spectrum(matrix)
         c = vectors.T @ g / 2
-        top, size = float(eigenvalues[-1]), float(np.linalg.norm(c))
+        top = float(eigenvalues[-1])
+        size = float(np.linalg.norm(c))
         least = top + max(abs(float(c[-1])), 1e-12 * (top + size))
 
         def excess(mu: float) -> float:
@@ -256,7 +260,8 @@ class CappedNorm:
 
     def _toward(self, x: FloatArray, w: FloatArray, target: FloatArray) -> FloatArray:
         """Return the best point of the segment from one point of K to another."""
-        start, end = self._project(x, w)[1], self._project(x, target)[1]
+        start = self._project(x, w)[1]
+        end = self._project(x, target)[1]
         s = 0.0
         for k in range(1, 50):  # the derivative falls along the segment
             trial = s + 0.5**k
@@ -352,7 +357,8 @@ def _theory(r: float, bias: float, upper: float) -> tuple[float, float, float]:
     def excess(c: float) -> float:
         return c * c * float(distribution(c) @ (d * d)) - r
 
-    least, most = math.sqrt(r) / float(np.abs(d).max()), 1.999 * bias
+    least = math.sqrt(r) / float(np.abs(d).max())
+    most = 1.999 * bias
     if least >= most or excess(most) <= 0:
         return 0.0, 0.0, math.inf
     c = zero(excess, least, most)

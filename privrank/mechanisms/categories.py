@@ -46,7 +46,8 @@ Measure = Callable[[IntArray], IntArray]
 MOST_ITEMS = 6
 """Most items whose m! rankings are counted one by one."""
 
-_LEVEL, _COUNT_LEVEL = 0.05, 0.005
+_LEVEL = 0.05
+_COUNT_LEVEL = 0.005
 """What the parts of an omnibus share, and the share of the count of impossible observations."""
 
 _BITS = 62
@@ -149,7 +150,8 @@ def _ranges(cells: ExpectedCounts) -> tuple[IntArray, IntArray]:
     from scipy.stats import binom
 
     positive = np.asarray(cells.p) > 0
-    p, level = np.asarray(cells.p)[positive] / math.fsum(cells.p), 0.25 / len(cells.p)
+    p = np.asarray(cells.p)[positive] / math.fsum(cells.p)
+    level = 0.25 / len(cells.p)
     probability, place = np.unique(p, return_inverse=True)
     low, high = (
         end(level, cells.n, probability)[place].astype(np.int64) << cells.bits
@@ -202,12 +204,17 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     **Null.** Exact for up to 2^22 choices of two categories, else Monte Carlo over multinomial
     counts.
     """
-    k, cells = len(p), ExpectedCounts(n, p)
-    name, measure = "total variation distance from the null", cells.excess
-    step, sensitivity = cells.unit() / (1 << cells.bits) / n / GRID, GRID
+    k = len(p)
+    cells = ExpectedCounts(n, p)
+    name = "total variation distance from the null"
+    measure = cells.excess
+    step = cells.unit() / (1 << cells.bits) / n / GRID
+    sensitivity = GRID
     if is_uniform(p):
-        name, measure = "total variation distance", partial(excess, n=n)
-        step, sensitivity = 1.0 / (n * k), min(k, n)
+        name = "total variation distance"
+        measure = partial(excess, n=n)
+        step = 1.0 / (n * k)
+        sensitivity = min(k, n)
     value: Value = partial(_whole, measure)
     two = k == 2 and n <= _LARGEST
     null = partial(_null_of_two, measure, n, p) if two else cells.null(name, value)
@@ -260,20 +267,25 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     observations is 0. So the omnibus is consistent
     (:func:`privrank.mechanisms.categories.omnibus`).
     """
-    cells, ruled_out = ExpectedCounts(n, p), 0.0 in p
+    cells = ExpectedCounts(n, p)
+    ruled_out = 0.0 in p
     values: tuple[Value, ...] = (partial(_whole, cells.excess), cells.cellwise_value)
-    kind, sensitivity = "choices", GRID
+    kind = "choices"
+    sensitivity = GRID
     sample: Sampler = partial(sorted_multinomial, n, p)
     sizes: tuple[int, ...] = (n, len(p), fingerprint(sorted(p)))
     if rankings:
-        kind, sensitivity = "rankings", GRID + ALLOWANCE
+        kind = "rankings"
+        sensitivity = GRID + ALLOWANCE
         values = (*values, cells.kendall_value)
-        sample, sizes = partial(multinomial, n, p), cells.sizes()
+        sample = partial(multinomial, n, p)
+        sizes = cells.sizes()
     # Bonferroni: the parts share the level, less that of the count of impossible observations
     counted = ruled_out and not math.isinf(xi)
     level = (_LEVEL - _COUNT_LEVEL * counted) / len(values)
     parts = [Part(value, level) for value in values]
-    name, label = "omnibus", f"omnibus of counted {kind}"
+    name = "omnibus"
+    label = f"omnibus of counted {kind}"
     if ruled_out:
         name = f"omnibus with impossible {kind}"
     if counted:
@@ -295,7 +307,8 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
 
 def of_ranks(counted: Statistic) -> Statistic:
     """Return a statistic of counts by order as one of ranks, shape (n, m)."""
-    simulated, impossible = counted.simulated, counted.impossible
+    simulated = counted.simulated
+    impossible = counted.impossible
     return replace(
         counted,
         value=partial(_of_ranks, counted.value),
@@ -352,13 +365,18 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
             # beyond, its null distribution may be Monte Carlo
             randomised=n <= _LARGEST,
         )
-    category = 0 if alternative == "larger" else 1
+    category = 0
+    name = "count of the first category"
+    if alternative != "larger":
+        category = 1
+        name = "count of the second category"
+        p = 1.0 - p
     return Statistic(
-        name=f"count of the {('first', 'second')[category]} category",
+        name=name,
         step=1.0,
         sensitivity=1,
         value=partial(_count, category=category),
-        null=partial(_binomial_null, n, (p, 1.0 - p)[category]),
+        null=partial(_binomial_null, n, p),
         blind_to=("one side",),
         consistent=None,
         randomised=True,

@@ -219,7 +219,8 @@ def _outcome(comparison: Comparison, plan: Plan, statistics: FloatArray, rng: Rn
     if comparison.decision is not None:
         return comparison.decision(statistics, plan, rng)
     # M_0 = T_0 + sigma L, and of it only H(M_0) leaves this function
-    scale, noisy = plan.number("scale"), statistics[0]
+    scale = plan.number("scale")
+    noisy = statistics[0]
     if scale > 0:
         noisy = noisy + draw_cells(scale, noise_cell(scale), 1, rng)[0]
     return round(round_up(smoothed_pvalue(statistics, float(noisy), scale)) * RELEASED_STEPS)
@@ -227,7 +228,8 @@ def _outcome(comparison: Comparison, plan: Plan, statistics: FloatArray, rng: Rn
 
 def _effect(plan: Plan, distances: FloatArray, rng: Rng) -> IntArray:
     """Return the noisy distance, and what is released beside it; `distances` are sensitive."""
-    part, numbers = plan.parts[STATISTIC], [float(distances[0])]
+    part = plan.parts[STATISTIC]
+    numbers = [float(distances[0])]
     if THRESHOLD_LEVEL in plan.settings:
         assert isinstance(part.noise, DiscreteLaplace)
         level = plan.number(THRESHOLD_LEVEL) / 2.0
@@ -241,7 +243,8 @@ def public_quantiles(comparison: Comparison, sample: Sample, scale: float) -> Fl
     """Return the quantiles by which an omnibus compares its parts; none for other statistics."""
     if comparison.form not in ("groups", "cells"):
         return np.empty(0)
-    sizes, items = sample.sizes, len(sample.items)
+    sizes = sample.sizes
+    items = len(sample.items)
     if comparison.statistic in ("mallows", "kendall"):
         drawn = departures.ranking_parts(sizes, items, comparison.statistic)
     else:
@@ -283,7 +286,8 @@ def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
 
     Groups without units, if any, are left out.
     """
-    sample, parts = encoded.sample, [part for part in encoded._parts if part.sample.nobs]
+    sample = encoded.sample
+    parts = [part for part in encoded._parts if part.sample.nobs]
     people = [part.sample.nobs for part in parts]
     if sample.kind == "choices":
         return _Data(

@@ -96,7 +96,8 @@ def release_comparisons(
     out by a secret draw then (:func:`privrank.mechanisms.tallies.bounded`). Groups of respondents
     have independent noise each (:mod:`privrank.privacy.netnoise`).
     """
-    design, exact = encoded.design, math.isinf(plan.epsilon)
+    design = encoded.design
+    exact = math.isinf(plan.epsilon)
     if exact and (budget is None or math.isinf(budget.epsilon)):
         # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
         encoded = bounded(encoded, rng)
@@ -114,7 +115,8 @@ def _drawn(
     encoded: Encoded, plan: Plan, link: Link, solver: Solver, reader: str, rng: Rng
 ) -> Drawn:
     """Draw every part of a plan but those of the second stage, measured by the help of these."""
-    items, exact = len(encoded.design.items), math.isinf(plan.epsilon)
+    items = len(encoded.design.items)
+    exact = math.isinf(plan.epsilon)
     values: dict[str, IntArray] = {}
     if names.WORTHS in plan.parts:
         values[names.WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
@@ -187,8 +189,10 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
     :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so that both stages compose.
     """
-    part, findings = release.plan.parts[names.DEPENDENCE], dict(release.found)
-    pairs, varied = release.plan.settings[names.DEPENDENCE] == "pairs", release.design.varied
+    part = release.plan.parts[names.DEPENDENCE]
+    findings = dict(release.found)
+    pairs = release.plan.settings[names.DEPENDENCE] == "pairs"
+    varied = release.design.varied
     if pairs and not varied:
         exact = pair_moments(encoded)
     else:
@@ -263,7 +267,8 @@ def draw_worths(
     if loss_bounds(link).answers_curve:
         # the answers enter through the loss itself
         won, lost = 0.5 * wins_met(encoded)
-        loss, target = EdgeLoss.likelihood(link, won, lost), np.zeros_like(target)
+        loss = EdgeLoss.likelihood(link, won, lost)
+        target = np.zeros_like(target)
     else:
         loss = EdgeLoss.matching(ScoreFunction(link), pairs.count)
     if noise.scale > 0.0:
@@ -327,7 +332,8 @@ def certified_worths(
     gradient, as computed and with its rounding error, over gamma. Each centre is closer by 2^-53
     times degrees over gamma, which a refused ridge keeps far below 1. Ordinary noise needs one.
     """
-    gamma, far = noise.gamma, loss.far
+    gamma = noise.gamma
+    far = loss.far
     # all numbers that depend on the size of the noise are fractions: no rounding until they are
     # small (gaps gathered first, then the centre c taken off in whole grid steps)
     unit = Fraction(gamma) * Fraction(OUTPUT_STEP)
@@ -337,7 +343,8 @@ def certified_worths(
         Fraction(a) - Fraction(b) + unit * move
         for a, b, move in zip(target, drawn, moves, strict=True)
     ]
-    rest, moved = np.array([float(number) for number in sought]), loss
+    rest = np.array([float(number) for number in sought])
+    moved = loss
     linear = item_contrasts(pairs, len(target))
     fit = fit_ridge(rest, linear, gamma, loss, solver=solver)
     centre = np.zeros(len(target), dtype=np.int64)
@@ -365,10 +372,12 @@ def _gathered(drawn: AnyArray, gap: Fraction, unit: Fraction) -> list[int]:
     """
     moves = [0] * len(drawn)
     for sign in (1, -1):
-        last, total = Fraction(0), 0
+        last = Fraction(0)
+        total = 0
         for size, i in sorted((sign * Fraction(x), i) for i, x in enumerate(drawn) if sign * x > 0):
             total += max(math.floor((size - last - gap) / unit), 0)
-            moves[i], last = sign * total, size
+            moves[i] = sign * total
+            last = size
     return moves
 
 

@@ -63,7 +63,8 @@ _CELLS = 2**19
 _TABULATED = 2**18
 """Counts up to which expected deviations are tabulated; beyond they grow like the root."""
 
-_WHOLE, _EACH = 0.035, 0.05
+_WHOLE = 0.035
+_EACH = 0.05
 """Levels of the sum, and of all departures together; valid whatever they add up to."""
 
 _DRAWS = 1_000
@@ -169,9 +170,11 @@ def cell_parts(tables: TableArray) -> FloatArray:
       terms.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
-    total, two = int(sizes.sum()), len(sizes) == 2
+    total = int(sizes.sum())
+    two = len(sizes) == 2
     share = sizes / total
-    both, most = share * (1.0 - share), np.maximum(share, 1.0 - share)
+    both = share * (1.0 - share)
+    most = np.maximum(share, 1.0 - share)
     sums, largest = (np.zeros(tables.shape[:2]) for _ in range(2))
     for rows in blocks(len(tables), tables[0].size, _CELLS):
         pooled = _pooled(tables[rows])
@@ -180,7 +183,8 @@ def cell_parts(tables: TableArray) -> FloatArray:
             expected = _expected(pooled, int(sizes[g]), total).sum(axis=1)
             sums[rows, g] = deviation.sum(axis=1) / total - expected
             largest[rows, g] = (deviation / total - _spread(pooled, share[g])).max(axis=1)
-    groups, cells = sums / (2.0 * most + both), largest / (9.0 / 8.0 * most)
+    groups = sums / (2.0 * most + both)
+    cells = largest / (9.0 / 8.0 * most)
     if two:
         return np.stack((groups[:, 0], cells[:, 0]), axis=1)
     whole = sums.sum(axis=1) / (4.0 * (1.0 - share.min()) + both.sum())
@@ -224,7 +228,8 @@ def _expected(pooled: IntArray, size: int, total: int) -> FloatArray:
 def _expected_table(size: int, total: int) -> FloatArray:
     from scipy.stats import binom
 
-    share, count = size / total, np.arange(min(total, _TABULATED) + 1)
+    share = size / total
+    count = np.arange(min(total, _TABULATED) + 1)
     # De Moivre: 2 j (1 - w) P(Bin(c, w) = j) for j = floor(c w) + 1
     j = count * size // total + 1
     deviation = 2.0 * j * (1.0 - share) * binom.pmf(j, count, share)
@@ -291,12 +296,16 @@ def ranking_tables(
     or one public sample, whose re-labellings are drawn.
     """
     rng = public_generator("closeness of rankings", m, *sizes)
-    total, groups, draws = sum(sizes), len(sizes), _DRAWS
+    total = sum(sizes)
+    groups = len(sizes)
+    draws = _DRAWS
     if tabulated:
-        kinds, ranks = math.factorial(m), orders_of(m)
+        kinds = math.factorial(m)
+        ranks = orders_of(m)
         drawn = partial(_multinomial, rng, sizes, kinds)
     else:
-        kinds, ranks = total, uniform_rankings(rng, total, m)
+        kinds = total
+        ranks = uniform_rankings(rng, total, m)
         draws = min(_DRAWS, max(_WORK // (groups * total), _DRAWS // 10))
         drawn = partial(_relabelled, rng, sizes)
     held = blocks(draws, groups * max(groups, kinds), _HELD)

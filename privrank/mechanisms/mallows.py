@@ -29,7 +29,8 @@ MOST_PAIRED = 200
 _TAIL = 1e-3
 """Probability under the null on either side that clipping may touch."""
 
-_WEIGHT, _SCORE = 2**20, 2**32
+_WEIGHT = 2**20
+_SCORE = 2**32
 """One, as the weight of a ranking and as the mean sign of a pair, in integers."""
 
 
@@ -196,7 +197,8 @@ def _reach(m: int, theta: float) -> float:
 def _kernel(model: _Model, ranks: IntArray, order: Order) -> int:
     from privrank.kernels import rankings as kernels
 
-    m, theta = model.m, model.theta
+    m = model.m
+    theta = model.theta
     reach = _reach(m, theta)
     # columns in the order of the centre
     columns = np.ascontiguousarray(ranks[:, np.argsort(model.center)])

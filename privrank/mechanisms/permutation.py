@@ -160,7 +160,8 @@ class Features:
         rest = np.zeros((count * (groups - 1), len(landmarks)))
         for rows in blocks(len(self.ranks), len(first) + len(landmarks), _FEATURED):
             shares = tables[:, :-1, rows] / sizes[:-1, None] - tables[:, -1:, rows] / sizes[-1]
-            flat, ranks = shares.reshape(len(signs), -1), self.ranks[rows]
+            flat = shares.reshape(len(signs), -1)
+            ranks = self.ranks[rows]
             signs += flat @ np.where(ranks[:, first] < ranks[:, second], 1.0, -1.0)
             if self.kernel == "mallows":
                 rest += flat @ heights[_discordances(ranks, landmarks)]
@@ -306,7 +307,8 @@ def _largest(tables: TableArray, distance: Callable[[int, int], FloatArray]) -> 
 
 def _apart(tables: TableArray, sizes: IntArray, g: int, h: int) -> IntArray:
     """Return n_h c_g - n_g c_h: the difference of two samples' frequencies times n_g n_h."""
-    first, second = tables[:, g].astype(np.int64), tables[:, h].astype(np.int64)
+    first = tables[:, g].astype(np.int64)
+    second = tables[:, h].astype(np.int64)
     return np.asarray(first * sizes[h] - second * sizes[g])
 
 
@@ -521,7 +523,8 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int
     if scale == 0:
         return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
     reach = copies * scale * (2.0 - math.log(min(level, 1.0 - level)))
-    low, high = float(draws.min()) - reach, float(draws.max()) + reach
+    low = float(draws.min()) - reach
+    high = float(draws.max()) + reach
 
     def exceeded(q: float) -> bool:
         steps = (q - draws) / scale

@@ -60,7 +60,8 @@ _WORK = 2**23
 _RIDGE = 0.01
 """What is added under the root, in units of n: it bounds the slope, and so rounding errors."""
 
-BORDA_LEVEL, RESIDUAL_LEVEL = 0.045, 0.005
+BORDA_LEVEL = 0.045
+RESIDUAL_LEVEL = 0.005
 """How a level of .05 is shared by the Borda norm and the residual norm."""
 
 
@@ -272,7 +273,8 @@ def _constants(m: int, third: bool) -> tuple[int, float, float]:
 
 
 def _residual(ranks: IntArray, order: Order, n: int, m: int) -> int:
-    third, centred = sees_everything(n, m), 2 * ranks - (m + 1)
+    third = sees_everything(n, m)
+    centred = 2 * ranks - (m + 1)
     return _residual_of(
         centred.sum(axis=0), (centred * centred).sum(axis=0), _discordances(ranks, third), n, third
     )
@@ -282,7 +284,8 @@ def _residual_of(
     sums: IntArray, squares: IntArray, met: tuple[IntArray, IntArray, int], n: int, third: bool
 ) -> int:
     """Return the residual norm from the sums of u_a and of u_a^2 by item, and the distances met."""
-    m, (apart, times, discordant) = len(sums), met
+    m = len(sums)
+    (apart, times, discordant) = met
     pairs = m * (m - 1) // 2
     square, mean, delta = _constants(m, third)
     # first term: 3 times the sum of u_a^2 less its mean, for each item; whole numbers
@@ -343,7 +346,8 @@ class Limit:
 
     def residual(self, drawn: Any, order: Order) -> int:
         """Return the residual norm of what `sample` has drawn, in lattice steps."""
-        n, m = self.n, self.m
+        n = self.n
+        m = self.m
         if m <= MOST_ITEMS:
             centred = 2 * orders_of(m) - (m + 1)
             met = _distances_of_orders(drawn, m)
@@ -465,13 +469,17 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
     """
     if m == 2:
         return of_ranks(replace(binomial(n, 0.5), distance=False))
-    borda, residual = borda_norm(n, m), residual_norm(n, m)
+    borda = borda_norm(n, m)
+    residual = residual_norm(n, m)
     label = "omnibus of rankings against uniformity"
     drawn: tuple[Value | None, Value | None] = borda.simulated, None
-    sample, draws = _rankings(n, m), min(QUANTILE_DRAWS, usual_draws("rankings", n, m))
+    sample = _rankings(n, m)
+    draws = min(QUANTILE_DRAWS, usual_draws("rankings", n, m))
     if are_many(n, m):
         limit = Limit(n, m)
-        drawn, sample, draws = (limit.borda, limit.residual), limit.sample, QUANTILE_DRAWS
+        drawn = (limit.borda, limit.residual)
+        sample = limit.sample
+        draws = QUANTILE_DRAWS
         label += ", many"
     blind, proof = _missed(
         n, m, "first and last alone", "privrank.mechanisms.ranknorms.of_rankings"

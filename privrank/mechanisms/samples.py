@@ -72,7 +72,9 @@ def release_sample(
     """
 
     def drawn() -> Drawn:
-        sample, data, values = encoded.sample, tabulated(one_row_each(encoded, rng)), {}
+        sample = encoded.sample
+        data = tabulated(one_row_each(encoded, rng))
+        values = {}
         if sample.completed:
             data = completed(data, null, rng)
         if effect is not None:
@@ -113,7 +115,8 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     places of others: what is done with the rows must not depend on their order, nor does it
     (:class:`privrank.hypotheses.statistic.Statistic`), or treats all orders alike.
     """
-    drawn, many = encoded._people, len(encoded.sample.items)
+    drawn = encoded._people
+    many = len(encoded.sample.items)
     if drawn is None:
         return encoded
     if encoded.sample.unit == "respondent" and encoded.sample.max_rows > 1:
@@ -131,7 +134,8 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
 
 def _drawn(part: Rows, key: Words) -> Rows:
     """Return a part with one row of each respondent."""
-    names, size = part.name[part.person], np.ones(len(part.person), dtype=np.int64)
+    names = part.name[part.person]
+    size = np.ones(len(part.person), dtype=np.int64)
     chosen = draw_rows(part.person, size, 1, (names,), key) > 0
     return Rows(part.name, part.person[chosen], part.cells[chosen])
 
@@ -230,7 +234,8 @@ def _inserted(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     items = np.argsort(null.center)
     ordered = codes[:, items]
     # item j goes before those of worse buckets, and before c of the `size` - 1 of its own
-    before, size = np.zeros((n, m), dtype=np.int64), np.ones((n, m), dtype=np.int64)
+    before = np.zeros((n, m), dtype=np.int64)
+    size = np.ones((n, m), dtype=np.int64)
     for j in range(1, m):
         before[:, j] = (ordered[:, :j] > ordered[:, j : j + 1]).sum(axis=1)
         size[:, j] += (ordered[:, :j] == ordered[:, j : j + 1]).sum(axis=1)

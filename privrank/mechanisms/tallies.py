@@ -85,7 +85,8 @@ def item_counts(encoded: Encoded) -> IntArray:
 
 def wins_and_losses(encoded: Encoded) -> IntArray:
     """Return wins of the items, and losses with a minus sign, in halves if tied; sensitive."""
-    net, compared = net_wins(encoded), item_counts(encoded)
+    net = net_wins(encoded)
+    compared = item_counts(encoded)
     doubled = np.concatenate((net + compared, net - compared))
     return doubled if encoded.design.ties else doubled // 2
 
@@ -109,21 +110,25 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
         return by_item[name](encoded)
     if name == TIES:
         return encoded._ties
-    (first, second, count, net), facts = encoded._pairs, design.covariates
+    (first, second, count, net) = encoded._pairs
+    facts = design.covariates
     if name in (ORDER_EFFECT, GROUP_ANSWERS):
         assert facts is not None  # both are parts of models with covariates
         pattern = first // m
         if name == ORDER_EFFECT:  # wins less losses of the items named first
             return np.array([facts.first[pattern] @ net])
         return sum_by(facts.cell[pattern], count, facts.cells)
-    first, second = first % m, second % m  # whatever the covariates are
+    # whatever the covariates are
+    first = first % m
+    second = second % m
     # position of pair (i, j), i < j, among all pairs in lexicographic order
     place = first * (2 * m - first - 1) // 2 + second - first - 1
     pairs = m * (m - 1) // 2
     if name == PAIR_COUNTS:
         return sum_by(place, count, pairs)
     cells = np.zeros((2, pairs), dtype=np.int64)
-    cells[0, place], cells[1, place] = count + net, count - net
+    cells[0, place] = count + net
+    cells[1, place] = count - net
     return (cells if design.ties else cells // 2).ravel()
 
 
@@ -156,7 +161,8 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
 
 def _answers_by_pair(part: Part, codes: IntArray) -> IntArray:
     """Return wins less losses of one part by pair met, then the answers that are no ties."""
-    place, size = np.searchsorted(codes, part.pair), len(codes)
+    place = np.searchsorted(codes, part.pair)
+    size = len(codes)
     decided = part.count - part.tied
     return np.concatenate([sum_by(place, values, size) for values in (part.net, decided)])
 
@@ -231,11 +237,13 @@ def bounded(encoded: Encoded, rng: Rng) -> Encoded:
     """
     if not encoded._loose:
         return encoded
-    design, pairs = encoded.design, encoded._pairs
+    design = encoded.design
+    pairs = encoded._pairs
     bound = partial(
         _bounded, most=design.max_rows, distinct=design.distinct_pairs, key=draw_key(rng)
     )
-    parts, codes = answers_of(encoded).then(bound), _codes(encoded)
+    parts = answers_of(encoded).then(bound)
+    codes = _codes(encoded)
     count, net = parts.total(partial(_counted, codes=codes))
     ties = parts.total(lambda part: part.tied.sum(keepdims=True))
     return Encoded(design, (pairs[0], pairs[1], count, net), parts, encoded._units, _ties=ties)
@@ -243,7 +251,8 @@ def bounded(encoded: Encoded, rng: Rng) -> Encoded:
 
 def _bounded(part: Part, most: int, distinct: bool, key: Words) -> Part:
     """Return a part with the rows that are kept."""
-    names, size = part.name[part.person], part.count
+    names = part.name[part.person]
+    size = part.count
     # first one answer of each pair, then as many as the bound allows of what is left
     if distinct:
         size = draw_rows(_cell(part), size, 1, (names, part.pair), key)
@@ -387,7 +396,8 @@ def round_directions(
     squares = [int(far) ** 2 for far in farthest]
     independent = np.where(usable, directions.independent, 0.0)
     units = np.maximum(factor**2 * independent / design.nobs, 1e-12)
-    units, floor = np.maximum(units, [1e-6 * square for square in squares]), 1.0
+    units = np.maximum(units, [1e-6 * square for square in squares])
+    floor = 1.0
     if expected.ties is not None and len(squares) > 1:
         others = max(square / unit for square, unit in zip(squares[:-1], units[:-1], strict=True))
         floor = max(squares[-1] / max(others, 1e-6) / units[-1], 1.0)
@@ -409,8 +419,10 @@ def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray
     """Return how far a respondent's answers can reach by contrast and kind, or a bound."""
     if expected.ties is not None:
         return _farthest_with_ties(design, weights, expected, expected.ties)
-    items, named = weights[:, :, :-1], np.abs(weights[:, :, -1])
-    m, rows = items.shape[2], design.sensitivity.effective_rows
+    items = weights[:, :, :-1]
+    named = np.abs(weights[:, :, -1])
+    m = items.shape[2]
+    rows = design.sensitivity.effective_rows
     widest = expected.farthest * (items.max(axis=2) - items.min(axis=2) + named)
     if not design.distinct_pairs:
         return np.asarray(rows * widest)
@@ -442,11 +454,15 @@ def _farthest_with_ties(
     of these, or `rows` times the largest where pairs may repeat.
     """
     first, second = np.triu_indices(len(ties), 1)
-    rows, out = design.sensitivity.effective_rows, np.zeros(weights.shape[:2], dtype=np.int64)
-    mean, tied, steps = expected.answers[first, second], ties[first, second], expected.steps
+    rows = design.sensitivity.effective_rows
+    out = np.zeros(weights.shape[:2], dtype=np.int64)
+    mean = expected.answers[first, second]
+    tied = ties[first, second]
+    steps = expected.steps
     for block in blocks(len(weights), 3 * len(first) * weights.shape[1], _BLOCK):
         here = weights[block]
-        apart, tie = here[:, :, first] - here[:, :, second], here[:, :, -1:]
+        apart = here[:, :, first] - here[:, :, second]
+        tie = here[:, :, -1:]
         taken = mean * apart + tied * tie
         reach = np.maximum(steps * np.abs(apart) + np.abs(taken), np.abs(steps * tie - taken))
         if design.distinct_pairs:

@@ -189,7 +189,8 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     _check_range(design, parts)
     if main == names.WORTHS:
         objective = perturbation(design, choice.gamma, epsilons, choice.link)
-        parts[names.WORTHS], settings = objective.part, objective.settings
+        parts[names.WORTHS] = objective.part
+        settings = objective.settings
     if choice.form == "cluster" and math.isinf(epsilon):
         moments = names.MOMENTS + names.TIE_MOMENTS * design.davidson
         parts |= {name: PartPlan(QUIET, 0, math.inf) for name in (*moments, names.BY_PAIR)}
@@ -213,7 +214,8 @@ def _noise(design: Design, name: str, choice: Choice, epsilon: float, delta: flo
     largest sum of weights: :func:`privrank.privacy.netnoise.weighted_noise`. Other parts: as
     :func:`plan_comparisons` says.
     """
-    sensitivity, distribution = design.sensitivity, choice.noise
+    sensitivity = design.sensitivity
+    distribution = choice.noise
     if name == names.NET and design.covariates is not None and design.covariates.bounds:
         return weighted_noise(sensitivity, design.covariates.weight, epsilon)
     if name == names.NET:

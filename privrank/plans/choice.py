@@ -94,7 +94,8 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
         return "cluster"
     # sums of squared contributions have to stay within 64 bits, and contrasts, which there are
     # for every covariate value, within memory
-    rows, facts = design.sensitivity.effective_rows, design.covariates
+    rows = design.sensitivity.effective_rows
+    facts = design.covariates
     if design.nobs * rows**2 > 2**46:
         raise ValueError(
             f"max_rows={design.max_rows} is too large to measure dependence by: state the length "
@@ -179,10 +180,12 @@ def _cost(
     design: Design, epsilon: float, least: float, taken: float, form: Form, share: float
 ) -> float:
     """Return the cost of a form at a share, given the deviation of net wins with all of epsilon."""
-    sensitivity, n = design.sensitivity, design.nobs
+    sensitivity = design.sensitivity
+    n = design.nobs
     if taken + share >= 1.0:  # without room for it
         return math.inf
-    rows, pairs = sensitivity.effective_rows, sensitivity.pairs
+    rows = sensitivity.effective_rows
+    pairs = sensitivity.pairs
     independent = 2.0 * sensitivity.items * rows / pairs
     # answering the pair itself, and then either of its items with a third
     largest = (
@@ -197,7 +200,8 @@ def _cost(
     if (facts := design.covariates) is not None:
         # a group alone, whose design effect is the largest that there is if nothing is known of it
         groups = _groups(facts, design)
-        noise, side = groups * noise, FARTHER * groups * side
+        noise = groups * noise
+        side = FARTHER * groups * side
         known = _half_width(TYPICAL_EFFECT, side, noise, n)
         return min(known, _half_width(float(rows), 0.0, noise, n))
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
@@ -255,7 +259,8 @@ MOST_ITEMS_COMPLETE = 3000
 LEAST_ITEMS_MATCHED = 4
 """With fewer items the counts of pairs are those of items, or hardly less."""
 
-LEAST_COUNT, MOST_COUNT = 1e-6, 1e15
+LEAST_COUNT = 1e-6
+MOST_COUNT = 1e15
 """Declared comparisons of a pair, which may be expected ones."""
 
 
@@ -445,7 +450,8 @@ def _read_pairs(table: Any, labels: tuple[Any, ...]) -> PairCounts:
     )
     # an item that is not declared has the place -1; a pair named in both orders has one cell, so
     # duplicates show as equal cells
-    low, high = np.minimum(first, second), np.maximum(first, second)
+    low = np.minimum(first, second)
+    high = np.maximum(first, second)
     cells = low * len(labels) + high
     valid = (low >= 0) & (low < high) & (count >= LEAST_COUNT) & (count <= MOST_COUNT)
     if not (len(count) and valid.all() and len(np.unique(cells)) == len(cells)):

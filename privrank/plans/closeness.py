@@ -205,7 +205,8 @@ def _distance(method: str, sample: Sample) -> Comparison:
     # who changes group changes sizes, too: the sum over groups has a sensitivity by nobs alone
     if sample.private_labels:
         return _unproved(statistic, "sum", private_label_sensitivity(sample.nobs, diameter), sample)
-    sizes, two = np.array(sample.sizes), len(sample.sizes) == 2
+    sizes = np.array(sample.sizes)
+    two = len(sample.sizes) == 2
     many = len(sample.items) > FEW_CATEGORIES
     sensitivity = mean_sensitivity(sizes, diameter)
     distance = effect = None
@@ -285,7 +286,8 @@ EFFECT_GRID = 1024
 ONE_NUMBER = EFFECT_GRID + 2
 """How far one unit moves each number of an effect, in lattice steps."""
 
-FEWEST, MOST = 19, 100_000
+FEWEST = 19
+MOST = 100_000
 """Re-labellings that a test may have."""
 
 
@@ -337,7 +339,8 @@ def plan_details(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
     sum to a public number, n_g, or n_g m (m - 1) / 2, and differences of neighbours to 0, so that
     noise that sums to zero applies.
     """
-    m, moved = len(sample.items), _l1(sample)
+    m = len(sample.items)
+    moved = _l1(sample)
     parts = [PartPlan(DiscreteLaplace.calibrate(moved, epsilon), moved, epsilon)]
     if m <= _LARGEST_ZERO_SUM and epsilon < np.inf:
         if epsilon <= moved:

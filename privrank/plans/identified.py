@@ -14,7 +14,8 @@ from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import warn
 
-_DRAWS, _FIRST = 100, 10
+_DRAWS = 100
+_FIRST = 10
 """Releases that are simulated, and how many of them decide where all of these agree."""
 
 _CLEAR = 12.0
@@ -65,11 +66,13 @@ def probably_unidentified(design: Design, plan: Plan) -> float:
     variance = _count_variance(design, plan)
     if variance == 0.0:
         return 0.0
-    m, expected = len(design.items), design.nominal_total / design.sensitivity.pairs
+    m = len(design.items)
+    expected = design.nominal_total / design.sensitivity.pairs
     noise = variance if design.matched else (m - 1) * variance
     if (m - 1) * expected > _CLEAR * math.sqrt(noise + (m - 1) * expected):
         return 0.0
-    rng, failed = public_generator("identified", m), np.zeros(_DRAWS, dtype=bool)
+    rng = public_generator("identified", m)
+    failed = np.zeros(_DRAWS, dtype=bool)
     for draw in range(_DRAWS):
         failed[draw] = _alone(design, expected, variance, rng) > 0.5
         if draw + 1 == _FIRST and failed[:_FIRST].all():
@@ -94,7 +97,9 @@ def _count_variance(design: Design, plan: Plan) -> float:
 
 def _alone(design: Design, expected: float, variance: float, rng: np.random.Generator) -> float:
     """Return the share of items that one simulated release leaves alone."""
-    m, pairs, deviation = len(design.items), design.sensitivity.pairs, math.sqrt(variance)
+    m = len(design.items)
+    pairs = design.sensitivity.pairs
+    deviation = math.sqrt(variance)
     if design.matched:
         noisy = rng.normal((m - 1) * expected, math.sqrt(variance + (m - 1) * expected), m)
         return float((deviation > MOST_ERROR * np.maximum(noisy, 1.0)).mean())

@@ -197,7 +197,8 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
         )
     if not set(sample.items) <= set(null.columns):
         raise ValueError("null must have a column for each item of the rankings: one is missing.")
-    ranks, values = null[list(sample.items)].to_numpy(), checks.as_numbers(null["probability"])
+    ranks = null[list(sample.items)].to_numpy()
+    values = checks.as_numbers(null["probability"])
     whole = np.tile(np.arange(1, m + 1), (len(ranks), 1))
     if ranks.dtype.kind not in "iuf" or not np.array_equal(np.sort(ranks, axis=1), whole):
         raise ValueError(f"every row of null must hold the ranks 1 to {m} and a probability.")
@@ -319,7 +320,8 @@ def formula_options(
     `left` side names.
     """
     given = {"ties": "refuse", "missing": "refuse", **arguments}
-    ties, missing = given.pop("ties"), given.pop("missing")
+    ties = given.pop("ties")
+    missing = given.pop("missing")
     if purpose != "consensus":
         ties, missing = as_declared(ties, missing)
     known = {"respondent", "max_rows", *more} | ({"categories"} if len(left) == 1 else set())

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 Dependent = Literal["nobs", "epsilon", "effect"]
 Mode = Literal["central", "local"]
 
-SMALLEST, LARGEST = 1e-3, 1e3
+SMALLEST = 1e-3
+LARGEST = 1e3
 """Range of the epsilons that are looked for in the central model."""
 
 
@@ -385,8 +386,9 @@ class Power(ABC):
 
         def measure(x: float, replicates: int) -> tuple[float, float]:
             number: Any = int(x) if name == "nobs" else x
+            change = {varied: number}
             try:
-                return predicted(replace(point, **{varied: number}), replicates)
+                return predicted(replace(point, **change), replicates)
             except ValueError:  # a fit of this size is refused, and finds nothing
                 if x >= most or not self.probability:
                     raise
@@ -402,7 +404,8 @@ class Power(ABC):
             rising=self.rising,
             probability=self.probability,
         )
-        solved, units = solve(search, start), self._counted
+        solved = solve(search, start)
+        units = self._counted
         if solved is None:
             up_to = "" if varied == "effect" else f" up to {most:.0f}"
             raise ValueError(
@@ -412,7 +415,8 @@ class Power(ABC):
         if varied != "effect":
             words = units if name == "nobs" else "epsilon ="
             return Estimate(solved.at, solved.error, words=words, assumption=self._assumption)
-        shown, words = self._shown(solved.at), f"{name.replace('_', ' ')} ="
+        shown = self._shown(solved.at)
+        words = f"{name.replace('_', ' ')} ="
         # the error carries over to the scale that is shown by a step to the side that has room
         side = -1.0 if solved.at + solved.error > most else 1.0
         error = abs(self._shown(solved.at + side * solved.error) - shown)
@@ -506,7 +510,8 @@ class Power(ABC):
             .rename(columns={effect: "effect"})
             .reindex(columns=["nobs", "epsilon", "effect"])
         )
-        frame[drawn], frame["std err"] = np.array(sizes), [size.error for size in sizes]
+        frame[drawn] = np.array(sizes)
+        frame["std err"] = [size.error for size in sizes]
         if self._limit is not None:
             limits = np.array([self._answer(self._limit, **point) for point in points])
             # of what is less than the least that is looked for nothing is known

@@ -119,7 +119,8 @@ class BTLPower(ComparisonPower):
 
     def _worths(self, contrast: float) -> FloatArray:
         """Return the worths, those of the two items that are compared first."""
-        left, half = len(self._names) - 2, 0.5 * abs(contrast)
+        left = len(self._names) - 2
+        half = 0.5 * abs(contrast)
         others = spread_worths(0.0 if self.worths is None else self.worths, left)
         return np.concatenate(([half, -half], others))
 

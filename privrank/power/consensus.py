@@ -198,7 +198,8 @@ class AggregationPower(Power):
 
     def _lost(self, at: Point, plan: Plan | Protocol, number: int) -> float:
         """Return the excess, or the width of rank intervals, of one simulated survey."""
-        rng, m = public_generator("consensus", number), len(item_names(self.items))
+        rng = public_generator("consensus", number)
+        m = len(item_names(self.items))
         # the centre of the model is the order of the items, so arange(m) is the best order
         model = Mallows.from_theta(m, at.effect)
         release = _released(model.rvs(at.nobs, rng), plan, item_names(self.items), rng)

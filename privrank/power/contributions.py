@@ -114,7 +114,8 @@ def contribution_tradeoff(
     epsilon = checks.check_epsilon(for_epsilon, "for_epsilon")
     if math.isinf(epsilon):
         raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
-    cuts, distinct = _check_bounds(bounds), checks.check_flag("distinct_pairs", distinct_pairs)
+    cuts = _check_bounds(bounds)
+    distinct = checks.check_flag("distinct_pairs", distinct_pairs)
     labels = checks.check_items(items)
     choice = checks.check_choice("pair_counts", pair_counts, Released)
     true = spread_worths(worths, len(labels))
@@ -124,7 +125,8 @@ def contribution_tradeoff(
     most = math.comb(len(labels), 2) if distinct else math.inf
     cuts = tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
     answers = _declared(activity, MOST_SIMULATED // max(len(labels), cuts[-1]))
-    answers, rows = np.minimum(answers, most), {}
+    answers = np.minimum(answers, most)
+    rows = {}
     for bound in cuts:
         facts = Design(
             labels,
@@ -167,7 +169,8 @@ def _errors(
     encoded = simulated_counts(fits[-1][0], true, answers, number, None)
     if encoded is None:
         return [math.nan] * 3
-    shares, errors = [], []
+    shares = []
+    errors = []
     for design, plan in fits:
         result = btl.infer(released(replace(encoded, design=design), plan, number))
         connected = max(map(list, result.components), key=len)

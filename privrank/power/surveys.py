@@ -155,7 +155,8 @@ class ComparisonPower(Power):
         """
         if plan is None:
             return self._reported(at, worths, public_generator("survey", number))
-        answers, facts = np.full(at.nobs, self.max_rows), self._facts(at.nobs, at.epsilon)
+        answers = np.full(at.nobs, self.max_rows)
+        facts = self._facts(at.nobs, at.epsilon)
         encoded = simulated_counts(facts, worths, answers, number, self._tie_parameter)
         return None if encoded is None else released(encoded, plan, number)
 
@@ -209,15 +210,19 @@ def simulated_counts(
     tie_parameter : float or None
         That of answers that may be ties.
     """
-    n, rows, m = len(answers), int(answers.max(initial=0)), len(worths)
+    n = len(answers)
+    rows = int(answers.max(initial=0))
+    m = len(worths)
     first, second = np.triu_indices(m, 1)
     pairs = len(first)
     # each kind of number has a generator: a smaller survey is the first part of a larger one
     questions = _questions(design, n, rows, public_generator("survey, pairs", number))
     orders = public_generator("survey, orders", number)
     given = np.arange(rows) < answers[:, None]
-    edge, person = questions[given], np.repeat(np.arange(n), answers)
-    one, other = first[edge], second[edge]
+    edge = questions[given]
+    person = np.repeat(np.arange(n), answers)
+    one = first[edge]
+    other = second[edge]
     felt = worths + orders.gumbel(size=(n, m))
     answer = np.where(felt[person, one] > felt[person, other], 1, -1)
     if tie_parameter is not None:
@@ -235,7 +240,8 @@ def simulated_counts(
         design = replace(design, pairs=observed if design.kind == "public" else None)
     parts = None
     if design.unit == "respondent":
-        once, pair = np.ones(len(edge), dtype=np.int64), (first * m + second)[edge]
+        once = np.ones(len(edge), dtype=np.int64)
+        pair = (first * m + second)[edge]
         parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
     return Encoded(
         design,
@@ -262,7 +268,8 @@ def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) 
         return np.tile(np.arange(pairs), (some, 1))
     # after each place the questions are a uniform set of the first `last` + 1 pairs, and no draw
     # is ever repeated; random numbers are used up at a fixed rate, as smooth curves need
-    drawn, questions = rng.random((some, rows)), np.empty((some, rows), dtype=np.int64)
+    drawn = rng.random((some, rows))
+    questions = np.empty((some, rows), dtype=np.int64)
     for place in range(rows):
         last = pairs - rows + place
         one = (drawn[:, place] * (last + 1)).astype(np.int64)

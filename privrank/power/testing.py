@@ -43,13 +43,16 @@ from privrank.uniformity import UniformityMethod
 from privrank.uniformity import ask as ask_uniformity
 from privrank.util.checks import as_numbers, check_count, is_number, quoted
 
-_LOOK, _DRAWS = 256, 1_999
+_LOOK = 256
+_DRAWS = 1_999
 """Draws of the null distribution at a first look, and of rankings in all."""
 
 _RELABELLINGS = 99
 """Re-labellings at a first look."""
 
-_WORK, _CHOICES, _GROUPED = 2**31, 10**8, 10**6
+_WORK = 2**31
+_CHOICES = 10**8
+_GROUPED = 10**6
 """Largest n m (m + 200) of rankings, n of choices, and n of groups, that is looked for."""
 
 
@@ -135,8 +138,11 @@ class OneSamplePower(TestPower):
 
     def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
         """Return the power and its error; a first look takes few draws of the null, too."""
-        against, xi = self._against(at.nobs), pure_epsilon(at.epsilon, at.delta)
-        sample, null, noise = against.sample, None, DiscreteLaplace(0.0)
+        against = self._against(at.nobs)
+        xi = pure_epsilon(at.epsilon, at.delta)
+        sample = against.sample
+        null = None
+        noise = DiscreteLaplace(0.0)
         query = self._ask(sample, xi, at.alpha)
         # a statistic of rankings is simulated with fewer draws of the null than a test takes: what
         # these leave open is part of the error that is returned
@@ -474,7 +480,8 @@ class ClosenessPower(TestPower):
         """Return the power and its error; a first look takes few re-labellings, too."""
         # a look ranks the distance among 99 re-labellings, which costs a little power: it only
         # brackets the answer, and the last measurement takes as many as the test does
-        sample, look = self._sample(at.nobs), replicates < self.replicates
+        sample = self._sample(at.nobs)
+        look = replicates < self.replicates
         comparison = compare(self.method, sample)
         plan = plan_comparison(
             sample,

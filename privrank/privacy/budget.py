@@ -241,7 +241,8 @@ class Ledger:
             )
         if epsilon is not None and self._is_new():
             stem = None if self._path is None else Path(self._path).stem
-            survey = Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given)
+            facts = {"label": stem, "delta": 0.0, "unit": "row"} | given
+            survey = Survey(**facts)
             _check_split(survey)
             self._make(survey)
         # whoever made the ledger fixed its facts: later ones may repeat, but never change them
@@ -463,9 +464,12 @@ class Ledger:
     def __repr__(self) -> str:
         """Show total and what is left."""
         place = "" if self.path is None else f"{self.path.name!r}, "
-        left, pure, rho = self.left, "", ""
+        left = self.left
+        pure = ""
+        rho = ""
         if self.pure is not None:
-            pure, rho = f"pure={self.pure:g}, ", "rho "
+            pure = f"pure={self.pure:g}, "
+            rho = "rho "
         return (
             f"Budget({place}epsilon={self.epsilon:g}, delta={self.delta:g}, {pure}"
             f"unit={self.unit!r}; left {left[0]:g}, {rho}{left[1]:g})"

@@ -63,7 +63,8 @@ def _smallest(private: Callable[[float], bool], low: float) -> float:
     # double until it is private, then halve the interval; the end that is returned was checked
     high = 2.0 * low
     while not private(high):
-        low, high = high, 2.0 * high
+        low = high
+        high = 2.0 * high
     _, high = bracket(lambda scale: not private(scale), low, high, 200, relative=1e-12)
     scale = high * (1.0 + 1e-12)
     while not private(scale):
@@ -247,7 +248,8 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     order, so it does not matter how well the grid finds the best.
     """
     log_order = np.linspace(-40.0, 40.0, 80_001)
-    above, log_whole = np.exp(log_order), np.logaddexp(0.0, log_order)
+    above = np.exp(log_order)
+    log_whole = np.logaddexp(0.0, log_order)
     spread = -(math.log(delta) + log_whole) / above
     best = float(np.max((epsilon - spread - log_order + log_whole) / (1.0 + above)))
     return max(best, 0.0) * (1.0 - 1e-12)

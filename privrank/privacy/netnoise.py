@@ -289,7 +289,8 @@ def side_noise(
     to which both distributions are calibrated (:class:`ZeroSumLaplace`,
     :class:`privrank.privacy.noise.DiscreteLaplace`).
     """
-    l1, cells = sensitivity.sides_l1(ties=ties), 2 * sensitivity.items
+    l1 = sensitivity.sides_l1(ties=ties)
+    cells = 2 * sensitivity.items
     if name == "laplace":
         return PartNoise(DiscreteLaplace.calibrate(l1, epsilon), l1)
     if name == "zero-sum-laplace" and cells <= MOST_ITEMS[name]:
@@ -385,7 +386,8 @@ def cell_noise(
     if name == "laplace" or math.isinf(epsilon):
         return PartNoise(DiscreteLaplace.calibrate(l1, epsilon), l1)
     # Gaussian: certified for two tables' worth of cells, as a unit may change its group
-    l2, cells = sensitivity.win_matrix_l2(ties=ties), sensitivity.items * (sensitivity.items - 1)
+    l2 = sensitivity.win_matrix_l2(ties=ties)
+    cells = sensitivity.items * (sensitivity.items - 1)
     scale, fine = integer_scale(epsilon, delta, l2, 2 * cells)
     steps = (2 if ties else 1) * (1 if sensitivity.distinct else sensitivity.rows)
     rho = 0.5 * (fine * l2 / scale) ** 2

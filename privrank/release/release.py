@@ -469,7 +469,8 @@ def _noise_record(noise: Noise | None) -> dict[str, Any] | None:
 def _noise_of(record: Mapping[str, Any] | None) -> Noise | None:
     if record is None:
         return None
-    return _NOISES[record["name"]](**{k: _read(v) for k, v in record.items() if k != "name"})
+    parameters = {key: _read(value) for key, value in record.items() if key != "name"}
+    return _NOISES[record["name"]](**parameters)
 
 
 def _number(value: Any) -> Any:
@@ -521,7 +522,9 @@ class FitError(Exception):
 
     def __init__(self, release: Release | None, reader: str, cause: str = "") -> None:
         super().__init__(release, reader, cause)
-        self.release, self.reader, self.cause = release, reader, cause
+        self.release = release
+        self.reader = reader
+        self.cause = cause
 
     def __str__(self) -> str:
         """Say what failed and how to go on."""

@@ -383,7 +383,8 @@ class Design:
         >>> design.few_differences
         True
         """
-        m, facts = len(self.items), self.covariates
+        m = len(self.items)
+        facts = self.covariates
         kinds = 1 if facts is None else len(np.unique(facts.kinds))
         every = m * m * (1 if facts is None else len(facts.columns) + facts.cells)
         return m <= MOST_PAIRED_ITEMS and every * kinds * m <= MOST_NUMBERS
@@ -537,9 +538,8 @@ def survey_of(record: Mapping[str, Any]) -> Design | Sample:
             else PairCounts(**pairs)
         )
     if "covariates" in record:
-        facts["covariates"] = Covariates(
-            **{name: _tupled(value) for name, value in record["covariates"].items()}
-        )
+        covariates = {name: _tupled(value) for name, value in record["covariates"].items()}
+        facts["covariates"] = Covariates(**covariates)
     return Design(**facts)
 
 

@@ -531,7 +531,8 @@ class BTLResult(Result):
         P-values and intervals are by scores; standard errors describe the
         estimates.
         """
-        shown, equations = display(self.release.design), constraint(hypothesis, self._names)
+        shown = display(self.release.design)
+        equations = constraint(hypothesis, self._names)
         return t_test(self._inference(), shown, self._names, equations)
 
     def wald_test(self, hypothesis: Any) -> HypothesisTest:
@@ -667,7 +668,8 @@ class BTLResult(Result):
         culture       3      4
         """
         frame = self._limits(*self._at(at).rank_sets(self._level(alpha)))
-        return frame if (known := self.ranks(at).notna()).all() else frame.where(known)
+        known = self.ranks(at).notna()
+        return frame if known.all() else frame.where(known)
 
     def pairwise(
         self, alpha: float | None = None, *, simultaneous: bool = False, at: At = None
@@ -730,7 +732,8 @@ class BTLResult(Result):
            preferred_plus_half_ties  lower  upper
         0                     0.585  0.442   0.72
         """
-        shown, inference = predictors_of(frame, self.release.design), self._inference()
+        shown = predictors_of(frame, self.release.design)
+        inference = self._inference()
         t = shown @ self.estimate.coefficients
         t = np.where(inference.equations.identifies(shown), t, np.nan)
         lower, upper = scoretests.intervals(inference, shown, self._level(alpha))
@@ -874,7 +877,8 @@ class BTLResult(Result):
         >>> len(drawn), drawn.attrs["synthetic"]
         (3, 'drawn from a fitted model, epsilon = 1 per row, seeded noise')
         """
-        size, source = check_count("n", n), generator(rng)
+        size = check_count("n", n)
+        source = generator(rng)
         release: Release = self.release
         check_choice("form", form, Form)
         if len(self.components) > 1:
@@ -952,7 +956,8 @@ class BTLResult(Result):
         >>> result.plot_worth().axes[0].get_xlabel().split(";")[0]
         'worth (logit scale, centred)'
         """
-        facts, name = self.release.design.covariates, self.link.name
+        facts = self.release.design.covariates
+        name = self.link.name
         heading = f"{self.link.model} worths, {guarantee.caption(self.release)}"
         if facts is None:
             return plots.worth(self.to_frame(), self.alpha, heading, name, ax=ax)
@@ -1011,7 +1016,8 @@ def _comparisons(
     if release.design.davidson:
         won, tied, _ = answer_probabilities(difference, tie)
     else:
-        won, tied = release.link.probability(difference), np.zeros(len(difference))
+        won = release.link.probability(difference)
+        tied = np.zeros(len(difference))
     uniform = rng.random(len(difference))
     outcome = np.where(uniform < won, 1, np.where(uniform < won + tied, 0, -1))
     return pd.DataFrame({"item1": names[first], "item2": names[second], "outcome": outcome})

@@ -218,20 +218,23 @@ class ClosenessResult(Result):
         (0.18, 0.47)
         """
         noisy, second = self._numbers_released
-        distance, part = self.asked.distance, self._effect
+        distance = self.asked.distance
+        part = self._effect
         assert part is not None
         if distance is None:
             raise ValueError(
                 "chi-square estimates no distance, so it has no interval: use method='tv'."
             )
-        level, pvalue = self._level(alpha), self.pvalue
+        level = self._level(alpha)
+        pvalue = self.pvalue
         assert pvalue is not None  # a bit has no distance beside it
         # the second number bounds what sampling adds, at a level of its own
         if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
             second = None
         low, high = distance.ends(noisy, second, part.laplace.scale * part.step, level)
         # released numbers are rounded down to a lattice
-        low, high = max(low - part.step, 0.0), min(high + part.step, distance.diameter)
+        low = max(low - part.step, 0.0)
+        high = min(high + part.step, distance.diameter)
         if distance.exact:
             return zero_rule((low, high), rejected=pvalue <= level, step=part.step)
         return low, max(low, high)
@@ -381,7 +384,8 @@ class ClosenessResult(Result):
         ----------------------------------------------------------------------------------
         total variation distance   0.0050  reject H0   0.3403     0.3403   0.1832   0.4710
         """
-        release, sample = self.release, self.release.sample
+        release = self.release
+        sample = self.release.sample
         # the proof of a smoothed p-value has one step in real numbers: a note says so
         permutations = release.plan.number("permutations")
         # the least p-value of a clear difference, rounded up as all are
@@ -430,7 +434,8 @@ class ClosenessResult(Result):
     def _noise(self) -> tuple[str, str, str]:
         if self.asked.decision is not None:
             return "random bit", "sigmoid bit", "none, one bit"
-        private, scale = self.release.source != "none", self.release.plan.number("scale")
+        private = self.release.source != "none"
+        scale = self.release.plan.number("scale")
         return (
             "noise on the statistic",
             "smoothed p-value" if private else "p-value",
@@ -457,7 +462,9 @@ class ClosenessResult(Result):
 
     def _effect_words(self) -> list[str]:
         """Return what the released effect is, and what is stated of the distributions by it."""
-        part, distance, interval = self._effect, self.asked.distance, self._interval()
+        part = self._effect
+        distance = self.asked.distance
+        interval = self._interval()
         if part is None:
             return []
         name = "chi-square statistic" if distance is None else DISTANCES[self.asked.statistic]
@@ -524,7 +531,8 @@ def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     # scores lie between 0 and 1: mean ranks are (m - 1) times the mean of theirs, plus 1
     largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
     parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
-    distribution, step = parts[0].distribution, parts[0].step / largest
+    distribution = parts[0].distribution
+    step = parts[0].step / largest
     assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
     totals = np.array([part.values for part in parts]) * step
     sizes = np.array(sample.sizes, dtype=np.float64)

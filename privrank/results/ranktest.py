@@ -258,7 +258,8 @@ class RankTestResult(Result):
         >>> round(low, 3), round(high, 3)
         (0.0, 0.259)
         """
-        level, part = self._level(alpha), self._distance
+        level = self._level(alpha)
+        part = self._distance
         if part is None or self.pvalue is None:
             raise ValueError(
                 f"no distance was released by method={self.method!r}: fit a sample of choices with "
@@ -294,7 +295,8 @@ class RankTestResult(Result):
 
     def _distance_words(self) -> list[str]:
         """Return the estimate of the distance from H0 with its interval."""
-        interval, part = self._interval(), self.release.parts.get(EFFECT)
+        interval = self._interval()
+        part = self.release.parts.get(EFFECT)
         if interval is None:
             return []
         own = ""
@@ -486,7 +488,8 @@ def read_test(
             # without a public random number the p-value is P(>= statistic): that of U = -1/2
             drawn = release.parts.get(BOUNDARY)
             lot = -0.5 if drawn is None else float(drawn.values[0] * drawn.step)
-            least, used = null.threshold(alpha, part.laplace, lot), null.draws
+            least = null.threshold(alpha, part.laplace, lot)
+            used = null.draws
             threshold = None if least is None else least * part.step
             pvalue = null.pvalue(int(part.values[0]), part.laplace, lot)
             if impossible(release):
@@ -514,7 +517,8 @@ def _simulated(
     part = release.parts[STATISTIC]
     # room for the rounding of numbers that went through text
     least = 1.0 / (check_count("draws", draws, low=19) + 1)
-    lowest, room = least * (1.0 - 1e-9), least * 1e-9
+    lowest = least * (1.0 - 1e-9)
+    room = least * 1e-9
     fine = is_number(pvalue) and lowest <= pvalue <= (least + room if impossible(release) else 1.0)
     if threshold is None:
         fine = fine and least > alpha - room

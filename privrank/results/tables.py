@@ -240,7 +240,8 @@ class Table:
             " ".join((_left(line[0], widths[0]), *map(_right, line[1:], widths[1:])))
             for line in lines
         ]
-        thick, thin = width * "=", width * "-"
+        thick = width * "="
+        thin = width * "-"
         if self.rule:
             body.insert(self.rule + 1, thin)
         title = [line.center(width).rstrip() for line in textwrap.wrap(self.title, width)]

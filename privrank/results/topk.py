@@ -41,7 +41,8 @@ def equal_variances(
     variances d_i, d_j and covariance -n_ij, given as `met`, shape (m, m). The head-to-head term
     makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
     """
-    inverse, added = 1.0 / scale, _responses(facts)
+    inverse = 1.0 / scale
+    added = _responses(facts)
     shared = (met + 4.0 * added) * np.outer(inverse, inverse)
     own = (degrees + 4.0 * added.sum(axis=1)) * inverse**2
     return np.asarray(0.25 * (own[:, None] + own + 2.0 * shared))
@@ -215,7 +216,8 @@ class TopKResult(Result):
 
     def _variance_at(self, estimate: float | FloatArray) -> FloatArray:
         """Return the sampling variances of estimates whose true values are these."""
-        facts, share = self._facts(), self.degrees / self.scale
+        facts = self._facts()
+        share = self.degrees / self.scale
         rate = 0.5 + (estimate - 0.5) / share
         if facts.random_pairs:
             rate = np.full(facts.items, 0.5)
@@ -337,7 +339,8 @@ class TopKResult(Result):
     @once
     def _all_gap_pvalues(self) -> FloatArray:
         """Return two-sided p-values that two items have equal estimands, shape (m, m)."""
-        facts, known = self._facts(), np.isfinite(self.effects)
+        facts = self._facts()
+        known = np.isfinite(self.effects)
         if not known.any():
             return own(np.ones(known.shape), np.float64)
         gap = np.abs(self.estimate[:, None] - self.estimate)
@@ -443,7 +446,8 @@ class TopKResult(Result):
         >>> result.membership().to_dict()
         {'crimRate': 'in', 'position': 'open', 'socBurd': 'open', 'culture': 'out'}
         """
-        slack, ranks = check_count("tolerance", tolerance, low=0), self.rank_conf_int()
+        slack = check_count("tolerance", tolerance, low=0)
+        ranks = self.rank_conf_int()
         words = np.where(ranks["lower"] > self.k - slack, "out", "open")
         return self._series(np.where(ranks["upper"] <= self.k + slack, "in", words), "top k")
 
@@ -469,7 +473,8 @@ class TopKResult(Result):
         socBurd   0.469  0.684
         culture   0.219  0.431
         """
-        level, share = self._level(alpha), self.degrees / self.scale
+        level = self._level(alpha)
+        share = self.degrees / self.scale
         if self._uncounted:
             return self._limits(np.nan, np.nan)
         ends = []
@@ -512,7 +517,8 @@ class TopKResult(Result):
         socBurd       1      3
         culture       3      4
         """
-        level, pvalues = self._level(alpha), self._all_gap_pvalues()
+        level = self._level(alpha)
+        pvalues = self._all_gap_pvalues()
         pairs = ~np.eye(len(pvalues), dtype=bool)
         return self._limits(
             *rank_sets(self.estimate, pairs, lambda left: pvalues <= 2.0 * level / left)
@@ -541,7 +547,8 @@ class TopKResult(Result):
 
     def _identified_notes(self) -> list[str]:
         """Return of which items, or of which differences, nothing is stated."""
-        design, facts = self.release.design, self._facts()
+        design = self.release.design
+        facts = self._facts()
         if self._uncounted:
             return said("net wins alone")
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
@@ -597,10 +604,8 @@ class TopKResult(Result):
         if self._by_net:
             order = ["chosen", "net_wins", "std_err", "lower", "upper", "ranks"]
         if self._uncounted:  # nothing but the order is stated
-            frame, order = (
-                frame.drop(columns=["rank_lower", "rank_upper"]),
-                ["chosen", "net_wins", "ranks"],
-            )
+            frame = frame.drop(columns=["rank_lower", "rank_upper"])
+            order = ["chosen", "net_wins", "ranks"]
         return tables.laid_out(
             frame.assign(
                 chosen=np.where(frame["selected"], "*", ""), ranks=tables.rank_ranges(frame)
@@ -635,7 +640,8 @@ class TopKResult(Result):
         """Return what items are ranked by where another choice was open, and why."""
         if self._by_net:
             return said("by net wins", not self._uncounted)
-        unknown, together = self.release.design.unknown, self._facts().sides == 2
+        unknown = self.release.design.unknown
+        together = self._facts().sides == 2
         return [
             *said("by wins and losses", unknown and together),
             *said("by nets and counts", unknown and not together),
@@ -673,7 +679,8 @@ class TopKResult(Result):
         An item may have met some opponents more often than others, by a share s of its comparisons.
         Its win rate is off by s times the spread of its probabilities to win against them.
         """
-        facts, known = self._facts(), self._known()
+        facts = self._facts()
+        known = self._known()
         # how items of two components compare is not stated, nor are opponents known of wins alone
         counted = np.isfinite(self.effects[known]).any() and facts.matching is None
         connected = sum(len(part) > 1 for part in facts.components) <= 1

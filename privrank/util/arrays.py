@@ -72,7 +72,8 @@ def signs_of_orders(m: int) -> IntArray:
 
     Shape (m!, m (m - 1) / 2); the pairs i < j are in lexicographic order.
     """
-    ranks, pairs = orders_of(m), np.array(list(combinations(range(m), 2)))
+    ranks = orders_of(m)
+    pairs = np.array(list(combinations(range(m), 2)))
     return np.asarray(np.sign(ranks[:, pairs[:, 1]] - ranks[:, pairs[:, 0]]))
 
 

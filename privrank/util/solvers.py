@@ -75,7 +75,8 @@ def _rotated(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
         turned = False
         for p in range(m - 1):
             for q in range(p + 1, m):
-                apart, off = work[q, q] - work[p, p], work[p, q]
+                apart = work[q, q] - work[p, p]
+                off = work[p, q]
                 if abs(off) <= ROUNDING**2 or abs(off) <= 0.1 * ROUNDING * np.sqrt(
                     abs(work[p, p] * work[q, q])
                 ):
@@ -217,7 +218,9 @@ def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
 def _multiple(matrix: FloatArray) -> float | None:
     """Return the number by which a matrix is a multiple of the identity, as of worths."""
     # as integers numbers are counted in half the time
-    diagonal, m, bits = np.diag(matrix), len(matrix), np.asarray(matrix, np.float64).view(np.int64)
+    diagonal = np.diag(matrix)
+    m = len(matrix)
+    bits = np.asarray(matrix, np.float64).view(np.int64)
     alike = matrix.shape == (m, m) and m > 0 and (diagonal == diagonal[0]).all()
     alone = alike and np.count_nonzero(bits[0]) == 1 and np.count_nonzero(bits) == m
     return float(diagonal[0]) if alone else None
@@ -233,7 +236,8 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
         if (times := _multiple(one)) is not None:
             return other if times == 1.0 else np.asarray(times * other)
     if not (rows[:1].all() and rows[:, :1].all()):  # else no row or column is zero
-        used, met = rows.any(axis=1), rows.any(axis=0)
+        used = rows.any(axis=1)
+        met = rows.any(axis=0)
         if not (used.all() and met.all()):
             result = np.zeros((len(rows), matrix.shape[1]))
             result[used] = product(rows[np.ix_(used, met)], matrix[met])
@@ -241,7 +245,8 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     if len(matrix) <= _MANY:
         return np.asarray(rows @ matrix)
     # by SciPy's library, as Cholesky roots: threads of NumPy's own wait busily beside it
-    (second, turned), (first, also) = _by_column(matrix), _by_column(rows)
+    (second, turned) = _by_column(matrix)
+    (first, also) = _by_column(rows)
     return np.asarray(dgemm(1.0, second, first, trans_a=turned, trans_b=also).T)
 
 
@@ -295,7 +300,8 @@ def bracket(
         middle = 0.5 * (low + high)
         inside = holds(middle)
         if isinstance(middle, np.ndarray):
-            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+            low = np.where(inside, middle, low)
+            high = np.where(inside, high, middle)
         else:
             low, high = (middle, high) if inside else (low, middle)
     return low, high
