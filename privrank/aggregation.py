@@ -33,7 +33,7 @@ from privrank.release.survey import size_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
 from privrank.util import checks
-from privrank.util.arrays import own
+from privrank.util.arrays import readonly_copy
 
 ReportsMethod = Literal["auto", "kwiksort"]
 
@@ -315,7 +315,7 @@ class PrivateRankAggregation:
             release=release,
             alpha=checks.check_alpha(alpha),
             target=target,
-            places=own(release.parts[ORDER].values, np.int64),
+            places=readonly_copy(release.parts[ORDER].values, np.int64),
             stated=stated,
         )
 

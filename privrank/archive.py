@@ -22,9 +22,9 @@ _REBUILD = {
     "AggregationResult": aggregation.PrivateRankAggregation.from_release,
     "BTLResult": btl.infer,
     "ClosenessResult": closeness.ClosenessTest.from_release,
-    "IdentityTest": identity.infer,
-    "TopKResult": topk.infer,
-    "UniformityTest": uniformity.infer,
+    "IdentityTest": identity.infer_identity,
+    "TopKResult": topk.infer_topk,
+    "UniformityTest": uniformity.infer_uniformity,
 }
 
 

@@ -29,7 +29,7 @@ from privrank.release.survey import DesignKind, Excess, size_of, without_counts
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.util import checks
-from privrank.util.arrays import FloatArray, own
+from privrank.util.arrays import FloatArray, readonly_copy
 
 
 class PrivateTopK:
@@ -244,7 +244,7 @@ class PrivateTopK:
             budget=budget,
             rng=rng,
         )
-        read = partial(infer, release, k=self._k, target=target, alpha=alpha, warn=True)
+        read = partial(infer_topk, release, k=self._k, target=target, alpha=alpha, warn=True)
         return fit_error_guard(read, release, reader)
 
     @staticmethod
@@ -279,7 +279,9 @@ class PrivateTopK:
         >>> pr.PrivateTopK.from_reports(tally, k=1).selected
         ('tea',)
         """
-        return infer(release_wins(tally, "PrivateTopK"), k=k, target=target, alpha=alpha, warn=True)
+        return infer_topk(
+            release_wins(tally, "PrivateTopK"), k=k, target=target, alpha=alpha, warn=True
+        )
 
     @staticmethod
     def from_release(
@@ -312,7 +314,7 @@ class PrivateTopK:
         >>> pr.PrivateTopK.from_release(fit.release, k=2).selected
         ('London', 'Paris')
         """
-        return infer(release, k=k, target=target, alpha=alpha, warn=True)
+        return infer_topk(release, k=k, target=target, alpha=alpha, warn=True)
 
 
 def _check_counts(pair_counts: object) -> None:
@@ -354,7 +356,7 @@ def _check_read(release: Release, target: object) -> None:
         )
 
 
-def infer(
+def infer_topk(
     release: Release,
     *,
     k: int,
@@ -399,10 +401,10 @@ def infer(
         k=k,
         alpha=alpha,
         target="net wins" if by_net else "win rate",
-        estimate=own(estimate, np.float64),
-        degrees=own(degrees, np.float64),
-        scale=own(scale, np.float64),
-        effects=own(effects, np.float64),
+        estimate=readonly_copy(estimate, np.float64),
+        degrees=readonly_copy(degrees, np.float64),
+        scale=readonly_copy(scale, np.float64),
+        effects=readonly_copy(effects, np.float64),
     )
     if warn:
         checks.warn(*result._identified_notes())

@@ -44,7 +44,7 @@ from scipy.spatial.distance import squareform
 from scipy.special import ndtri
 
 from privrank.bradley_terry.estimate import Covariance, score_covariance
-from privrank.bradley_terry.inference import FEW_DRAWS, MOST_DRAWN_ITEMS, Inference
+from privrank.bradley_terry.inference import FEW_DRAWS, MAX_DRAWN_ITEMS, Inference
 from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.ranksets import rank_sets
@@ -52,27 +52,27 @@ from privrank.release.names import LARGEST
 from privrank.util.arrays import BoolArray, FloatArray, IntArray
 from privrank.util.checks import warn
 from privrank.util.solvers import (
-    applied,
-    attempt,
-    carried,
+    matvec,
     normal_draws,
     product,
+    propagate,
     pseudo_inverse,
     quadratic,
     spectrum,
     whitener,
+    with_fallback,
 )
 
-_MOST_COUNTS = 12
+_MAX_COUNTS = 12
 """Numbers of directions that are tried at most."""
 
 _TIE_BREAK = 1e-6
 """Weight of public draws among shares of directions."""
 
-_MOST_FREEDOM = 1e9
+_MAX_FREEDOM = 1e9
 """Degrees of freedom from which a scale counts as known."""
 
-_LEAST_SCALE = 1e-200
+_MIN_SCALE = 1e-200
 """Smallest draw of chi-squared of few degrees of freedom; squares over it are numbers."""
 
 _CLOSE = 1e-9
@@ -117,7 +117,7 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         (sums - sums.sum() / (2.0 * (m - 1))) / (m - 2), 0.05 * variance[first, second].min()
     )
     ends = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
-    q = attempt(
+    q = with_fallback(
         lambda: np.asarray(least_squares(residuals, start, "3-point", x_scale=start, **ends).x),
         lambda: np.full(m, np.nan),
     )
@@ -147,7 +147,7 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     if not isinstance(errors.alone, np.ndarray):
         return errors.alone
     sampling, independent = (
-        own_and_between(carried(shown, part)) for part in (errors.sampling, errors.independent)
+        own_and_between(propagate(shown, part)) for part in (errors.sampling, errors.independent)
     )
     ratio = np.divide(sampling, independent, np.ones_like(sampling), where=independent > 0)
     return float(np.fmax.reduce(ratio, axis=None))
@@ -214,7 +214,7 @@ class Worths:
     @property
     def values(self) -> FloatArray:
         """The worths, shape (m,), about the mean of their part."""
-        return applied(self._inside, self.inference.fitted.coefficients)
+        return matvec(self._inside, self.inference.fitted.coefficients)
 
     @property
     def _inside(self) -> FloatArray:
@@ -223,7 +223,7 @@ class Worths:
     @cached_property
     def covariance(self) -> FloatArray:
         """Covariance of the worths, shape (m, m)."""
-        return carried(self._inside, self.inference.errors.total)
+        return propagate(self._inside, self.inference.errors.total)
 
     @property
     def contrast_errors(self) -> FloatArray:
@@ -354,7 +354,7 @@ def _null_point(inference: Inference, rows: FloatArray, values: FloatArray) -> F
     b = inference.fitted.coefficients
     moved = inference.moves(rows)
     inner = moved @ rows.T
-    off = carried(inner, np.eye(len(rows)))
+    off = propagate(inner, np.eye(len(rows)))
     return b + moved.T @ (pseudo_inverse(off)[0] @ inner @ (values - rows @ b))
 
 
@@ -372,19 +372,19 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     else:
         scores = score_covariance(facts, release, b, facts.fitted)
     beside = inference.beside
-    white = whitener(carried(weights, scores + facts.noise_covariance(b) + beside))
+    white = whitener(propagate(weights, scores + facts.noise_covariance(b) + beside))
     if inference.many and facts.covariates is None:  # of these no noise of pairs is drawn
         beside = beside + facts.pair_noise(b)
     # scores as they are, also where no answers can give them: the hypothesis is about one point
     scored = weights @ inference.scores_left(t)
-    draws = FEW_DRAWS if facts.items > MOST_DRAWN_ITEMS else inference.draws
+    draws = FEW_DRAWS if facts.items > MAX_DRAWN_ITEMS else inference.draws
     null = _Null(
         float(_squares(white(scored[None]))[0]),
         white(product(_drawn(inference, scores, "sampling", draws), weights.T)),
         white(product(_drawn(inference, beside, "other errors", draws), weights.T)),
         white(product(inference.draw_noise(b, draws), weights.T)),
     )
-    alone = white(white(carried(weights, scores)).T)
+    alone = white(white(propagate(weights, scores)).T)
     if inference.clusters is not None:
         pvalue = _by_answers(inference, null, (weights, t), alone, white)
     elif LARGEST in release.found:
@@ -414,7 +414,7 @@ def _by_answers(
     along = facts.linear.predict(weights)
     assert inference.clusters is not None
     for point, factor in inference.answer_points(t):
-        there = carried(weights, facts.linear.information(inference.spread(point)))
+        there = propagate(weights, facts.linear.information(inference.spread(point)))
         excess = factor * inference.clusters.excess(along, point)
         stretch = _stretch(alone, white(white(there).T), white(white(excess).T))
         values.append(null.pvalue(null.sampled @ stretch.T, inference.whole_freedom))
@@ -479,11 +479,11 @@ class _Null:
 
     def _scale(self, df: float, left: float) -> FloatArray | float:
         """Return draws of the factor of a scale estimated with df, of which some are left."""
-        if df >= _MOST_FREEDOM:
+        if df >= _MAX_FREEDOM:
             return 1.0
         draws = len(self.sampled)
         drawn = public_generator("scales", draws).chisquare(left, (draws, 1))
-        return np.sqrt(df / np.maximum(drawn, _LEAST_SCALE))
+        return np.sqrt(df / np.maximum(drawn, _MIN_SCALE))
 
     def pvalue(self, sampled: FloatArray, df: float) -> float:
         """Return the Monte Carlo p-value under these sampling errors.
@@ -506,7 +506,7 @@ class _Null:
         """
         q = len(alone)
         (error, most) = inference.effect
-        counts = np.unique(np.rint(np.geomspace(1.0, q, _MOST_COUNTS)).astype(int))
+        counts = np.unique(np.rint(np.geomspace(1.0, q, _MAX_COUNTS)).astype(int))
         within = (
             [(k, (q + 1.0) / (k + 1.0)) for k in counts]
             if inference.equations.covariates is None
@@ -514,13 +514,13 @@ class _Null:
         )
         # directions by their share of the errors; where shares are equal, by public draws
         public = self.sampled[:q].T * np.sqrt(np.arange(1.0, q + 1.0))
-        apart = carried(public, np.eye(q))
+        apart = propagate(public, np.eye(q))
         axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
         values = []
         whole = inference.whole_freedom
-        df = 1.0 / max(lost, 1.0 / whole, 1.0 / _MOST_FREEDOM)
+        df = 1.0 / max(lost, 1.0 / whole, 1.0 / _MAX_FREEDOM)
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
             pvalue = self.pvalue(part, df)

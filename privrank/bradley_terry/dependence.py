@@ -18,9 +18,9 @@ import numpy as np
 
 from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.linear import (
-    blocks,
     bordered,
     display,
+    edge_runs,
     groups_at,
     item_basis,
     worth_map,
@@ -46,8 +46,8 @@ from privrank.release.names import (
 )
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, own
-from privrank.util.solvers import carried, product, quadratic, spectrum
+from privrank.util.arrays import FloatArray, readonly_copy
+from privrank.util.solvers import product, propagate, quadratic, spectrum
 
 FARTHEST = 4.0
 """Predictors beyond this, in spreads of worths, count as this when answers' variances are found."""
@@ -188,7 +188,7 @@ def floored_moments(
     # the scores from s - u T and T - h's
     sides = np.append(beside_worths, 1.0), np.append(beside_ties, 1.0)
     rest = max(1.0 - float(beside_worths @ beside_ties), 1e-9)
-    return carried(bordered(np.eye(equations.items), 0.0) + np.outer(*sides) / rest, apart)
+    return propagate(bordered(np.eye(equations.items), 0.0) + np.outer(*sides) / rest, apart)
 
 
 def floored(measured: FloatArray, least: FloatArray) -> FloatArray:
@@ -239,13 +239,15 @@ def moments_by_block(
     start = 0
     gain = _gain(release)
     scales = {MOMENTS[0]: gain**2, MOMENTS[1]: gain}
-    for part in blocks(release.design, equations.pairs):
+    for part in edge_runs(release.design, equations.pairs):
         size = part.stop - part.start
         values = [
             release.parts[name].values[start : start + size**2] / scales.get(name, 1.0)
             for name in names
         ]
-        yy, yn, nn, *ties = [own(moments.reshape(size, size), np.float64) for moments in values]
+        yy, yn, nn, *ties = [
+            readonly_copy(moments.reshape(size, size), np.float64) for moments in values
+        ]
         if ties:
             ty, tn, tt = ties
             yield part, np.block([[yy, ty.T], [ty, tt]]), np.vstack((yn, tn)), nn

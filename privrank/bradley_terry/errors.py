@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from privrank.hypotheses.tails import mixture_tail, skewed_tail
-from privrank.util.arrays import FloatArray, blocks
+from privrank.util.arrays import FloatArray, batches
 from privrank.util.solvers import quadratic
 
 _GROUPS = 64
@@ -186,7 +186,7 @@ class ScoreErrors:
         beyond = np.diff(1.0 - 2.0**-halvings, append=1.0)
         share = np.append(np.diff(starts, append=draws - last), last * beyond) / draws
         sizes = np.empty((len(weights), len(share)))
-        for rows in blocks(len(weights), draws, _BLOCK):
+        for rows in batches(len(weights), draws, _BLOCK):
             drawn = np.sort(np.abs(weights[rows] @ self.noise.T), axis=1)
             body = drawn[:, : draws - last]
             tail = drawn[:, draws - last :]

@@ -19,19 +19,19 @@ from privrank.bradley_terry.dependence import (
     with_tie_floor,
 )
 from privrank.bradley_terry.fit import Solver, fit_ridge
-from privrank.bradley_terry.linear import Ridge, bordered, times
+from privrank.bradley_terry.linear import Ridge, bordered, ridge_product
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, immutable, kept, own
+from privrank.util.arrays import FloatArray, immutable, readonly, readonly_copy
 from privrank.util.solvers import product, pseudo_inverse
 
 
 @immutable
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class WorthEstimate:
     """Fitted coefficients; without covariates they are the centred worths.
 
     Parameters
@@ -61,7 +61,7 @@ class Estimate:
         """Take private, read-only copies."""
         for name in ("first", "coefficients", "ridge"):
             if isinstance(value := getattr(self, name), np.ndarray):
-                object.__setattr__(self, name, own(value, np.float64))
+                object.__setattr__(self, name, readonly_copy(value, np.float64))
 
     def worths_ridge(self, design: Design) -> Ridge:
         """Return the ridge of worths, one number where there are no covariates."""
@@ -103,7 +103,7 @@ class Covariance:
         """Make the matrices read-only, and copy what is part of another."""
         for name in ("response", "scores", "sampled", "noisy", "alone"):
             if isinstance(matrix := getattr(self, name), np.ndarray):
-                object.__setattr__(self, name, kept(matrix))
+                object.__setattr__(self, name, readonly(matrix))
 
     @cached_property
     def sampling(self) -> FloatArray:
@@ -129,7 +129,7 @@ class Covariance:
         return self._whole(self.sampled + self.noisy + product(self.response, self.scattered))
 
     def _whole(self, half: FloatArray) -> FloatArray:
-        return kept(product(half, self.response.T))  # read-only, as a reader may be given it
+        return readonly(product(half, self.response.T))  # read-only, as a reader may be given it
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
         """Return the variances of combinations of coefficients, one by row, given a half."""
@@ -143,7 +143,7 @@ def estimate(
     penalty: float | None = None,
     *,
     solver: Solver = "newton",
-) -> Estimate:
+) -> WorthEstimate:
     """Fit the coefficients: the ridge estimate, and once more to correct its bias.
 
     Parameters
@@ -182,13 +182,13 @@ def estimate(
         # the ridge once more, now towards the first estimate: to first order this adds back
         # ridge H^-1 first, what the first ridge took, but with the curvature where it lands. Added
         # back too, in a few steps, are comparisons that noise has put below 0 and a fit takes as 0
-        back = target + times(ridge, first)
+        back = target + ridge_product(ridge, first)
         for _ in range(equations.steps):
             moved = _attainable(equations, back + equations.surplus_score(coefficients))
             again = fit_ridge(moved, linear, ridge, loss, solver=solver, start=coefficients)
             coefficients = linear.centred(again.point)
             converged = converged and again.converged
-    return Estimate(first, coefficients, ridge, corrected, converged, infinite)
+    return WorthEstimate(first, coefficients, ridge, corrected, converged, infinite)
 
 
 def _attainable(equations: ScoreEquations, target: FloatArray) -> FloatArray:
@@ -203,7 +203,7 @@ def _attainable(equations: ScoreEquations, target: FloatArray) -> FloatArray:
     return np.append(target[:-1], min(max(float(target[-1]), least), total - least))
 
 
-def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
+def response(equations: ScoreEquations, fitted: WorthEstimate) -> FloatArray:
     """Return the linear map from scores to coefficients, shape (p, p).
 
     Let G_1 and G_2 be the ridge Hessians at the ridge estimate and at the corrected one. Scores
@@ -215,7 +215,7 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
     moved = linear.inverse(_ridge_hessian(equations, fitted.ridge, fitted.first))
     if fitted.corrected:
         inverse = linear.inverse(_ridge_hessian(equations, fitted.ridge, b))
-        back = inverse + product(inverse, times(fitted.ridge, moved))
+        back = inverse + product(inverse, ridge_product(fitted.ridge, moved))
         if not equations.surplus.any():
             return back
         again = product(inverse, equations.surplus_information(b))
@@ -226,10 +226,10 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
 
 def _ridge_hessian(equations: ScoreEquations, ridge: Ridge, b: FloatArray) -> FloatArray:
     # of worths also that of what is constant, which has no part in an inverse
-    return equations.information(b) + times(ridge, np.eye(len(b)))
+    return equations.information(b) + ridge_product(ridge, np.eye(len(b)))
 
 
-def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) -> Covariance:
+def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimate) -> Covariance:
     """Return the sandwich covariance of the coefficients.
 
     Noise put on the worths of objective perturbation acts like a score through the ridge Hessian at

@@ -24,12 +24,12 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from privrank.bradley_terry.linear import LinearPredictor, Ridge, times
+from privrank.bradley_terry.linear import LinearPredictor, Ridge, ridge_product
 from privrank.bradley_terry.losses import EdgeLoss, worths_and_ties
 from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import attempt, solve, square_root, zero
+from privrank.util.solvers import find_root, solve, square_root, with_fallback
 
 Solver = Literal["newton", "lbfgs", "cvxpy"]
 
@@ -64,12 +64,12 @@ class Objective:
     def value(self, b: FloatArray) -> float:
         """Return the objective."""
         summed = self.loss.value(self.linear.predict(b))
-        return float(summed - self.target @ b + 0.5 * b @ times(self.ridge, b))
+        return float(summed - self.target @ b + 0.5 * b @ ridge_product(self.ridge, b))
 
     def gradient(self, b: FloatArray) -> FloatArray:
         """Return its gradient."""
         slopes = self.linear.scores(self.loss.slope(self.linear.predict(b)))
-        return slopes + times(self.ridge, b) - self.target
+        return slopes + ridge_product(self.ridge, b) - self.target
 
     def step(self, b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
         """Return what Newton's method subtracts; None if a direction has no curvature left."""
@@ -80,7 +80,7 @@ class Objective:
         if linear.pairs is not None and linear.items > DENSE_LIMIT:
             newton = self._iterated(linear.pairs, weights, right, accuracy)
         if newton is None or not np.isfinite(newton).all():
-            ridge = times(self.ridge, np.eye(len(b)))
+            ridge = ridge_product(self.ridge, np.eye(len(b)))
             hessian = linear.filled(linear.information(weights) + ridge)
             newton = solve(hessian, right)
             if not np.isfinite(newton).all():
@@ -111,7 +111,7 @@ class Objective:
             (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
         )
         scale = diags_array(1.0 / np.maximum(diagonal, np.finfo(float).tiny))
-        step, failed = attempt(
+        step, failed = with_fallback(
             lambda: cg(system, right, rtol=accuracy, maxiter=10 * m, M=scale),
             lambda: (right, 1),
         )
@@ -135,7 +135,7 @@ class Objective:
         def derivative(tie: float) -> float:
             return float(self.gradient(np.append(b[:-1], tie))[-1])
 
-        return np.append(b[:-1], zero(derivative, low, high))
+        return np.append(b[:-1], find_root(derivative, low, high))
 
     def moved(self, b: FloatArray) -> float:
         """Return the largest predictor, in absolute value."""
@@ -294,7 +294,7 @@ def _fit_lbfgs(problem: Objective) -> FloatArray:
         )
         return np.asarray(result.x)
 
-    return attempt(solved, lambda: np.zeros(p))
+    return with_fallback(solved, lambda: np.zeros(p))
 
 
 def _fit_cvxpy(fit: Objective) -> FloatArray:
@@ -307,7 +307,7 @@ def _fit_cvxpy(fit: Objective) -> FloatArray:
         b = cp.Variable(linear.size)
         t = linear.matrix @ b
         value = fit.loss.size @ (cp.logistic(t) - 0.5 * t) - fit.target @ b
-        shrunk = cp.sum_squares(square_root(times(fit.ridge, np.eye(linear.size))) @ b)
+        shrunk = cp.sum_squares(square_root(ridge_product(fit.ridge, np.eye(linear.size))) @ b)
         problem: Any = cp.Problem(
             cp.Minimize(value + 0.5 * shrunk),
             [] if fit.penalised else [cp.norm_inf(b) <= LOGIT.exact.far],
@@ -318,4 +318,4 @@ def _fit_cvxpy(fit: Objective) -> FloatArray:
     with warnings.catch_warnings():
         # a complaint would depend on the data
         warnings.simplefilter("ignore")
-        return attempt(solved, lambda: np.zeros(linear.size))
+        return with_fallback(solved, lambda: np.zeros(linear.size))

@@ -30,7 +30,7 @@ from privrank.bradley_terry.dependence import (
     single_contrasts,
 )
 from privrank.bradley_terry.errors import ScoreErrors
-from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
+from privrank.bradley_terry.estimate import Covariance, WorthEstimate, covariance, estimate
 from privrank.bradley_terry.linear import (
     identified,
     item_basis,
@@ -47,21 +47,21 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import CEILING, LARGEST, MOMENTS
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import FloatArray, IntArray, kept, own
-from privrank.util.solvers import product, solve_each, spectrum, zero
+from privrank.util.arrays import FloatArray, IntArray, readonly, readonly_copy
+from privrank.util.solvers import find_root, product, solve_each, spectrum
 
-MOST_SIMULATED_ITEMS = 50
+MAX_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
 
-MOST_DRAWN_ITEMS = 200
+MAX_DRAWN_ITEMS = 200
 FEW_DRAWS = 999
 """Of more items than these tests of all worths are simulated by so few draws."""
 
 _LEAST = 1e-15
 """Share of its own information that is added to that of each coefficient."""
 
-_MOST_DRAWS = 9_999
-_LEAST_DRAWS = 999
+_MAX_DRAWS = 9_999
+_MIN_DRAWS = 999
 _NUMBERS = 20_000_000
 """Simulated errors of covariates, fewer where each takes many random numbers."""
 
@@ -86,12 +86,12 @@ class Inference:
 
     release: Release
     equations: ScoreEquations
-    fitted: Estimate
+    fitted: WorthEstimate
     errors: Covariance
     free: FreeFit | None = None
 
     @classmethod
-    def of(cls, release: Release, fitted: Estimate) -> Inference:
+    def of(cls, release: Release, fitted: WorthEstimate) -> Inference:
         """Compute the covariance of a fit."""
         equations = score_equations(release)
         errors = covariance(equations, release, fitted)
@@ -106,12 +106,12 @@ class Inference:
         if facts.covariates is None:
             return 20_000 if facts.items <= 20 else 8_000
         numbers = len(facts.weights) * facts.items
-        return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // numbers - 1))
+        return max(_MIN_DRAWS, min(_MAX_DRAWS, _NUMBERS // numbers - 1))
 
     @property
     def many(self) -> bool:
         """Whether items are so many that noise is normal, and tests of one contrast are Wald's."""
-        return self.equations.items > MOST_SIMULATED_ITEMS
+        return self.equations.items > MAX_SIMULATED_ITEMS
 
     @cached_property
     def clusters(self) -> Clusters | None:
@@ -177,7 +177,7 @@ class Inference:
 
     @cached_property
     def _covariance(self) -> FloatArray:
-        return kept(self.errors.independent + self.errors.privacy)
+        return readonly(self.errors.independent + self.errors.privacy)
 
     @cached_property
     def score(self) -> FloatArray:
@@ -196,7 +196,7 @@ class Inference:
             possible = float(facts.score @ b) < most
         if possible:
             return facts.score
-        return kept(facts.linear.scores(count * facts.function.mean(edges)))
+        return readonly(facts.linear.scores(count * facts.function.mean(edges)))
 
     def residual(self, weights: FloatArray, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return combinations of scores less expected ones, shape (rows,), at predictors t.
@@ -259,7 +259,7 @@ class Inference:
         """Covariance of normal errors of the scores beside sampling and noise, shape (p, p)."""
         zero = np.zeros_like(self.errors.response)
         noise = zero + self.equations.group_noise(self.fitted.coefficients)
-        return kept(noise + self.errors.scattered)
+        return readonly(noise + self.errors.scattered)
 
     def score_errors(self) -> ScoreErrors | None:
         """Return the errors of the scores at the fit, None where tests are not by them."""
@@ -344,7 +344,7 @@ def noise_by_place(
     if equations.tied:
         noise = np.column_stack((noise, public_noise(equations.last_distribution, 1, draws)))
     of_pairs = equations.edge_distribution.scale > 0 or equations.count_variance > 0
-    if of_pairs and m <= MOST_SIMULATED_ITEMS:
+    if of_pairs and m <= MAX_SIMULATED_ITEMS:
         # pairs of places, in the order that a list in the order of worths would have
         ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
         edges = np.lexsort(ends[::-1])
@@ -380,7 +380,7 @@ def _noise_of_sides(
 def public_noise(distribution: NetDistribution, items: int, draws: int) -> FloatArray:
     """Return public draws of noise, shape (draws, items), kept for the next test."""
     generator = public_generator("errors of worths", items)
-    return own(np.asarray(simulated(distribution, (draws, items), generator)), np.float64)
+    return readonly_copy(np.asarray(simulated(distribution, (draws, items), generator)), np.float64)
 
 
 @lru_cache(maxsize=1)
@@ -397,7 +397,7 @@ def _public_pairs(
         first, second = distribution.simulate((2, draws, pairs), generator)
         halves = 0.5 * (first - second)
     normal = generator.standard_normal((draws, pairs))
-    return own(halves, np.float64), own(normal, np.float64)
+    return readonly_copy(halves, np.float64), readonly_copy(normal, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -435,7 +435,7 @@ class FreeFit:
         if np.trace(left) < 0.5:
             return None
         fitted = estimate(score_equations(free), free, None if corrected else 0.0)
-        return cls(Inference.of(free, fitted), own(left, np.float64))
+        return cls(Inference.of(free, fitted), readonly_copy(left, np.float64))
 
     @cached_property
     def scatter(self) -> FloatArray:
@@ -452,7 +452,7 @@ class FreeFit:
             # what is left of the worths, in coordinates in which their errors are independent
             apart = axes.T @ basis.T @ fit.fitted.coefficients[here]
             scatter.append(_paule_mandel(apart**2, spread))
-        return own(scatter, np.float64)
+        return readonly_copy(scatter, np.float64)
 
 
 def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
@@ -463,11 +463,11 @@ def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
 
     if not (np.isfinite(squares).all() and (variances > 0).all() and beyond(0.0) > 0):
         return 0.0
-    return zero(beyond, 0.0, float(squares.mean()))
+    return find_root(beyond, 0.0, float(squares.mean()))
 
 
 def _with_scatter(
-    errors: Covariance, equations: ScoreEquations, fitted: Estimate, free: FreeFit
+    errors: Covariance, equations: ScoreEquations, fitted: WorthEstimate, free: FreeFit
 ) -> Covariance:
     """Return errors that hold the scatter of the items about their covariates.
 

@@ -38,7 +38,7 @@ Ridge = float | FloatArray
 """A ridge b' ridge b / 2, a number standing for its multiple of the identity."""
 
 
-def times(ridge: Ridge, b: FloatArray) -> FloatArray:
+def ridge_product(ridge: Ridge, b: FloatArray) -> FloatArray:
     """Return the product of a ridge and coefficients."""
     return np.asarray(ridge @ b if isinstance(ridge, np.ndarray) else ridge * b)
 
@@ -196,7 +196,7 @@ class LinearPredictor:
         terms = terms + loss.accuracy + 3.0
 
         def bound(b: FloatArray) -> float:
-            off = terms * (slopes + times(np.abs(ridge), np.abs(b)) + np.abs(target))
+            off = terms * (slopes + ridge_product(np.abs(ridge), np.abs(b)) + np.abs(target))
             if not single:
                 behind = abs(self.matrix) @ np.abs(b)
                 off += p * self.sizes(loss.curvature(self.predict(b)) * behind)
@@ -323,7 +323,7 @@ def predictor_matrix(
     return np.column_stack((matrix, order)) if covariates.ordered else np.asarray(matrix)
 
 
-def blocks(design: Design, pairs: PairCounts) -> list[slice]:
+def edge_runs(design: Design, pairs: PairCounts) -> list[slice]:
     """Return the runs of edges that one unit's answers can fall in.
 
     All edges are one run without covariates; with them, the edges of each combination of covariate

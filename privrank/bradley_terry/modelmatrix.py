@@ -27,8 +27,8 @@ _NAMED = (
     "back by respondent"
 )
 
-MOST_CELLS = 1024
-MOST_NUMERIC = 6
+MAX_CELLS = 1024
+MAX_NUMERIC = 6
 """Combinations of levels, and numeric covariates, up to which a fit takes some seconds."""
 
 FIRST = "first"
@@ -192,9 +192,9 @@ def _declarations(
     if unused := limits.keys() - ranges.keys():
         raise ValueError(f"bounds are for numeric columns, and {sorted(unused)} have levels.")
     cells = prod(len(known) for known in choices.values())
-    if cells > MOST_CELLS or len(ranges) > MOST_NUMERIC:
+    if cells > MAX_CELLS or len(ranges) > MAX_NUMERIC:
         raise ValueError(
-            f"formula must make at most {MOST_CELLS} groups and use at most {MOST_NUMERIC} numeric "
+            f"formula must make at most {MAX_CELLS} groups and use at most {MAX_NUMERIC} numeric "
             f"covariates: it has {cells} combinations of levels and {len(ranges)} numbers."
         )
     return choices, ranges

@@ -52,19 +52,19 @@ from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
-from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, own
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, readonly_copy
 from privrank.util.solvers import inverse, product, spectrum
 
-LEAST_GROUP = 1.0
+MIN_GROUP = 1.0
 """Answers that every group is taken to have at least."""
 
-MOST_ERROR = 0.1
+MAX_ERROR = 0.1
 """Standard error of the noise of an item's comparisons, over these, up to which it is identified.
 
 With more the worths are stretched, and no longer in proportion to the noise."""
 
-_MOST_DECAY = 0.1
-_MOST_IN_ALL = 1.1
+_MAX_DECAY = 0.1
+_MAX_IN_ALL = 1.1
 """Size of beta up to which intervals of 12 items were found to cover, a place and in all."""
 
 _LARGEST = 0.99
@@ -73,7 +73,7 @@ _LARGEST = 0.99
 _STEPS = 100
 _CLOSE = 1e-11
 
-_MOST_DECAY_ERROR = 0.05
+_MAX_DECAY_ERROR = 0.05
 """Standard error of beta up to which it is fitted."""
 
 _FARTHEST = 0.3
@@ -86,9 +86,9 @@ FEW = 4.0
 _LIMIT = 0.05
 """Level of the lower limit of the comparisons across a cut."""
 
-_MOST_EVERY = 10
-_MOST_ORDERED = 100
-_MOST_SPECTRAL = 500
+_MAX_EVERY = 10
+_MAX_ORDERED = 100
+_MAX_SPECTRAL = 500
 """Items up to which every cut is tried; up to which the weakest of single items and of cuts along
 eigenvectors comes first; and up to which such cuts are tried once no single item is left alone."""
 
@@ -156,7 +156,7 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
     answers = np.ones(cells)
     if cells > 1:
         part = release.parts[names.GROUP_ANSWERS]
-        answers = np.maximum(part.step * part.values, LEAST_GROUP)
+        answers = np.maximum(part.step * part.values, MIN_GROUP)
         counts["group_variance"] = part.noise_variance
     # edges cell by cell, with the share of the cell in the comparisons of each pair
     shift = np.repeat(np.arange(cells) * m, len(pairs.first))
@@ -214,7 +214,7 @@ class Matching:
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
         for name in ("alike", "slopes", "by_items"):
-            object.__setattr__(self, name, own(getattr(self, name), np.float64))
+            object.__setattr__(self, name, readonly_copy(getattr(self, name), np.float64))
 
     @property
     def pvalue(self) -> float:
@@ -224,7 +224,7 @@ class Matching:
     @property
     def most(self) -> float:
         """Size of beta up to which intervals were found to cover."""
-        return min(_MOST_DECAY, _MOST_IN_ALL / (len(self.by_items) - 1))
+        return min(_MAX_DECAY, _MAX_IN_ALL / (len(self.by_items) - 1))
 
     @property
     def _contrasts(self) -> LinearPredictor:
@@ -347,7 +347,7 @@ def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
     won, lost, variance = _sides(release)
     m = len(won)
     counts = np.maximum(won - lost, 1.0)
-    rough = np.sqrt(variance) > MOST_ERROR * counts
+    rough = np.sqrt(variance) > MAX_ERROR * counts
     largest = int(np.argmax(counts))
     most = _LARGEST * (counts.sum() - counts[largest])
     if counts[largest] > most:
@@ -358,7 +358,7 @@ def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
         return matching, None
     # each rough item by itself, the others together
     alone = np.where(rough, np.arange(m), int(np.argmin(rough)))
-    return matching, own(np.unique(alone, return_inverse=True)[1], np.int64)
+    return matching, readonly_copy(np.unique(alone, return_inverse=True)[1], np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -433,7 +433,7 @@ def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matc
         error = at.error(variance, noise)
     slopes = np.zeros(len(at.count))
     deviation = at.deviation(variance)
-    if error <= _MOST_DECAY_ERROR:
+    if error <= _MAX_DECAY_ERROR:
         for _ in range(_ROUNDS):
             before = beta
             beta += (released - at.expected) / at.slope
@@ -499,14 +499,14 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
         inside = queue.pop()
         # split by the weakest cut until all cuts of what is left exceed their noise
         within = table[np.ix_(inside, inside)]
-        if len(inside) > _MOST_ORDERED:
+        if len(inside) > _MAX_ORDERED:
             alone = within.sum(axis=1) <= FEW * np.sqrt(variance * (len(inside) - 1))
             if alone.any():  # all at once: where nothing is identified, that is all of them
                 parts += np.split(inside[alone], alone.sum())
                 if not alone.all():
                     queue.append(inside[~alone])
                 continue
-        cut = _weakest(within, variance) if 1 < len(inside) <= _MOST_SPECTRAL else None
+        cut = _weakest(within, variance) if 1 < len(inside) <= _MAX_SPECTRAL else None
         if cut is None:
             parts.append(inside)
         else:
@@ -516,7 +516,7 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
     member = np.empty(items, dtype=np.int64)
     for number, part in enumerate(sorted(parts, key=lambda part: int(part[0]))):
         member[part] = number
-    return own(member, np.int64)
+    return readonly_copy(member, np.int64)
 
 
 def weak_cuts(
@@ -540,7 +540,7 @@ def weak_cuts(
     """
     table = squareform(noisy, checks=False)
     weak = []
-    for part in (part for part in components if 1 < len(part) <= _MOST_SPECTRAL):
+    for part in (part for part in components if 1 < len(part) <= _MAX_SPECTRAL):
         sides, crossing, noise = _crossings(table[np.ix_(part, part)], variance)
         least = crossing / np.maximum(noise, 1e-150) + float(ndtri(_LIMIT))
         for cut in np.flatnonzero(least < FEW):
@@ -569,7 +569,7 @@ def _crossings(table: FloatArray, variance: float) -> tuple[BoolArray, FloatArra
 def _cuts(table: FloatArray) -> BoolArray:
     """Return the sides of the cuts that are tried, one by row."""
     m = len(table)
-    if m <= _MOST_EVERY:  # the bits of 1 to 2^(m-1) - 1: the last item is never on the side
+    if m <= _MAX_EVERY:  # the bits of 1 to 2^(m-1) - 1: the last item is never on the side
         return np.asarray((np.arange(1, 2 ** (m - 1))[:, None] >> np.arange(m)) % 2 == 1)
     # a part that is hardly compared with the rest is nearly constant along a low eigenvector
     _, vectors = spectrum(np.diag(table.sum(axis=1)) - table)

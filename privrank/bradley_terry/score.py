@@ -51,7 +51,7 @@ from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import Covariates, PairCounts
-from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, own
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, readonly_copy
 from privrank.util.solvers import product
 
 SIMULATION_STEP = 2.0**-20
@@ -148,7 +148,7 @@ class ScoreEquations:
         """Take private, read-only copies of what is no other object's."""
         for name in ("score", "surplus", "response", "group_answers", "known"):
             if (values := getattr(self, name)) is not None:
-                object.__setattr__(self, name, own(values, np.float64))
+                object.__setattr__(self, name, readonly_copy(values, np.float64))
 
     @property
     def fitted(self) -> ScoreFunction:

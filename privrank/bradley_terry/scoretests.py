@@ -39,12 +39,12 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from privrank.bradley_terry.errors import ScoreErrors, error_pvalues, from_normal, to_normal
-from privrank.bradley_terry.inference import MOST_SIMULATED_ITEMS, Inference
+from privrank.bradley_terry.inference import MAX_SIMULATED_ITEMS, Inference
 from privrank.bradley_terry.losses import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.paircounts import weak_cuts
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, blocks
-from privrank.util.solvers import applied, product, quadratic
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, batches
+from privrank.util.solvers import matvec, product, quadratic
 
 _BLOCK = 512
 """Contrasts that are worked on at a time."""
@@ -62,7 +62,7 @@ _TINY = 1e-190
 """Variance where there is none left; powers of it are numbers."""
 
 _BEYOND = (24, 6)
-_MOST_PAIRS = 200
+_MAX_PAIRS = 200
 """Values that are tried beyond others, of few and of more pairs."""
 
 
@@ -98,14 +98,14 @@ def _tests(
     errors = inference.score_errors()
     known = np.flatnonzero(inference.equations.identifies(contrasts))
     contrasts = product(contrasts, inference.equations.linear.identity)
-    for block in blocks(len(known), 1, _BLOCK):
+    for block in batches(len(known), 1, _BLOCK):
         rows = known[block]
         here = contrasts[rows]
         tests: ScoreTests | WaldTests
         if errors is not None:
             tests = score_tests(inference, errors, here)
         else:
-            value = applied(here, inference.fitted.coefficients)
+            value = matvec(here, inference.fitted.coefficients)
             deviation = np.sqrt(np.maximum(quadratic(here, inference.errors.total), 0.0))
             tests = WaldTests(value, deviation, inference.freedom)
         yield rows, shares(inference.equations, here), tests
@@ -158,7 +158,7 @@ def hardly_identified(facts: ScoreEquations) -> list[tuple[FloatArray, float]]:
 
     None for many items, whose pairs are tested in one table where nothing is divided.
     """
-    many = facts.covariates is not None or facts.items > MOST_SIMULATED_ITEMS
+    many = facts.covariates is not None or facts.items > MAX_SIMULATED_ITEMS
     if many or facts.count_variance == 0.0:
         return []
     return weak_cuts(facts.pairs.count - facts.surplus, facts.count_variance, facts.components)
@@ -198,7 +198,7 @@ def _beside_zero(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Point:
+class TestPoint:
     """A combination of scores at each of several null points.
 
     Parameters
@@ -234,7 +234,7 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
     noises = np.zeros((1, len(b))) if errors.noise is None else errors.noise
     noise = noises.T @ noises / len(noises)
 
-    def at(t: FloatArray, rows: IntArray) -> Point:
+    def at(t: FloatArray, rows: IntArray) -> TestPoint:
         edges = facts.linear.predict(b + moves[rows] * (t - value[rows])[:, None])
         weights = inference.weights(edges, contrasts[rows])
         along = facts.linear.predict(weights)
@@ -246,7 +246,7 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
             + facts.count_noise(along, edges)
             - facts.count_noise(along, facts.linear.predict(b))
         )
-        return Point(
+        return TestPoint(
             inference.residual(weights, along, edges),
             weights,
             independent,
@@ -258,7 +258,7 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
     far = np.abs(value) + facts.function.link.exact.far
     tried = 0
     if inference.clusters is not None:
-        tried = _BEYOND[len(facts.pairs.count) > _MOST_PAIRS]
+        tried = _BEYOND[len(facts.pairs.count) > _MAX_PAIRS]
     deviation = np.sqrt(np.maximum(quadratic(contrasts, inference.errors.total), 1e-300))
     return ScoreTests(value, deviation, far, at, errors, tried)
 
@@ -310,7 +310,7 @@ class ScoreTests:
     value: FloatArray
     deviation: FloatArray
     far: FloatArray
-    at: Callable[[FloatArray, IntArray], Point]
+    at: Callable[[FloatArray, IntArray], TestPoint]
     errors: ScoreErrors
     tried: int = 0
 

@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.solvers import attempt
+from privrank.util.solvers import with_fallback
 
 SUBSET_LIMIT = 14
 """Items up to which a component is solved over all its subsets; beyond, programming is faster."""
@@ -50,7 +50,7 @@ def margins_of(pairs: NDArray[Any]) -> FloatArray:
     return np.asarray(matrix - matrix.T)
 
 
-def kemeny_score(order: IntArray, pairs: NDArray[Any]) -> float:
+def weight_against(order: IntArray, pairs: NDArray[Any]) -> float:
     """Return the total weight against an order: sum of P[j, i] over all i placed before j.
 
     For fractions of rankings this is their mean Kendall distance to the order.
@@ -123,12 +123,12 @@ def pair_matrix(upper: FloatArray) -> FloatArray:
 
     Entries (j, i) are what is left of one, and the diagonal is 1/2.
     """
-    table = pair_table(upper)
-    rest = pair_table(1.0 - upper)
+    table = upper_to_matrix(upper)
+    rest = upper_to_matrix(1.0 - upper)
     return np.asarray(table + rest.T + np.diag(np.full(len(table), 0.5)))
 
 
-def pair_table(upper: FloatArray | IntArray) -> FloatArray:
+def upper_to_matrix(upper: FloatArray | IntArray) -> FloatArray:
     """Return the matrix with these entries i < j, in the order of the rows, and 0 elsewhere."""
     m = (1 + round((1 + 8 * len(upper)) ** 0.5)) // 2
     table = np.zeros((m, m))
@@ -173,7 +173,7 @@ class KemenyOrder:
 
     def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
         """Return the better of this and another order of the same pair matrix."""
-        score = kemeny_score(order, pairs)
+        score = weight_against(order, pairs)
         return self if score >= self.score else KemenyOrder(order, score, min(self.bound, score))
 
 
@@ -229,7 +229,7 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
             gap += inner_gap
         order.extend(int(item) for item in members[inner])
     best = np.array(order, dtype=np.int64)
-    score = kemeny_score(best, matrix)
+    score = weight_against(best, matrix)
     several |= bool((np.diagonal(margins[np.ix_(best, best)], 1) == 0).any())
     return KemenyOrder(best, score, score - gap, several)
 
@@ -319,7 +319,7 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
         left = deadline - time.monotonic()
         if left <= 0:
             break
-        answer = attempt(
+        answer = with_fallback(
             partial(
                 milp,
                 cost,

@@ -25,7 +25,7 @@ from privrank.consensus.intervals import (
     score_interval,
     within,
 )
-from privrank.consensus.orders import pair_matrix, pair_table
+from privrank.consensus.orders import pair_matrix, upper_to_matrix
 from privrank.hypotheses.tails import BordaDistribution
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -140,8 +140,8 @@ class PairVotes:
         cls, net: NDArray[Any], counts: NDArray[Any], gain: float, square: float = 1.0
     ) -> PairVotes:
         """Return the votes with these sums and numbers of reports by pair, row by row."""
-        number = pair_table(counts)
-        mean = pair_table(net / np.maximum(counts, 1))
+        number = upper_to_matrix(counts)
+        mean = upper_to_matrix(net / np.maximum(counts, 1))
         # a vote for one order of a pair is one against the other
         return cls(number + number.T, mean - mean.T, gain, square)
 

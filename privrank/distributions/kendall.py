@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, spence, zeta
 
-from privrank.util.arrays import FloatArray, blocks
-from privrank.util.solvers import zero
+from privrank.util.arrays import FloatArray, batches
+from privrank.util.solvers import find_root
 
 ComplexArray = NDArray[np.complex128]
 
@@ -214,13 +214,13 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
     y = y - _truncated(m, theta) * (_truncated(m, theta) - 1) / 4
     limit = _frequency_limit(m, theta)
     total = np.zeros(len(y))
-    for block in blocks(points // 2, 1, _BLOCK):
+    for block in batches(points // 2, 1, _BLOCK):
         t = (np.arange(block.start, block.stop) + 0.5) * (2 * math.pi / points)
         t = t[t <= limit]
         if not t.size:
             break
         distribution = _characteristic(m, theta, t)
-        for piece in blocks(len(y), 1, _PIECE):
+        for piece in batches(len(y), 1, _PIECE):
             turned = distribution * np.exp(-1j * np.outer(y[piece], t))
             total[piece] += (np.imag(turned) / np.sin(t / 2)).sum(axis=1)
         # beyond the limit, and once |phi| is negligible, no block adds anything
@@ -366,4 +366,4 @@ def theta_at(m: int, tolerance: float) -> float:
         if high > _FADED:  # what is left of the tolerance is below machine precision
             return high
         high *= 2
-    return zero(error, low, high, xtol=1e-15 * start, rtol=1e-15)
+    return find_root(error, low, high, xtol=1e-15 * start, rtol=1e-15)

@@ -30,7 +30,7 @@ from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 
 from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_number, quoted
-from privrank.util.solvers import bracket
+from privrank.util.solvers import bisect
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -46,7 +46,7 @@ short of that for every n below 10^11.
 _VANISHED = 40.0
 """Standard deviations beyond which a normal density is nothing in double precision."""
 
-LEAST_TAIL = 1e-290
+MIN_TAIL = 1e-290
 """Probabilities below this do not differ; -log F goes on as a straight line there."""
 
 ASSUMED_ACCURACY = 1e-12
@@ -357,9 +357,9 @@ def _evaluate(function: Function, t: FloatArray) -> FloatArray:
 
 def _tail(cdf: Function, probability: float, high: float) -> float:
     """Return the t at which cdf(-t) has fallen to a probability, by bisection below `high`."""
-    return bracket(
-        lambda t: float(_evaluate(cdf, np.array([-t]))[0]) > probability, 0.0, high, 100
-    )[0]
+    return bisect(lambda t: float(_evaluate(cdf, np.array([-t]))[0]) > probability, 0.0, high, 100)[
+        0
+    ]
 
 
 def _checked(link: Link) -> _Own:
@@ -387,7 +387,7 @@ def _checked(link: Link) -> _Own:
     scale = 0.25 / max(float(values[1][2]), 1e-300)  # 1 for the logistic distribution
     # A symmetric log-concave distribution has F(-t) <= exp(-2 F'(0) t) / 2: at 10^4 times its scale
     # it is far below the least tail. One that is not log-concave has a heavier tail.
-    edge = _tail(link.cdf, LEAST_TAIL, 1e4 * scale)
+    edge = _tail(link.cdf, MIN_TAIL, 1e4 * scale)
     with np.errstate(all="ignore"):
         _check_conditions(link, scale, edge)
     return _Own(link, edge)

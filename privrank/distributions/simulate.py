@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from privrank.distributions.links import Link, find
-from privrank.util.arrays import FloatArray, IntArray, blocks, immutable
+from privrank.util.arrays import FloatArray, IntArray, batches, immutable
 from privrank.util.checks import as_numbers, check_count, check_names, check_number
 
 __all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
@@ -154,7 +154,7 @@ class PlackettLuce:
         m = len(self.worths)
         source = generator(rng)
         out = np.empty((n, m), dtype=np.int64)
-        for rows in blocks(n, m):
+        for rows in batches(n, m):
             out[rows] = ranks_of_scores(
                 self.worths + source.gumbel(size=(rows.stop - rows.start, m))
             )

@@ -204,7 +204,7 @@ def whole_counts(values: object, column: str, rows: IntArray | None = None) -> I
     """
     counts = real_numbers(pd.Series(values))
     totals = counts if rows is None else counts * rows
-    if not (is_whole(counts) and is_whole(totals)):
+    if not (are_counts(counts) and are_counts(totals)):
         raise ValueError(
             f"column {column!r} must hold whole numbers of at least 0, below 2^53 in total, that "
             f"say how many comparisons a row stands for: write 0 where there are none."
@@ -224,7 +224,7 @@ def real_numbers(values: pd.Series[Any]) -> FloatArray:
     return np.full(len(entries), np.nan) if entries.dtype.kind == "c" else numbers(entries)
 
 
-def is_whole(counts: FloatArray) -> bool:
+def are_counts(counts: FloatArray) -> bool:
     """Return whether all numbers are whole and not negative, with a total below 2^53.
 
     Floats add whole numbers exactly up to there, and never fall back below once beyond.

@@ -21,8 +21,8 @@ from privrank.encode import clusters, coding, frames
 from privrank.encode.encoded import (
     NONE,
     Encoded,
-    Part,
-    Parts,
+    RespondentBlock,
+    RespondentBlocks,
     check_apart,
     check_distinct,
     declared_codes,
@@ -51,7 +51,7 @@ from privrank.util.checks import (
 )
 from privrank.util.formula import factors_of, parse
 
-_MOST_DRAWN = 2**28
+_MAX_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
 
 _OPTIONS = {"items", "max_rows", "distinct_pairs", "ties", "design", "pair_counts", "excess"}
@@ -113,7 +113,7 @@ def open_comparisons(
         )
     frames.check_stated(columns.respondent)
     if respondent is not None:
-        frames.check_names(view, respondent)
+        frames.check_respondents(view, respondent)
     refuse_unused(present, (*given.values(), *covariates), "comparisons")
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")
@@ -188,7 +188,7 @@ def encode_comparisons(
     labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
-    rules = Rules(columns, labels, bound, distinct, tied, kind, sampled, predictor)
+    rules = ComparisonSpec(columns, labels, bound, distinct, tied, kind, sampled, predictor)
     counted, parts = count_all(view, rules)
     first, second = np.divmod(counted.codes, len(labels))
     second += first // len(labels) * len(labels)
@@ -219,7 +219,7 @@ def encode_comparisons(
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ComparisonSpec:
     """What is declared of comparisons: what each part of a frame is validated and counted by."""
 
     columns: ComparisonColumns
@@ -238,11 +238,11 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Counted:
+class CountedRows:
     """What a frame, or whole respondents of it, count: numbers of units, and counts by pair.
 
-    Pairs have the numbers of :class:`privrank.encode.encoded.Part`; `units` are by pattern of the
-    covariates that `described` describes; `ties` is one number.
+    Pairs have the numbers of :class:`privrank.encode.encoded.RespondentBlock`; `units` are by
+    pattern of the covariates that `described` describes; `ties` is one number.
     """
 
     nobs: int
@@ -254,7 +254,9 @@ class Counted:
     described: Covariates | None
 
 
-def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
+def count_all(
+    view: frames.Frame, rules: ComparisonSpec
+) -> tuple[CountedRows, RespondentBlocks | None]:
     """Return what a frame counts in all, and its respondents, where these are the units."""
     columns = rules.columns
     predictor = rules.predictor
@@ -277,7 +279,7 @@ def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     return total, None if rows else parts
 
 
-def _added(*pieces: Counted) -> Counted:
+def _added(*pieces: CountedRows) -> CountedRows:
     """Return what some parts count in all; no respondent is in two of them."""
     met = np.concatenate([piece.codes for piece in pieces])
     codes, place = coding.distinct_codes(met, int(met.max(initial=0)) + 1)
@@ -290,10 +292,10 @@ def _added(*pieces: Counted) -> Counted:
     units = np.sum(by_pattern, axis=0) if by_pattern else None
     nobs = sum(piece.nobs for piece in pieces)
     ties = sum(piece.ties for piece in pieces)
-    return Counted(nobs, codes, comparisons, net, np.asarray(ties), units, pieces[-1].described)
+    return CountedRows(nobs, codes, comparisons, net, np.asarray(ties), units, pieces[-1].described)
 
 
-def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
+def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
     """Validate and count comparisons: of whole respondents, who are returned, or of rows."""
     columns = rules.columns
     predictor = rules.predictor
@@ -334,7 +336,7 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
         held = _part(owner, codes, place, read)
     comparisons, net = (sum_by(place, x, len(codes)) for x in (read.comparisons, read.net))
     ties = read.comparisons.sum(keepdims=True) - np.abs(read.net).sum()
-    return Counted(nobs, codes, comparisons, net, ties, counted, described), held
+    return CountedRows(nobs, codes, comparisons, net, ties, counted, described), held
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -379,14 +381,14 @@ def _read(
 
 def _check_room(nobs: int, rows: int) -> None:
     """Refuse, by public numbers, more rows than can be drawn where rows stand for many."""
-    if nobs * rows > _MOST_DRAWN:
+    if nobs * rows > _MAX_DRAWN:
         raise ValueError(
-            f"max_rows={rows} must be at most {_MOST_DRAWN // nobs} for counted rows of {nobs} "
+            f"max_rows={rows} must be at most {_MAX_DRAWN // nobs} for counted rows of {nobs} "
             f"respondents, because excess='sample' draws so many for each: state a smaller bound."
         )
 
 
-def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> Part:
+def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> RespondentBlock:
     """Return the answers of respondents, given the numbers of pairs and each row's place there."""
     answered = np.flatnonzero(read.comparisons)
     # one number for respondent, pair and answer: sorted, they forget the order of the rows
@@ -395,7 +397,7 @@ def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> P
     cells, entry = np.unique(number, return_inverse=True)
     size = sum_by(entry, read.comparisons[answered], len(cells))
     person, pair = np.divmod(cells // 3, len(codes))
-    return Part(
+    return RespondentBlock(
         coding.numbers_of_names(owner.values),
         *map(narrow, (person, codes[pair], cells % 3 - 1, size)),
     )

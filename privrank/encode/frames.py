@@ -25,7 +25,7 @@ from privrank.util.workers import in_threads
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
-_MOST_NUMBERED = 4096
+_MAX_NUMBERED = 4096
 """More labels take longer to declare in a query than they save."""
 
 
@@ -82,7 +82,7 @@ _EXACT = (nw.String, nw.Boolean, nw.Date, nw.Datetime, *_CODED)
 _WIDE = (nw.Int128, nw.UInt128, nw.Decimal)
 
 
-def check_names(view: Frame, column: str) -> None:
+def check_respondents(view: Frame, column: str) -> None:
     """Refuse respondents whose type leaves open which of their names are equal.
 
     **Privacy.** A respondent whose name is there in two forms, as 1 and 1.0, would have the rows of
@@ -361,7 +361,7 @@ def numbered(view: Frame, columns: Iterable[str], labels: Sequence[Any]) -> Fram
     does one of labels that are many, or hold what a query cannot.
     """
     written = ["'" + str(label).replace("'", "''") + "'" for label in labels]
-    few = len(written) <= _MOST_NUMBERED and "".join(written).isprintable()
+    few = len(written) <= _MAX_NUMBERED and "".join(written).isprintable()
     if not (view.implementation.is_duckdb() and few):
         return view
     kind = f"enum({', '.join(written)})"

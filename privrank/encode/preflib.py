@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 ENDINGS = (".soc", ".soi", ".toc", ".toi", ".cat")
 
-MOST_VOTERS = 10**8
+MAX_VOTERS = 10**8
 """More rankings than that are no survey, and would not fit into memory"""
 
 _GROUP = re.compile(r"\{([\d,\s]*)\}|(\d+)")
@@ -115,8 +115,8 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
                 )
             counts.append(_number(count))
             orders.append(ranks)
-    if not 0 < sum(counts) <= MOST_VOTERS:
-        raise ValueError(f"{name} must hold at least one order and at most {MOST_VOTERS:,} orders.")
+    if not 0 < sum(counts) <= MAX_VOTERS:
+        raise ValueError(f"{name} must hold at least one order and at most {MAX_VOTERS:,} orders.")
     if sum(counts) != _number(facts.get("NUMBER VOTERS", str(sum(counts)))):
         raise ValueError(
             f"{name} must hold as many orders as its header says voters. It seems to be cut off: "

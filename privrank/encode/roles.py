@@ -20,7 +20,7 @@ from privrank.util.checks import check_name, first_absent
 Names = tuple[Any, ...]
 
 
-class Columns:
+class OpenedFrame:
     """A frame that is opened by the names of its columns, before a cell is read.
 
     Parameters
@@ -45,7 +45,7 @@ class Columns:
         self.names = frames.column_names(self.view)
         for name in self.owners.values():
             if name in self.names:
-                frames.check_names(self.view, name)
+                frames.check_respondents(self.view, name)
 
     @property
     def others(self) -> list[Any]:

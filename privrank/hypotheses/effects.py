@@ -26,12 +26,12 @@ from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.util.arrays import IntArray, immutable
 from privrank.util.checks import is_number, quoted
-from privrank.util.solvers import zero
+from privrank.util.solvers import find_root
 
-MOST_THETA = 50.0
+MAX_THETA = 50.0
 """A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
 
-MOST_ENUMERATED = 1_000_000
+MAX_ENUMERATED = 1_000_000
 """Choices of two categories up to which all counts are gone through."""
 
 
@@ -238,7 +238,7 @@ class Alternatives:
         """The largest effect."""
         p = self.null.probabilities
         if not p:
-            return 1.0 if self.null.center else MOST_THETA
+            return 1.0 if self.null.center else MAX_THETA
         if self.side != "two-sided" or is_uniform(p):
             raised = _raised(p, np.arange(len(p))) != (self.side == "smaller")
             return 1.0 - float(np.array(p)[raised].sum())
@@ -287,7 +287,9 @@ class Alternatives:
         if self.null.probabilities:
             return distance
         # a theta of many items is small: its digits count, not its size
-        return zero(lambda effect: self.distance(effect) - distance, 0.0, self.most, xtol=1e-18)
+        return find_root(
+            lambda effect: self.distance(effect) - distance, 0.0, self.most, xtol=1e-18
+        )
 
     def stated(self, solved: Solved | None, power: float, alpha: float) -> DetectableEffect:
         """Return an effect with its Monte Carlo error in terms that a reader knows."""
@@ -329,7 +331,7 @@ def curve_of(
     # that rejection is summed over the binomial counts in place of drawing them
     if isinstance(query, Statistic) and query.sampler is not None:
         return Curve(reject, query.sampler, items, query.name, n_jobs)
-    two = sample.kind == "choices" and items == 2 and sample.nobs <= MOST_ENUMERATED
+    two = sample.kind == "choices" and items == 2 and sample.nobs <= MAX_ENUMERATED
     if two:
         return Enumerated(reject, partial(_first, against), sample.nobs)
     return Curve(reject, against.simulate, items, query.name, n_jobs)

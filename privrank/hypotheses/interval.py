@@ -52,7 +52,7 @@ import numpy as np
 from privrank.hypotheses.nullmodel import Probabilities, binomial_weights
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import FloatArray, immutable
-from privrank.util.solvers import bracket
+from privrank.util.solvers import bisect
 
 _HALVINGS = 10
 """Halvings of a bracket."""
@@ -219,7 +219,7 @@ def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[
     """
     if not holds(low):
         return low, low
-    return (high, high) if holds(high) else bracket(holds, low, high, _HALVINGS)
+    return (high, high) if holds(high) else bisect(holds, low, high, _HALVINGS)
 
 
 def corrected_distance(observed: float, n: int, p: Probabilities) -> float:
@@ -379,7 +379,7 @@ def first_beyond(
     while short(high):
         low = high
         high = 2.0 * high
-    return bracket(short, low, high, halvings, relative=relative)[1]
+    return bisect(short, low, high, halvings, relative=relative)[1]
 
 
 def _unbiased(mean: float, null_mean: float) -> float:
@@ -399,4 +399,4 @@ def _unbiased(mean: float, null_mean: float) -> float:
         density = math.exp(-0.5 * r * r) / math.sqrt(2.0 * math.pi)
         return mean > half * (r * (2.0 * float(ndtr(r)) - 1.0) + 2.0 * density)
 
-    return bracket(short, 0.0, mean, _FINE_HALVINGS)[1]
+    return bisect(short, 0.0, mean, _FINE_HALVINGS)[1]

@@ -21,7 +21,7 @@ import numpy as np
 
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
-from privrank.util.arrays import FloatArray, IntArray, immutable, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_count
 from privrank.util.workers import in_processes
 
@@ -58,7 +58,7 @@ def public_generator(method: str, *sizes: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 
-def fingerprint(numbers: Sequence[float]) -> int:
+def table_key(numbers: Sequence[float]) -> int:
     """Return 64 bits that stand for these numbers, as a size of a table that they decide.
 
     The first bytes of the SHA-256 digest of their binary64 forms: the same numbers give the same
@@ -231,8 +231,8 @@ class Null:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        object.__setattr__(self, "values", own(self.values, np.int64))
-        object.__setattr__(self, "weights", own(self.weights, np.float64))
+        object.__setattr__(self, "values", readonly_copy(self.values, np.int64))
+        object.__setattr__(self, "weights", readonly_copy(self.weights, np.float64))
 
     @classmethod
     def of_draws(cls, draws: IntArray) -> Null:

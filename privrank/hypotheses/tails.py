@@ -36,8 +36,8 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, Radius, spanning_tree, tree_point
 from privrank.privacy.netnoise import NetDistribution, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.util.arrays import FloatArray, blocks
-from privrank.util.solvers import bracket
+from privrank.util.arrays import FloatArray, batches
+from privrank.util.solvers import bisect
 
 BodyDistribution = ZeroSumLaplace | PermutohedronNoise
 
@@ -82,7 +82,7 @@ def body_points(distribution: BodyDistribution, draws: int, rng: np.random.Gener
 def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     """Return uniform points of K, twice the permutohedron: uniform points of uniform tiles."""
     points = np.empty((draws, m))
-    for rows in blocks(draws, m**2):
+    for rows in batches(draws, m**2):
         size = rows.stop - rows.start
         word = rng.integers(0, m, (size, m - 2))
         points[rows] = tree_point(spanning_tree(word, m), rng.uniform(-1.0, 1.0, (size, m - 1)), 1)
@@ -431,7 +431,7 @@ def noisy_tail(
     sizes, widths = (np.array(part) for part in zip(*tables, strict=True))
     share = -np.diff(_beyond(), append=0.0)
     out = np.empty(x.size)
-    for here in blocks(x.size, len(share), _BLOCK):
+    for here in batches(x.size, len(share), _BLOCK):
         row = which[here]
         weight = a[here, None]
         spread = np.hypot(error[here, None], weight * widths[row])
@@ -523,7 +523,7 @@ def noisy_quantiles(
         outside = 1.0 - size * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1)
         return np.asarray(outside > level)
 
-    _, high = bracket(exceeded, np.zeros(len(known)), 0.5 * _PERIOD * whole, 32)
+    _, high = bisect(exceeded, np.zeros(len(known)), 0.5 * _PERIOD * whole, 32)
     return np.asarray(np.interp(sds, known, high))
 
 

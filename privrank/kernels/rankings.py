@@ -38,7 +38,7 @@ def _discordant(a: IntArray, b: IntArray, order: IntArray, tree: IntArray) -> in
 
 
 @compiled
-def kendall_distance(a: IntArray, b: IntArray) -> int:
+def discordant_pairs(a: IntArray, b: IntArray) -> int:
     """Return the Kendall distance of two rank vectors, in O(m log m).
 
     Given two vectors of the ranks 1..m, each a permutation, returns the number of pairs of items
@@ -260,11 +260,11 @@ def discordance_counts(words: Words, weights: IntArray, most: int) -> IntArray:
 
 
 _BATCH = 512
-"""Rankings looked at together in `pair_counts`: their ranks stay in the fast cache."""
+"""Rankings looked at together in `count_pairs`: their ranks stay in the fast cache."""
 
 
 @compiled
-def pair_counts(ranks: IntArray) -> IntArray:
+def count_pairs(ranks: IntArray) -> IntArray:
     """Return for all items i, j how many rankings place i before j, in O(n m^2) and m^2 memory.
 
     Given an (n, m) matrix whose rows are permutations of 1..m, returns an (m, m) matrix whose

@@ -24,7 +24,7 @@ from privrank.local.tally import Tally, release_of
 from privrank.release.archived import NOT_JSON, archive, read_archive
 from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, UNPLACED
 from privrank.results.aggregation import AggregationResult
-from privrank.util.arrays import IntArray, own
+from privrank.util.arrays import IntArray, readonly_copy
 from privrank.util.checks import as_list, check_alpha, check_count, check_number
 
 UNASKED = "not asked for"
@@ -390,7 +390,7 @@ class Curator:
             release=release,
             alpha=check_alpha(alpha),
             target="population",
-            places=own(release.parts[ORDER].values, np.int64),
+            places=readonly_copy(release.parts[ORDER].values, np.int64),
             stated=statements_of(release),
         )
 

@@ -35,7 +35,7 @@ from privrank.plans.choice import check_ties
 from privrank.release import names
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts, Ties
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, blocks
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, batches
 
 FEWEST = 2
 """Reports below which nothing has a standard error."""
@@ -43,7 +43,7 @@ FEWEST = 2
 UNASKED = 0.25
 """Variance taken for a fraction that nobody was asked about: the largest of any in [0, 1]."""
 
-MOST_ITEMS = 50
+MAX_ITEMS = 50
 """Items up to which second moments of all pairs are kept, some 1.5 million numbers each."""
 
 _PSEUDO = 3.0
@@ -166,9 +166,9 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
             f"these are of the protocol {protocol.kind!r}: collect reports of Comparisons or "
             f"SubRanking, or of RandomPairs with pairs=1."
         )
-    if protocol.width > 2 and len(protocol.items) > MOST_ITEMS:
+    if protocol.width > 2 and len(protocol.items) > MAX_ITEMS:
         raise ValueError(
-            f"worths are read from orders of {protocol.width} of up to {MOST_ITEMS} items, and "
+            f"worths are read from orders of {protocol.width} of up to {MAX_ITEMS} items, and "
             f"these are of {len(protocol.items)}: use SubRanking with size=2."
         )
     if read != "davidson":
@@ -472,7 +472,7 @@ def by_item(tally: Tally) -> csr_array:
     sent, ends = _sent(protocol)
     parts = [
         sent(tally.assignment[rows], tally.answer[rows]) @ ends
-        for rows in blocks(len(tally.count), len(ends))
+        for rows in batches(len(tally.count), len(ends))
     ]
     table = np.concatenate(parts)
     # directions of scores sum to 0 up to their rounding
@@ -486,7 +486,7 @@ def _moments(tally: Tally, sent: Sent, ends: IntArray) -> tuple[IntArray, FloatA
     """
     sums = np.zeros(len(ends), dtype=np.int64)
     products = np.zeros((ends.shape[1],) * 2)
-    for rows in blocks(len(tally.count), len(ends)):
+    for rows in batches(len(tally.count), len(ends)):
         count = tally.count[rows]
         vectors = sent(tally.assignment[rows], tally.answer[rows])
         sums += count @ vectors

@@ -75,8 +75,8 @@ def read_reports(
     -----
     **Identity.** Of equal reports with one id one counts. Of reports with one id that differ none
     does, so that whoever learns the id of a report cannot put another in its place
-    (:func:`once`). So a report that was sent twice counts once, and the outcome does not depend on
-    the order of rows. Ids are compared by a hash of 64 bits: n reports with different ids lose
+    (:func:`one_per_identity`). So a report that was sent twice counts once, and the outcome does
+    not depend on the order of rows. Ids are compared by a hash of 64 bits: n reports with different ids lose
     about n^2 / 2^64 of their number by accident, less than one at a thousand million.
     """
     table = _table(reports, protocol_id)
@@ -91,7 +91,7 @@ def read_reports(
     # of two cells the worse decides
     faults = np.where(names == "", _NO_NUMBER, np.maximum(asked_fault, answer_fault))
     sound = own & (faults == _FINE)
-    single = once(hashed(names)[sound], assignment[sound], answer[sound])
+    single = one_per_identity(hashed(names)[sound], assignment[sound], answer[sound])
     rejected = {
         FOREIGN: int((~own).sum()),
         MALFORMED: int((own & (faults == _NO_NUMBER)).sum()),
@@ -101,7 +101,7 @@ def read_reports(
     return *single, rejected
 
 
-def once(
+def one_per_identity(
     identity: Identities, assignment: IntArray, answer: IntArray
 ) -> tuple[Identities, IntArray, IntArray]:
     """Return what the reports of each identity say, :data:`STRUCK` where they differ, sorted.

@@ -17,8 +17,8 @@ import numpy as np
 
 from privrank.consensus.orders import by_score, pair_matrix
 from privrank.consensus.rules import Rule, consensus_of
-from privrank.encode.encoded import EncodedSample, Rows
-from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.encode.encoded import EncodedSample, SampleBlock
+from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
@@ -79,12 +79,12 @@ def release_aggregation(
         values, findings = draws(plan, votes, sample.nobs * steps, tie_break, rng)
         return Drawn(values, tie_break, findings)
 
-    return released(plan, sample, drawn, budget=budget, rng=rng)
+    return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
 
 
-def pair_counts(ranks: AnyArray) -> IntArray:
+def pair_count_values(ranks: AnyArray) -> IntArray:
     """Return how many of the rankings, ranks 1..m in the rows, place item i before item j."""
-    from privrank.kernels.rankings import pair_counts as count
+    from privrank.kernels.rankings import count_pairs as count
 
     return count(np.ascontiguousarray(ranks, dtype=np.int64))
 
@@ -107,14 +107,14 @@ def half_votes(ranks: IntArray) -> IntArray:
 
 def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     """Return the steps for item i before item j; (i, j) and (j, i) add up to nobs times `steps`."""
-    count = half_votes if encoded.partial else pair_counts
+    count = half_votes if encoded.partial else pair_count_values
     if encoded._people is None:
         return count(encoded._rows)
     whole = steps // 2 if encoded.partial else steps
     return encoded._people.total(partial(_votes_of, count=count, steps=whole))
 
 
-def _votes_of(part: Rows, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:
+def _votes_of(part: SampleBlock, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:
     """Return the votes of a part: a respondent with k rankings casts L / k steps for each."""
     size = np.bincount(part.person)[part.person]
     votes = (steps // k * count(part.cells[size == k]) for k in np.unique(size).tolist())

@@ -19,7 +19,7 @@ from scipy.linalg import qr, svd
 from scipy.optimize import minimize
 
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.solvers import attempt, solve, spectrum, zero
+from privrank.util.solvers import find_root, solve, spectrum, with_fallback
 
 GAP = 1e-3
 """A value lies below the maximum by at most this fraction of A + B, and never above it."""
@@ -179,7 +179,9 @@ class CappedNorm:
             return value, w, gap
         factors = None
         if x.shape[1] > len(x):  # the maximum lies in the span of the records
-            factors = attempt(lambda: qr(x.T, mode="economic", check_finite=False), lambda: None)
+            factors = with_fallback(
+                lambda: qr(x.T, mode="economic", check_finite=False), lambda: None
+            )
         if factors is None:
             return self._maximise(x, w)
         basis, triangle = factors
@@ -250,7 +252,7 @@ class CappedNorm:
             return float(np.linalg.norm(c / (mu - eigenvalues))) - 1
 
         # |u| falls in mu: its root makes |u| = 1, unless |u| < 1 from the least mu on
-        mu = zero(excess, least, top + 2 * size) if excess(least) > 0 else least
+        mu = find_root(excess, least, top + 2 * size) if excess(least) > 0 else least
         u = c / (mu - eigenvalues)
         # mu + g'(mu I - M)^-1 g / 4, in the coordinates of the eigenvectors
         bound = mu + float(c @ u)
@@ -275,7 +277,7 @@ class CappedNorm:
             vectors, sizes, _ = svd(squares, full_matrices=False, check_finite=False)
             return np.asarray((vectors * sizes)[:, sizes > 1e-9])
 
-        columns = attempt(fewest, lambda: squares)
+        columns = with_fallback(fewest, lambda: squares)
         point = np.hstack(((1 - s) * w[:, :1] + s * target[:, :1], columns))
         return np.asarray(point / max(1.0, float(np.linalg.norm(point))))
 
@@ -296,7 +298,7 @@ class CappedNorm:
             return -float(height.sum()), -slope.ravel() / size
 
         options = {"maxiter": 200, "maxcor": 20, "ftol": 1e-13, "gtol": 1e-9}
-        peak = attempt(
+        peak = with_fallback(
             lambda: minimize(loss, w.ravel(), jac=True, method="L-BFGS-B", options=options).x,
             w.ravel,
         )
@@ -361,7 +363,7 @@ def _theory(r: float, bias: float, upper: float) -> tuple[float, float, float]:
     most = 1.999 * bias
     if least >= most or excess(most) <= 0:
         return 0.0, 0.0, math.inf
-    c = zero(excess, least, most)
+    c = find_root(excess, least, most)
     p = distribution(c)
     q = 1 / (1 + np.exp(-np.linspace(-8, 8, 97)))[:, None]
     edge = float((r / q[:, 0] + (w / (1 - q * w)) @ p).min())

@@ -32,18 +32,18 @@ from privrank.hypotheses.nulls import (
     Order,
     Sampler,
     Value,
-    fingerprint,
     null_draws,
     null_of,
+    table_key,
 )
 from privrank.hypotheses.statistic import Blindness, Statistic
 from privrank.mechanisms.permutation import noisy_quantile
-from privrank.util.arrays import IntArray, own, signs_of_orders
+from privrank.util.arrays import IntArray, readonly_copy, signs_of_orders
 
 Alternative = Literal["larger", "smaller", "two-sided"]
 Measure = Callable[[IntArray], IntArray]
 
-MOST_ITEMS = 6
+MAX_ITEMS = 6
 """Most items whose m! rankings are counted one by one."""
 
 _LEVEL = 0.05
@@ -104,7 +104,7 @@ class ExpectedCounts:
 
     def impossible_value(self, counts: IntArray, order: Order) -> int:
         """Return how many observations cannot occur, in 1024ths."""
-        return GRID * impossible(counts, self.p)
+        return GRID * impossible_count(counts, self.p)
 
     def kendall_value(self, counts: IntArray, order: Order) -> int:
         """Return how far the mean sign vector is from its null mean, of counts by ranking.
@@ -128,7 +128,7 @@ class ExpectedCounts:
 
     def sizes(self) -> tuple[int, ...]:
         """Return what names the public draws: n, the number of categories, a fingerprint of p."""
-        return self.n, len(self.p), fingerprint(self.p)
+        return self.n, len(self.p), table_key(self.p)
 
     def null(self, name: str, value: Value) -> partial[Null]:
         """Return the Monte Carlo null of a value, as a function of the number of draws.
@@ -141,7 +141,7 @@ class ExpectedCounts:
 
 @lru_cache(maxsize=64)
 def _expected(cells: ExpectedCounts) -> IntArray:
-    return own(np.rint(np.ldexp(np.array(cells.p) * cells.n, cells.bits)), np.int64)
+    return readonly_copy(np.rint(np.ldexp(np.array(cells.p) * cells.n, cells.bits)), np.int64)
 
 
 @lru_cache(maxsize=64)
@@ -178,7 +178,7 @@ def _null_of_two(measure: Measure, n: int, p: Probabilities, draws: int) -> Null
     return Null(values, np.bincount(place, weights).astype(np.float64))
 
 
-def total_variation(n: int, p: Probabilities) -> Statistic:
+def distance_from_null(n: int, p: Probabilities) -> Statistic:
     """Return the total variation distance S of the shares from the probabilities p.
 
     Returns
@@ -227,7 +227,7 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
 
 def _items_of(p: Probabilities) -> int:
     """Return the m of which these are probabilities of all m! rankings."""
-    return next(m for m in range(2, MOST_ITEMS + 1) if math.factorial(m) == len(p))
+    return next(m for m in range(2, MAX_ITEMS + 1) if math.factorial(m) == len(p))
 
 
 def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -> Statistic:
@@ -273,7 +273,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     kind = "choices"
     sensitivity = GRID
     sample: Sampler = partial(sorted_multinomial, n, p)
-    sizes: tuple[int, ...] = (n, len(p), fingerprint(sorted(p)))
+    sizes: tuple[int, ...] = (n, len(p), table_key(sorted(p)))
     if rankings:
         kind = "rankings"
         sensitivity = GRID + ALLOWANCE
@@ -283,14 +283,14 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     # Bonferroni: the parts share the level, less that of the count of impossible observations
     counted = ruled_out and not math.isinf(xi)
     level = (_LEVEL - _COUNT_LEVEL * counted) / len(values)
-    parts = [Part(value, level) for value in values]
+    parts = [OmnibusPart(value, level) for value in values]
     name = "omnibus"
     label = f"omnibus of counted {kind}"
     if ruled_out:
         name = f"omnibus with impossible {kind}"
     if counted:
         label += " and of impossible ones"
-        parts.append(Part(cells.impossible_value, _COUNT_LEVEL))
+        parts.append(OmnibusPart(cells.impossible_value, _COUNT_LEVEL))
     statistic = omnibus(
         name,
         NullSample(label, sizes, sample),
@@ -302,7 +302,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
         consistent="privrank.mechanisms.categories.omnibus_of",
     )
     apart = ruled_out and not counted
-    return replace(statistic, impossible=partial(impossible, p=p)) if apart else statistic
+    return replace(statistic, impossible=partial(impossible_count, p=p)) if apart else statistic
 
 
 def of_ranks(counted: Statistic) -> Statistic:
@@ -338,7 +338,7 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     -------
     Statistic
         The count M of the first category for ``"larger"``, that of the second for ``"smaller"``,
-        and |M / n - p| as `total_variation` has it for ``"two-sided"``.
+        and |M / n - p| as `distance_from_null` has it for ``"two-sided"``.
 
     Notes
     -----
@@ -360,7 +360,7 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     """
     if alternative == "two-sided":
         return replace(
-            total_variation(n, (p, 1.0 - p)),
+            distance_from_null(n, (p, 1.0 - p)),
             name="distance of the share from the null",
             # beyond, its null distribution may be Monte Carlo
             randomised=n <= _LARGEST,
@@ -402,7 +402,7 @@ QUANTILE_DRAWS = 1_999
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OmnibusPart:
     """One statistic of an omnibus.
 
     Parameters
@@ -444,7 +444,7 @@ class _Omnibus:
     """max_j (T_j - q_j) of statistics T_j in lattice steps and public whole numbers q_j."""
 
     sample: NullSample
-    parts: tuple[Part, ...]
+    parts: tuple[OmnibusPart, ...]
     scale: float
     draws: int
 
@@ -476,7 +476,7 @@ def _quantiles(whole: _Omnibus) -> IntArray:
     """Return q_j, from a public sequence of its own, apart from that of the p-values."""
     name = f"quantiles of the {whole.sample.label}"
     table = null_draws(name, whole.sample.sizes, whole.drawn, whole.draws)
-    return own(
+    return readonly_copy(
         [
             math.ceil(noisy_quantile(draws, part.level, whole.scale))
             for draws, part in zip(table.T, whole.parts, strict=True)
@@ -488,7 +488,7 @@ def _quantiles(whole: _Omnibus) -> IntArray:
 def omnibus(
     name: str,
     sample: NullSample,
-    parts: tuple[Part, ...],
+    parts: tuple[OmnibusPart, ...],
     sensitivity: int,
     xi: float,
     draws: int,
@@ -569,7 +569,7 @@ def omnibus(
     )
 
 
-def impossible(counts: IntArray, p: Probabilities) -> int:
+def impossible_count(counts: IntArray, p: Probabilities) -> int:
     """Return Z, the number of observations of probability 0, from counts by category.
 
     Under the null it is 0, whatever their number. It moves by at most 1 when one is replaced,

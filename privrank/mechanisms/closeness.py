@@ -87,15 +87,15 @@ from privrank.mechanisms.permutation import (
     gram_blocks,
     gram_of,
     kernel_distance,
+    largest_distance,
     noisy_quantile,
     permuted_statistics,
-    total_variation,
 )
 from privrank.mechanisms.samples import completed_groups, one_row_each, tabulated
-from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.plans.closeness import (
     DIAMETER,
-    MOST_TABULATED,
+    MAX_TABULATED,
     ONE_NUMBER,
     RELEASED_STEPS,
     RankKernel,
@@ -181,7 +181,7 @@ def release_comparison(
         values |= draw_details(data, plan, rng)
         return Drawn(values, early or draw_permutation(len(sample.items), rng))
 
-    return released(plan, sample, drawn, budget=budget, rng=rng)
+    return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
 
 
 def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroups:
@@ -278,7 +278,7 @@ def _pairs(data: _Data, comparison: Comparison) -> Measure:
     """Return the largest distance of two groups, as a function of tables."""
     if data.gram is not None:
         return partial(kernel_distance, gram=data.gram)
-    return chi_square if comparison.statistic == "chi-square" else total_variation
+    return chi_square if comparison.statistic == "chi-square" else largest_distance
 
 
 def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
@@ -297,7 +297,7 @@ def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
     ranks = np.concatenate([part._rows for part in parts])
     # of few items the kinds are all m! orders, of many each respondent is a kind
     m = len(sample.items)
-    if m <= MOST_TABULATED:
+    if m <= MAX_TABULATED:
         from privrank.kernels.rankings import places_of
 
         orders = orders_of(m)

@@ -22,20 +22,20 @@ from privrank.bradley_terry.paircounts import check_connected, halves
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
-from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.mechanisms.tallies import (
-    bounded,
     largest_design_effect,
-    met,
     net_wins,
+    observed_moments,
+    observed_pairs,
+    observed_wins,
     pair_moments,
     round_directions,
     round_expected,
     same_half,
-    second_moments,
+    sample_rows,
     statistic,
     units,
-    wins_met,
 )
 from privrank.plans.calibration import NEAREST, OUTPUT_STEP
 from privrank.privacy.budget import Ledger
@@ -93,22 +93,22 @@ def release_comparisons(
     -----
     **Privacy.** What is released, and by which noise, is the plan's
     (:func:`plan_comparisons`); it is spent before a count is read. Rows beyond the bounds are left
-    out by a secret draw then (:func:`privrank.mechanisms.tallies.bounded`). Groups of respondents
-    have independent noise each (:mod:`privrank.privacy.netnoise`).
+    out by a secret draw then (:func:`privrank.mechanisms.tallies.sample_rows`). Groups of
+    respondents have independent noise each (:mod:`privrank.privacy.netnoise`).
     """
     design = encoded.design
     exact = math.isinf(plan.epsilon)
     if exact and (budget is None or math.isinf(budget.epsilon)):
         # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
-        encoded = bounded(encoded, rng)
+        encoded = sample_rows(encoded, rng)
         design = _observed(
             encoded, always=names.MOMENTS[0] in plan.parts or plan.mechanism == names.WINS
         )
 
     def drawn() -> Drawn:
-        return _drawn(bounded(encoded, rng), plan, link, solver, reader, rng)
+        return _drawn(sample_rows(encoded, rng), plan, link, solver, reader, rng)
 
-    return released(plan, design, drawn, budget=budget, rng=rng, link=link)
+    return spend_and_release(plan, design, drawn, budget=budget, rng=rng, link=link)
 
 
 def _drawn(
@@ -124,14 +124,14 @@ def _drawn(
     moments = {*names.MOMENTS, *names.TIE_MOMENTS, names.BY_PAIR}
     for name in sorted(plan.parts.keys() - {names.WORTHS, *later, *moments}):
         if name == names.WINS and exact:
-            values[name] = wins_met(encoded).ravel()
+            values[name] = observed_wins(encoded).ravel()
             continue
         counts = statistic(encoded, name)
         # every group of respondents has noise of its own
         groups = counts.reshape(-1, items) if name == names.NET else [counts]
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
     if names.MOMENTS[0] in plan.parts:
-        values |= second_moments(encoded)
+        values |= observed_moments(encoded)
 
     def second_stage(first: Release) -> Release:
         if names.OPPONENTS in later:
@@ -224,7 +224,7 @@ def _observed(encoded: Encoded, *, always: bool) -> Design:
     design = encoded.design
     if design.pairs is not None and design.pairs.origin == "declared" and not always:
         return design
-    pairs = met(encoded)
+    pairs = observed_pairs(encoded)
     check_connected(pairs, design.items)
     if design.covariates is None:
         return replace(design, pairs=pairs)
@@ -262,11 +262,11 @@ def draw_worths(
     Cai, Chakraborty and Wang (2023), Algorithm 1; the approximate minimiser follows Iyengar et al.
     (2019).
     """
-    pairs = met(encoded)
+    pairs = observed_pairs(encoded)
     target = np.asarray(0.5 * net_wins(encoded), dtype=np.float64)
     if loss_bounds(link).answers_curve:
         # the answers enter through the loss itself
-        won, lost = 0.5 * wins_met(encoded)
+        won, lost = 0.5 * observed_wins(encoded)
         loss = EdgeLoss.likelihood(link, won, lost)
         target = np.zeros_like(target)
     else:

@@ -236,7 +236,7 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 }
 """What each method may release."""
 
-LEAST_SHARE = 0.05
+MIN_SHARE = 0.05
 LARGEST_SHARE = 0.50
 """Bounds of the share of the Kemeny score, where it is asked for."""
 
@@ -269,9 +269,9 @@ def plan_aggregation(
     (:func:`privrank.plans.aggregation.choose`) pairs are released, which say more, and whose Kemeny
     order is right where majorities are not those of scores.
     """
-    if not is_number(share) or not (share == 0 or LEAST_SHARE <= share <= LARGEST_SHARE):
+    if not is_number(share) or not (share == 0 or MIN_SHARE <= share <= LARGEST_SHARE):
         raise ValueError(
-            f"score_share must be 0 or a number in [{LEAST_SHARE:g}, {LARGEST_SHARE:g}], got "
+            f"score_share must be 0 or a number in [{MIN_SHARE:g}, {LARGEST_SHARE:g}], got "
             f"{quoted(share)}."
         )
     share = float(share)

@@ -11,21 +11,21 @@ from scipy.optimize import minimize_scalar
 
 from privrank.bradley_terry.estimate import default_ridge, nominal_information
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
-from privrank.bradley_terry.paircounts import MOST_ERROR
+from privrank.bradley_terry.paircounts import MAX_ERROR
 from privrank.distributions.links import LOGIT, Link
 from privrank.plans.calibration import objective_scale
 from privrank.plans.choice import (
     BALANCED,
     DEFAULT_SHARES,
-    LEAST_RIDGE,
+    MIN_RIDGE,
     OUTPUT,
     Choice,
     Dependence,
     Form,
-    asked_form,
     choose_form,
     deviation,
     noise_choices,
+    requested_dependence,
     side_choices,
     side_deviation,
 )
@@ -58,13 +58,13 @@ Method = Literal["auto", "counts", "objective"]
 Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 Target = Literal["auto", "net wins", "win rate"]
 
-MOST_ITEMS_WIN_MATRIX = 20
+MAX_ITEMS_WIN_MATRIX = 20
 """Items up to which noise on all cells of the win matrix is considered; beyond it never helps."""
 
-MOST_ITEMS_WITH_TIES = 200
+MAX_ITEMS_WITH_TIES = 200
 """Items up to which a tie parameter is fitted: its matrices are dense."""
 
-LEAST_ITEMS_WITH_RATES = 3
+MIN_ITEMS_WITH_RATES = 3
 """Items from which wins and losses are released for win rates."""
 
 SPLIT_NOISE = 0.8
@@ -127,7 +127,7 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
     """
     design = request.design
     shares = request.shares
-    form = asked_form(design, request.epsilon, request.dependence)
+    form = requested_dependence(design, request.epsilon, request.dependence)
     if shares is not None and not isinstance(shares, Mapping):
         raise TypeError(
             f"shares must be a mapping from side releases to shares of epsilon, got "
@@ -288,7 +288,7 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
 def _plan_target(request: Request, target: Target) -> Choice:
     if not (request.private and request.design.unknown):
         return _of_counts(request, "net wins")[0]
-    if target != "net wins" and len(request.design.items) >= LEAST_ITEMS_WITH_RATES:
+    if target != "net wins" and len(request.design.items) >= MIN_ITEMS_WITH_RATES:
         plan = _plan_rates(request)
         if target == "win rate" or _counts_stand_out(request, plan):
             return plan
@@ -331,7 +331,7 @@ def _plan_rates(request: Request) -> Choice:
 def _counts_stand_out(request: Request, plan: Choice) -> bool:
     """Return whether comparisons of items, released, are expected to stand out from their noise."""
     compared = 2.0 * request.design.nominal_total / len(request.design.items)
-    return math.sqrt(_item_error(request, plan)) <= MOST_ERROR * compared
+    return math.sqrt(_item_error(request, plan)) <= MAX_ERROR * compared
 
 
 def plan_choices(request: Request) -> tuple[Choice, ...]:
@@ -367,13 +367,13 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
     if method != "objective":
         exact = not request.private and request.link != LOGIT
         plans += _of_counts(request, "win matrix" if exact else "net wins")
-        if plain and request.counted and len(design.items) <= MOST_ITEMS_WIN_MATRIX:
+        if plain and request.counted and len(design.items) <= MAX_ITEMS_WIN_MATRIX:
             plans += _of_counts(request, "win matrix")
     private = request.private and design.kind == "private" and request.dependence != "pairs"
     perturbed = private and plain and request.noise in ("auto", "laplace")
     if method == "objective" or (method == "auto" and perturbed):
         plan = _of_objective(request)
-        if method == "objective" or plan.gamma >= LEAST_RIDGE * _objective_noise(request, plan):
+        if method == "objective" or plan.gamma >= MIN_RIDGE * _objective_noise(request, plan):
             plans.append(plan)
     if len({plan.mechanism for plan in plans}) > 1:  # else they are in order
         plans.sort(key=lambda plan: predicted_error(request, plan))
@@ -396,9 +396,9 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
             f"ties='davidson' is a model of the logit, and link={request.link.name!r} was given: "
             f"leave link= out, or use ties=True, which counts a tie as half a win to each."
         )
-    if len(request.design.items) > MOST_ITEMS_WITH_TIES:
+    if len(request.design.items) > MAX_ITEMS_WITH_TIES:
         raise ValueError(
-            f"ties='davidson' is fitted for at most {MOST_ITEMS_WITH_TIES} items, got "
+            f"ties='davidson' is fitted for at most {MAX_ITEMS_WITH_TIES} items, got "
             f"{len(request.design.items)}: use ties=True, which counts a tie as half a win to "
             f"each, or fewer items."
         )

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privrank.bradley_terry.paircounts import MOST_ERROR, parts_of
+from privrank.bradley_terry.paircounts import MAX_ERROR, parts_of
 from privrank.hypotheses.nulls import public_generator
 from privrank.release import names
 from privrank.release.plan import Plan, equivalent_variance
@@ -25,7 +25,7 @@ _RARE = 0.05
 """Probability of identifying less than half of the worths above which a fit warns."""
 
 
-def check_identified(design: Design, plan: Plan, *, allowed: bool) -> None:
+def check_will_identify(design: Design, plan: Plan, *, allowed: bool) -> None:
     """Refuse a fit that will probably leave most worths unidentified; warn where it may.
 
     Raises
@@ -102,7 +102,7 @@ def _alone(design: Design, expected: float, variance: float, rng: np.random.Gene
     deviation = math.sqrt(variance)
     if design.matched:
         noisy = rng.normal((m - 1) * expected, math.sqrt(variance + (m - 1) * expected), m)
-        return float((deviation > MOST_ERROR * np.maximum(noisy, 1.0)).mean())
+        return float((deviation > MAX_ERROR * np.maximum(noisy, 1.0)).mean())
     noisy = _asked(design, expected, pairs, rng) + rng.normal(0.0, deviation, pairs)
     if (member := parts_of(noisy, variance, m)) is None:
         return 0.0

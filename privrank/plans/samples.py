@@ -53,7 +53,7 @@ def effect_beside(
     return distance(), effect_epsilon
 
 
-def shares_of(
+def budget_shares(
     epsilon: float, delta: float, beside: Mapping[str, float | None]
 ) -> tuple[float, dict[str, float]]:
     """Return the whole epsilon of a test and of what is released `beside` it, and pure budgets.
@@ -118,7 +118,7 @@ def plan_sample(
     epsilon + effect_epsilon - log(1 - delta) at most. The random number at the boundary of a
     rejection region is drawn without looking at the data.
     """
-    total, shares = shares_of(epsilon, delta, {EFFECT: None if effect is None else effect[1]})
+    total, shares = budget_shares(epsilon, delta, {EFFECT: None if effect is None else effect[1]})
     xi = shares[TEST]
     parts = {DECISION: PartPlan(QUIET, 1, xi)}
     if isinstance(query, Statistic):

@@ -16,7 +16,7 @@ from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import declared_pairs
 from privrank.plans.comparisons import Request, plan_fit
 from privrank.plans.identified import probably_unidentified
-from privrank.power.surveys import released, simulated_counts, spread_worths
+from privrank.power.surveys import simulated_counts, simulated_release, spread_worths
 from privrank.release.plan import Plan
 from privrank.release.survey import Design, PairCounts
 from privrank.util import checks
@@ -25,9 +25,9 @@ from privrank.util.workers import in_processes
 
 BOUNDS = (1, 2, 5, 10, 20, 50)
 
-MOST_ROWS = 2**31
+MAX_ROWS = 2**31
 
-MOST_SIMULATED = 2**24
+MAX_SIMULATED = 2**24
 """Numbers of a simulated survey, at most: one for each respondent and item, or row."""
 
 Released = Literal["release", "proportional"]
@@ -124,7 +124,7 @@ def contribution_tradeoff(
         checks.check_count("n_jobs", n_jobs)
     most = math.comb(len(labels), 2) if distinct else math.inf
     cuts = tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
-    answers = _declared(activity, MOST_SIMULATED // max(len(labels), cuts[-1]))
+    answers = _declared(activity, MAX_SIMULATED // max(len(labels), cuts[-1]))
     answers = np.minimum(answers, most)
     rows = {}
     for bound in cuts:
@@ -172,7 +172,7 @@ def _errors(
     shares = []
     errors = []
     for design, plan in fits:
-        result = btl.infer(released(replace(encoded, design=design), plan, number))
+        result = btl.infer(simulated_release(replace(encoded, design=design), plan, number))
         connected = max(map(list, result.components), key=len)
         apart = (result.params - true)[connected]
         shares.append(result.params.notna().mean())
@@ -195,7 +195,7 @@ def _check_bounds(bounds: object) -> tuple[int, ...]:
     several = checks.as_list(bounds)
     if not several:
         raise TypeError("bounds must be a sequence of values of max_rows, such as [1, 5, 20].")
-    cuts = tuple(checks.check_count("bounds", bound, high=MOST_ROWS) for bound in several)
+    cuts = tuple(checks.check_count("bounds", bound, high=MAX_ROWS) for bound in several)
     if any(one >= two for one, two in zip(cuts, cuts[1:], strict=False)):
         raise ValueError("bounds must ascend, each larger than the one before it.")
     return cuts

@@ -13,7 +13,7 @@ import numpy as np
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.paircounts import groups_of
 from privrank.distributions.links import LOGIT
-from privrank.encode.encoded import Encoded, Part, Parts, sum_by
+from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_wins
@@ -21,7 +21,7 @@ from privrank.local.protocols_orders import Comparisons
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice, Dependence
-from privrank.power.base import Mode, Point, Power, item_names
+from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import Unit
 from privrank.release.plan import Plan
 from privrank.release.release import Release
@@ -29,7 +29,7 @@ from privrank.release.survey import Design, DesignKind, PairCounts, Ties
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import as_numbers, check_count, is_number
 
-MOST_ANSWERS = 2**22
+MAX_ANSWERS = 2**22
 """Answers of a survey that is simulated, at most; in the local model, ranks."""
 
 
@@ -102,7 +102,7 @@ class ComparisonPower(Power):
 
     @property
     def _most(self) -> int:
-        return MOST_ANSWERS // (len(self._names) if self._local else self.max_rows)
+        return MAX_ANSWERS // (len(self._names) if self._local else self.max_rows)
 
     @abstractmethod
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
@@ -117,7 +117,7 @@ class ComparisonPower(Power):
         pairs = PairCounts.equal(len(self._names), nobs * self.max_rows / self._distinct)
         return replace(design, pairs=replace(pairs, origin="observed"))
 
-    def _planned(self, at: Point) -> Plan | None:
+    def _planned(self, at: DesignPoint) -> Plan | None:
         """Return what a fit of such a survey releases; None in the local model."""
         if self._local:
             return None
@@ -138,16 +138,16 @@ class ComparisonPower(Power):
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit finds what there is."""
 
-    def _found(self, at: Point, plan: Plan | None, number: int) -> float:
+    def _found(self, at: DesignPoint, plan: Plan | None, number: int) -> float:
         """Return whether a fit of a simulated survey finds what there is, 1 or 0."""
         release = self._released(at, plan, self._worths(at.effect), number)
         return float(release is not None and self._finds(release, at.alpha))
 
-    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+    def _measure(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
         return mean_of(partial(self._found, at, self._planned(at)), replicates, self.n_jobs, "fits")
 
     def _released(
-        self, at: Point, plan: Plan | None, worths: FloatArray, number: int
+        self, at: DesignPoint, plan: Plan | None, worths: FloatArray, number: int
     ) -> Release | None:
         """Simulate a survey, by random numbers that depend on its number alone, and release it.
 
@@ -158,9 +158,11 @@ class ComparisonPower(Power):
         answers = np.full(at.nobs, self.max_rows)
         facts = self._facts(at.nobs, at.epsilon)
         encoded = simulated_counts(facts, worths, answers, number, self._tie_parameter)
-        return None if encoded is None else released(encoded, plan, number)
+        return None if encoded is None else simulated_release(encoded, plan, number)
 
-    def _reported(self, at: Point, worths: FloatArray, rng: np.random.Generator) -> Release | None:
+    def _reported(
+        self, at: DesignPoint, worths: FloatArray, rng: np.random.Generator
+    ) -> Release | None:
         """Return the release of a survey of reports, each of which is about one pair."""
         protocol = Comparisons(self._names, at.epsilon, ties=bool(self.ties))
         felt = worths + rng.gumbel(size=(at.nobs, len(worths)))
@@ -172,7 +174,7 @@ class ComparisonPower(Power):
             return None
 
 
-def released(encoded: Encoded, plan: Plan, number: int) -> Release:
+def simulated_release(encoded: Encoded, plan: Plan, number: int) -> Release:
     """Release the counts of a simulated survey, by noise that depends on its number alone."""
     return release_comparisons(
         encoded,
@@ -242,7 +244,9 @@ def simulated_counts(
     if design.unit == "respondent":
         once = np.ones(len(edge), dtype=np.int64)
         pair = (first * m + second)[edge]
-        parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
+        parts = RespondentBlocks(
+            (RespondentBlock(np.arange(n, dtype=np.uint64), person, pair, answer, once),)
+        )
     return Encoded(
         design,
         (first, second, count, net),

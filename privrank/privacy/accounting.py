@@ -102,7 +102,7 @@ def _exact(value: float) -> Fraction | float:
 
 @immutable
 @dataclass(frozen=True, slots=True)
-class Survey:
+class BudgetTerms:
     """Of which survey an account is: what it may spend, `pure` of it without delta; per which unit.
 
     With `pure` None all fits add up in one account.
@@ -162,7 +162,7 @@ class Account:
     Whitehouse, Ramdas, Rogers and Wu (2023), https://proceedings.mlr.press/v202/whitehouse23a.html.
     """
 
-    survey: Survey
+    survey: BudgetTerms
     spendings: tuple[Spending, ...] = ()
 
     def _total(self, lines: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from privrank.util.solvers import bracket
+from privrank.util.solvers import bisect
 
 SMALLEST_LATTICE_SCALE = 3.0
 """Below this the discrete distribution is not close enough to its limit for `lattice_delta`."""
@@ -65,7 +65,7 @@ def _smallest(private: Callable[[float], bool], low: float) -> float:
     while not private(high):
         low = high
         high = 2.0 * high
-    _, high = bracket(lambda scale: not private(scale), low, high, 200, relative=1e-12)
+    _, high = bisect(lambda scale: not private(scale), low, high, 200, relative=1e-12)
     scale = high * (1.0 + 1e-12)
     while not private(scale):
         scale *= 1.0 + 1e-9

@@ -64,7 +64,7 @@ def findings(entry: Any) -> str:
     return ""
 
 
-def blocks(high: Sequence[int]) -> list[tuple[int, int, list[int]]]:
+def settled_ranks(high: Sequence[int]) -> list[tuple[int, int, list[int]]]:
     """Return the finest blocks of ranks that are certain, given the upper ends of rank sets.
 
     Each is its first and last rank and the positions of the items that have these ranks: where k
@@ -92,7 +92,7 @@ def _ranked(frame: pd.DataFrame, by: str, alpha: float) -> str:
     names = [str(name) for name in frame.index]
     m = len(frame)
     low, high = (frame[end].to_numpy(dtype=np.int64) for end in ("rank_lower", "rank_upper"))
-    settled = blocks(high.tolist())
+    settled = settled_ranks(high.tolist())
     said = []
     for first, last, places in settled[:_BLOCKS]:
         inside = [names[place] for place in places]

@@ -17,11 +17,11 @@ from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
-from privrank.release.release import Part, Release, distribution_name
+from privrank.release.release import Release, ReleasedPart, distribution_name
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
 from privrank.results.claims import said
-from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, own
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_flag
 
 # How ties and missing items were declared to be read: the constant that says so, and its sentence.
@@ -161,7 +161,7 @@ class AggregationResult(Result):
                [0.3 , 0.4 , 0.5 ]])
         """
         fractions = None if self.stated is None else self.stated.fractions
-        return None if fractions is None else own(fractions, np.float64)
+        return None if fractions is None else readonly_copy(fractions, np.float64)
 
     def _about_pairs(self) -> Statements:
         """Return what is stated, if it is about pairs."""
@@ -400,7 +400,7 @@ class AggregationResult(Result):
             index=pd.Index(self.items, name="item"),
         ).loc[self.consensus.index]
 
-    def _score(self) -> Part:
+    def _score(self) -> ReleasedPart:
         part = self.release.parts.get(SCORE)
         if part is None:
             raise ValueError(
@@ -646,7 +646,7 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
         *said("idealised", ideal),
         *said("better order", gap, gap=gap),
         guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)),
-        guarantee.promise(release, "the rankings"),
+        guarantee.privacy_sentence(release, "the rankings"),
         *guarantee.level_notes(release, "ranking"),
     ]
     if not details:

@@ -18,10 +18,10 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.release import Part, Release
+from privrank.release.release import Release, ReleasedPart
 from privrank.release.survey import Sample
 from privrank.results import guarantee, plots, tables
-from privrank.results.base import Result, once
+from privrank.results.base import Result, cached_result
 from privrank.results.claims import said
 from privrank.results.rejections import comparison_rejects
 from privrank.results.testnotes import (
@@ -45,7 +45,7 @@ _UNITS = {
 }
 
 # Clear differences that a summary spells out.
-_MOST_WORDS = 4
+_MAX_WORDS = 4
 
 
 def _pvalue_cell(value: float) -> str:
@@ -142,7 +142,7 @@ class ClosenessResult(Result):
         return bool(self.release.parts[DECISION].values[0])
 
     @property
-    def _effect(self) -> Part | None:
+    def _effect(self) -> ReleasedPart | None:
         return self.release.parts.get(STATISTIC)
 
     @property
@@ -279,7 +279,7 @@ class ClosenessResult(Result):
         reject = comparison_rejects(self.asked, self.release.plan, sample, self.alpha)
         return detectable_between(reject, sample, self.alpha, power, replicates)
 
-    @once
+    @cached_result
     def _interval(self) -> tuple[float, float] | None:
         known = self._effect is not None and self.asked.distance is not None
         return self.conf_int() if known else None
@@ -326,7 +326,7 @@ class ClosenessResult(Result):
             )
         return _detail_frame(self.release, self._level(alpha))
 
-    @once
+    @cached_result
     def _details(self) -> pd.DataFrame | None:
         return self.details() if f"{DETAILS} 0" in self.release.parts else None
 
@@ -423,7 +423,7 @@ class ClosenessResult(Result):
                 *_detail_words(release, self._details(), self.alpha),
                 *said("completed groups", sample.completed),
                 guarantee.holds_if(guarantee.assumptions(release)),
-                guarantee.promise(release, self._protected()),
+                guarantee.privacy_sentence(release, self._protected()),
                 *guarantee.level_notes(release, sample.kind.removesuffix("s")),
                 *said("idealised step, details" if details else "idealised step", arithmetic),
                 *(guarantee.seed_notes([release]) if details else []),
@@ -592,7 +592,7 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
     clear = frame[frame["clear"]]
     if clear.empty:
         return (f"{head}: no difference is clear.",)
-    said = clear_words(release.sample, clear, _MOST_WORDS)
+    said = clear_words(release.sample, clear, _MAX_WORDS)
     left = len(clear) - len(said)
     more = f" {left} more {'is' if left == 1 else 'are'} clear: see details()." if left else ""
     return (f"{head}. {'. '.join(said)}.{more}",)

@@ -13,7 +13,7 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
-from privrank.release.release import Part, Release, distribution_name
+from privrank.release.release import Release, ReleasedPart, distribution_name
 from privrank.release.survey import Design
 from privrank.results.claims import said
 from privrank.results.tables import statistic_words
@@ -149,7 +149,7 @@ def _mechanism(release: Release) -> tuple[str, str]:
     return "noise on wins, losses and ties" if ties else words, named
 
 
-def _counts(release: Release) -> Part | None:
+def _counts(release: Release) -> ReleasedPart | None:
     """Return the net wins, the sides or the win matrix; None for objective perturbation."""
     counts = (release.parts.get(name) for name in (names.NET, names.SIDES, names.WINS))
     return next((part for part in counts if part is not None), None)
@@ -250,7 +250,7 @@ def allowance(release: Release) -> str:
     return f"{noisy}, as if a respondent's answers were independent"
 
 
-def reading(release: Release) -> str:
+def outcome_coding(release: Release) -> str:
     """Return how the codes of outcomes were read, where a 0 is one of them."""
     coded = "Outcome 1, 0, -1: first preferred, tie, second preferred. "
     return coded if release.design.ties else ""
@@ -292,7 +292,7 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     if design.kind == "public":
         what = "the answers" if release.local else "the answers, not who answered which pairs"
     notes = [
-        promise(release, what, "comparison"),
+        privacy_sentence(release, what, "comparison"),
         *level_notes(release, "comparison"),
         *said("pairs asked", release.local),
         *bound_notes(design),
@@ -357,7 +357,7 @@ def level_notes(release: Release, row: str) -> list[str]:
     )
 
 
-def promise(release: Release, what: str, row: str = "row") -> str:
+def privacy_sentence(release: Release, what: str, row: str = "row") -> str:
     """Return the sentence that says what the guarantee is, `what` being what it protects."""
     survey = release.survey
     if release.source == "none":

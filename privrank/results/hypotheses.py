@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.special import chdtrc, ndtri
 
 from privrank.bradley_terry.contrasts import joint_test, standard_errors
-from privrank.bradley_terry.estimate import Estimate
+from privrank.bradley_terry.estimate import WorthEstimate
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.scoretests import intervals, pvalues
@@ -392,7 +392,7 @@ def equation_names(hypothesis: Linear, names: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-Fit = tuple[Release, ScoreEquations, Estimate]
+Fit = tuple[Release, ScoreEquations, WorthEstimate]
 """A release, its equations, and their fit."""
 
 

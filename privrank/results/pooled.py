@@ -26,7 +26,7 @@ from privrank.results.btl import BTLResult
 from privrank.results.claims import said
 from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
-from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
+from privrank.results.pooling import Pooled, combine, fraction_source, score_source, worth_source
 from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.checks import check_flag
 
@@ -52,14 +52,14 @@ def pooled(
         inferences = [fit._inference() for fit in fits]
         spread = min(inference.equations.function.spread for inference in inferences)
         sources = [worth_source(inference) for inference in inferences]
-        items = pool(sources, np.zeros((1, m - 1)), spread=spread, **how)
+        items = combine(sources, np.zeros((1, m - 1)), spread=spread, **how)
     else:
         stated = [cast("NoisyVotes", result._scores()) for result in orders]
         scores = [score_source(votes) for votes in stated]
-        items = pool(scores, np.full((m, 1), 0.5 * (m - 1)), **how)
+        items = combine(scores, np.full((m, 1), 0.5 * (m - 1)), **how)
         if all(votes.fractions is not None for votes in stated):
             fractions = [fraction_source(votes) for votes in stated]
-            pairs = pool(fractions, np.full((m * (m - 1) // 2, 1), 0.5), **how)
+            pairs = combine(fractions, np.full((m * (m - 1) // 2, 1), 0.5), **how)
     return PooledResult(
         results=tuple(fits or orders),
         survey=survey,
@@ -699,7 +699,7 @@ def _notes(result: PooledResult) -> list[str]:
     what = "the item's Borda score"
     null = f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
     if isinstance(first, BTLResult):
-        readings = "".join(dict.fromkeys(map(guarantee.reading, releases)))
+        readings = "".join(dict.fromkeys(map(guarantee.outcome_coding, releases)))
         what = "the item's centred worth (best-fitting for the pairs compared)"
         null = "the worth is 0"
         joint = "; the rank sets hold for all items at once"

@@ -20,7 +20,7 @@ from scipy.linalg import helmert
 
 from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.scoretests import Point, ScoreTests
+from privrank.bradley_terry.scoretests import ScoreTests, TestPoint
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import quadratic
 
@@ -83,7 +83,7 @@ def pooled_tests(
     basis = helmert(len(point) + 1)
     units = contrasts @ covariance / variance[:, None]
 
-    def at(t: FloatArray, rows: IntArray) -> Point:
+    def at(t: FloatArray, rows: IntArray) -> TestPoint:
         moved = units[rows] * (t - value[rows])[:, None] @ basis
         parts = [_part(share, contrasts[rows] @ share.weights, moved) for share in shares]
         statistics, noises, ratios, weights = zip(*parts, strict=True)
@@ -93,7 +93,7 @@ def pooled_tests(
         noise = np.maximum(np.sum(noises, axis=0), 0.0)
         scores = np.column_stack(weights)
         statistic = np.sum(statistics, axis=0)
-        return Point(statistic, scores, one, none, noise, (sampling,))
+        return TestPoint(statistic, scores, one, none, noise, (sampling,))
 
     far = np.abs(value) + shares[0].inference.equations.function.link.exact.far
     return ScoreTests(value, np.sqrt(variance), far, at, errors)

@@ -69,7 +69,7 @@ from privrank.bradley_terry.dependence import degrees_of_freedom, floored, singl
 from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.linear import times
+from privrank.bradley_terry.linear import ridge_product
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.scoretests import ScoreTests
 from privrank.consensus.statements import NoisyVotes
@@ -77,10 +77,10 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.results.pooledtests import Share, pooled_tests
-from privrank.util.arrays import FloatArray, IntArray, immutable, own
-from privrank.util.solvers import inverse, solve_each, zero
+from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
+from privrank.util.solvers import find_root, inverse, solve_each
 
-_MOST_FREEDOM = 1e9
+_MAX_FREEDOM = 1e9
 """Degrees of freedom at which t is normal, and F chi-squared."""
 
 _LONGEST_STEP = 2.0
@@ -365,7 +365,7 @@ class Pooled:
 def _freedom(lost: FloatArray, kurtosis: FloatArray) -> FloatArray:
     """Return degrees of freedom: the inverse of what is lost, and of 4 + 6 / kurtosis."""
     lost = lost + kurtosis / (4.0 * kurtosis + 6.0)
-    return np.asarray(1.0 / np.maximum(lost, 1.0 / _MOST_FREEDOM))
+    return np.asarray(1.0 / np.maximum(lost, 1.0 / _MAX_FREEDOM))
 
 
 def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -392,7 +392,7 @@ def _inverses(matrices: FloatArray) -> FloatArray:
     return np.array(inverted).reshape(matrices.shape)
 
 
-def pool(
+def combine(
     sources: Sequence[Source],
     start: FloatArray,
     *,
@@ -423,7 +423,7 @@ def pool(
     solution. Weights are those at the solution before.
     """
     if random:
-        alone = [pool([source], start, same=False, spread=spread) for source in sources]
+        alone = [combine([source], start, same=False, spread=spread) for source in sources]
         return Pooled(sources, np.mean([survey.point for survey in alone], axis=0), False, alone)
     at = partial(_Equations.of, sources, same=same)
     point = _solve(at, start, start, spread)
@@ -477,7 +477,7 @@ def worth_source(inference: Inference) -> Source:
         slope = facts.information(b)
         noise = facts.noise_covariance(b) + added
         if facts.output_variance > 0:
-            hessian = slope + times(inference.fitted.ridge, linear.identity)
+            hessian = slope + ridge_product(inference.fitted.ridge, linear.identity)
             noise = noise + facts.output_variance * (hessian @ hessian)
         measured = least = score_covariance(facts, release, b) - added
         # how ties go with net wins is not measured, but bounded in the covariance
@@ -515,7 +515,7 @@ def _tie_parameter(facts: ScoreEquations, worths: FloatArray) -> float:
         mean = facts.function.mean(facts.linear.predict(np.append(worths, tie)))
         return float(facts.linear.scores(facts.released_count * mean)[-1] - facts.score[-1])
 
-    return zero(beyond, -_LARGEST_TIE, _LARGEST_TIE)
+    return find_root(beyond, -_LARGEST_TIE, _LARGEST_TIE)
 
 
 def _beside_ties(basis: FloatArray, facts: ScoreEquations, slope: FloatArray) -> FloatArray:
@@ -577,4 +577,4 @@ def _draws(noise: BordaDistribution, summed: int) -> FloatArray:
     size = (_DRAWS, noise.items if isinstance(noise, PermutohedronNoise) else summed)
     generator = public_generator("pooled votes", summed)
     drawn = np.asarray(simulated(noise, size, generator), dtype=np.float64)
-    return own(drawn[:, :summed].sum(axis=1, keepdims=True), np.float64)
+    return readonly_copy(drawn[:, :summed].sum(axis=1, keepdims=True), np.float64)

@@ -16,9 +16,9 @@ from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
-from privrank.release.release import Part, Release
+from privrank.release.release import Release, ReleasedPart
 from privrank.results import guarantee, plots, tables
-from privrank.results.base import Result, once
+from privrank.results.base import Result, cached_result
 from privrank.results.claims import said
 from privrank.results.testnotes import (
     DECISIONS,
@@ -127,7 +127,7 @@ class RankTestResult(Result):
         return f"Test of {self.test.removesuffix('Test')}"
 
     @property
-    def _part(self) -> Part | None:
+    def _part(self) -> ReleasedPart | None:
         return self.release.parts.get(STATISTIC)
 
     @property
@@ -209,7 +209,7 @@ class RankTestResult(Result):
         return None if part is None else float(part.values[0] * part.step)
 
     @property
-    def _distance(self) -> Part | None:
+    def _distance(self) -> ReleasedPart | None:
         """The released total variation distance of the shares from H0."""
         measured = isinstance(self.asked, Statistic) and self.asked.distance
         return self._part if measured else self.release.parts.get(EFFECT)
@@ -279,7 +279,7 @@ class RankTestResult(Result):
         # the interval holds 0 exactly if the test at this level does not reject
         return zero_rule(interval, rejected=self.pvalue <= level, step=part.step)
 
-    @once
+    @cached_result
     def _interval(self) -> tuple[float, float] | None:
         return None if self._distance is None or self.pvalue is None else self.conf_int()
 
@@ -403,7 +403,7 @@ class RankTestResult(Result):
                 *self._findings(),
                 *said("threshold", details and self.threshold is not None),
                 guarantee.holds_if(guarantee.assumptions(release, *known_null)),
-                guarantee.promise(release, f"the {release.sample.kind}"),
+                guarantee.privacy_sentence(release, f"the {release.sample.kind}"),
                 *guarantee.level_notes(release, release.sample.kind.removesuffix("s")),
                 *(guarantee.seed_notes([release]) if details else []),
             ),

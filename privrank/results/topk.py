@@ -18,11 +18,11 @@ from privrank.hypotheses.tails import noisy_tail
 from privrank.release.plan import equivalent_variance
 from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables, worthtable
-from privrank.results.base import Result, once
+from privrank.results.base import Result, cached_result
 from privrank.results.claims import said
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, own
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_count
-from privrank.util.solvers import bracket
+from privrank.util.solvers import bisect
 
 
 def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) -> FloatArray:
@@ -130,20 +130,22 @@ class TopKResult(Result):
     def _shape(self) -> tuple[str, ...]:
         return f"k = {self.k}", *super(TopKResult, self)._shape()
 
-    @once
+    @cached_result
     def _places(self) -> IntArray:
         """Return item positions, best first; equal counts are ordered by the release's coin."""
-        return own(np.lexsort((np.argsort(self.release.tie_break), -self.estimate)), np.int64)
+        return readonly_copy(
+            np.lexsort((np.argsort(self.release.tie_break), -self.estimate)), np.int64
+        )
 
-    @once
+    @cached_result
     def _facts(self) -> ScoreEquations:
         facts = score_equations(self.release)
-        return replace(facts, score=own(facts.score, np.float64))
+        return replace(facts, score=readonly_copy(facts.score, np.float64))
 
-    @once
+    @cached_result
     def _known(self) -> BoolArray:
         """Return which items have comparisons beyond the noise on their number."""
-        return own(np.isfinite(np.diag(self.effects)), np.bool_)
+        return readonly_copy(np.isfinite(np.diag(self.effects)), np.bool_)
 
     @property
     def _by_net(self) -> bool:
@@ -167,21 +169,21 @@ class TopKResult(Result):
         rate = 0.5 if self._by_net else estimate
         return np.asarray(2.0 * np.hypot(rate, 1.0 - rate) * facts.item_step / self.scale)
 
-    @once
+    @cached_result
     def _cells(self) -> FloatArray:
         """Return what noise on cells of a win matrix adds to variances, shape (m, m).
 
         To those of estimates, on the diagonal, and of their differences.
         """
         noise = self._facts().pair_noise(np.zeros(len(self.items)))
-        return own(own_and_between(noise / np.outer(self.scale, self.scale)), np.float64)
+        return readonly_copy(own_and_between(noise / np.outer(self.scale, self.scale)), np.float64)
 
-    @once
+    @cached_result
     def _noise(self) -> FloatArray:
         """Return the variances that noise adds to the estimates."""
         alone = self._noise_weights(np.clip(self.estimate, 0.0, 1.0)) ** 2 * self._unit_variance()
         others = np.diag(self._cells()) + self._count_errors(self.estimate)
-        return own(alone + others, np.float64)
+        return readonly_copy(alone + others, np.float64)
 
     def _unit_variance(self) -> float:
         """Return the variance of noise that weighs 1, of which only differences count."""
@@ -336,13 +338,13 @@ class TopKResult(Result):
         shown = np.argsort(shared_ranks(self.estimate), kind="stable")
         return tuple(self.items[place] for place in shown if place in places)
 
-    @once
+    @cached_result
     def _all_gap_pvalues(self) -> FloatArray:
         """Return two-sided p-values that two items have equal estimands, shape (m, m)."""
         facts = self._facts()
         known = np.isfinite(self.effects)
         if not known.any():
-            return own(np.ones(known.shape), np.float64)
+            return readonly_copy(np.ones(known.shape), np.float64)
         gap = np.abs(self.estimate[:, None] - self.estimate)
         met = most_met(facts, self.release.design, self.degrees)
         alone = equal_variances(facts, self.degrees, self.scale, met)
@@ -355,7 +357,7 @@ class TopKResult(Result):
         ends = np.sort(weights[np.array(pair)], axis=0)
         pvalues = np.ones_like(gap)
         pvalues[pair] = self._tail(gap[pair], sd[pair], ends[1], ends[0])
-        return own(np.where(known, np.minimum(pvalues, pvalues.T), 1.0), np.float64)
+        return readonly_copy(np.where(known, np.minimum(pvalues, pvalues.T), 1.0), np.float64)
 
     def _separation(self, k: int) -> float:
         """Return the largest p-value of an item among the first k and one that is not."""
@@ -483,7 +485,7 @@ class TopKResult(Result):
             centre = np.clip(self.estimate, 0.5 - 0.5 * share, 0.5 + 0.5 * share)
             whole = self._tail_at(outside) >= level
             # by bisection between the estimate, which is not rejected, and the bound, which is
-            inside, _ = bracket(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
+            inside, _ = bisect(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
             ends.append(self._shown(np.where(whole, outside, inside)))
         return self._limits(*ends)
 
@@ -563,7 +565,7 @@ class TopKResult(Result):
         """Whether nothing is known of how often any item was compared."""
         return uncounted(self.release)
 
-    @once
+    @cached_result
     def _cautions(self) -> tuple[str, ...]:
         return (*self._identified_notes(), *self._opponent_words(), *self._warned())
 
@@ -630,7 +632,7 @@ class TopKResult(Result):
             *self._target_notes(details),
             *([] if self._uncounted else [self._separated(details)]),
             *tables.tie_notes(ranks, decided if divided else ""),
-            f"{guarantee.reading(self.release)}{self._interval_words()}{assumed}",
+            f"{guarantee.outcome_coding(self.release)}{self._interval_words()}{assumed}",
             *guarantee.count_notes(self.release, "win rates towards one half"),
             *guarantee.privacy_notes(self.release, details),
             *guarantee.cost_notes(self.release, self.design_effect, bool(noisy > 0.5)),

@@ -12,21 +12,21 @@ import pandas as pd
 from scipy.special import ndtri
 
 from privrank.bradley_terry.contrasts import own_and_between
-from privrank.bradley_terry.estimate import Estimate, nominal_information
+from privrank.bradley_terry.estimate import WorthEstimate, nominal_information
 from privrank.bradley_terry.inference import attainable
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.paircounts import MOST_ERROR, Matching, pair_counts
+from privrank.bradley_terry.paircounts import MAX_ERROR, Matching, pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.bradley_terry.scoretests import hardly_identified
 from privrank.distributions.links import LOGIT
-from privrank.plans.choice import LEAST_ITEMS_MATCHED
+from privrank.plans.choice import MIN_ITEMS_MATCHED
 from privrank.release.names import MOMENTS, PAIR_COUNTS
 from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Covariates, Design
 from privrank.results import guarantee, tables
 from privrank.results.claims import said
 from privrank.util.arrays import IntArray
-from privrank.util.solvers import carried, largest_ratio
+from privrank.util.solvers import largest_ratio, propagate
 
 if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
@@ -36,14 +36,14 @@ TIE_ROW = "tie (log nu)"
 WITHIN_NOISE = "do not exceed their noise", "with the other items do not exceed their noise"
 
 ROUGH_COUNTS = (
-    f"of items are not {1 / MOST_ERROR:g} times the standard error of their noise, or one item is "
+    f"of items are not {1 / MAX_ERROR:g} times the standard error of their noise, or one item is "
     f"in nearly all of them",
-    f"are not {1 / MOST_ERROR:g} times the standard error of their noise, so that "
+    f"are not {1 / MAX_ERROR:g} times the standard error of their noise, so that "
     f"pair_counts='proportional' does not hold for them",
 )
 
 # Respondents from which tests of known answers keep their level.
-FEWEST_CLUSTERS = 8
+MIN_CLUSTERS = 8
 
 # Level at which the check of proportional pair counts warns.
 MATCHING_LEVEL = 0.05
@@ -78,7 +78,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         second = ("Formula:", f"~ {covariates.formula}")
         notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(covariates)]
         notes += counts + _group_notes(release, covariates)
-    reading = guarantee.reading(release) + _coverage_note(release, result.alpha)
+    reading = guarantee.outcome_coding(release) + _coverage_note(release, result.alpha)
     linear = ["linear"] if _by_items(release) else []
     noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
     shared = (frame["rank"].loc[list(part)] for part in parts if "rank" in frame)
@@ -184,7 +184,7 @@ def _cost_notes(result: BTLResult) -> list[str]:
     """Return how to do without released pair counts, where these are most of the error."""
     release = result.release
     facts = result._equations()
-    other = release.link != LOGIT or release.design.davidson or facts.items < LEAST_ITEMS_MATCHED
+    other = release.link != LOGIT or release.design.davidson or facts.items < MIN_ITEMS_MATCHED
     if other or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
         return []
     # of many items the differences among some that are evenly spread in the list
@@ -192,7 +192,7 @@ def _cost_notes(result: BTLResult) -> list[str]:
     errors = result._inference().errors
     first, second = np.triu_indices(len(some), 1)
     noise = facts.pair_noise(result.estimate.coefficients)
-    counts = carried(errors.response[some], noise)
+    counts = propagate(errors.response[some], noise)
     total = errors.total[np.ix_(some, some)]
     parts = [own_and_between(part)[first, second] for part in (counts, total)]
     return said("costly counts", np.median(parts[0] / np.maximum(parts[1], 1e-300)) > 0.5)
@@ -293,7 +293,9 @@ def _group_notes(release: Release, facts: Covariates) -> list[str]:
     ]
 
 
-def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) -> tuple[str, ...]:
+def fit_warnings(
+    release: Release, equations: ScoreEquations, fitted: WorthEstimate
+) -> tuple[str, ...]:
     """Return the warnings that go with a fit."""
     plain = equations.covariates is None
     matching = equations.matching
@@ -303,8 +305,8 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     alone = whole and _by_items(release) and pair_counts(release).get("member") is not None
     messages += said("item covariates alone", alone)
     messages += _weak_notes(release.design, equations)
-    few = MOMENTS[0] in release.parts and release.design.nobs < FEWEST_CLUSTERS
-    messages += said("few respondents", few, fewest=FEWEST_CLUSTERS)
+    few = MOMENTS[0] in release.parts and release.design.nobs < MIN_CLUSTERS
+    messages += said("few respondents", few, fewest=MIN_CLUSTERS)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *guarantee.delta_notes(release))
     messages += said("infinite", fitted.infinite, what="worths" if plain else "coefficients")
@@ -320,7 +322,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     return tuple(messages)
 
 
-def _ridge_notes(release: Release, equations: ScoreEquations, fitted: Estimate) -> list[str]:
+def _ridge_notes(release: Release, equations: ScoreEquations, fitted: WorthEstimate) -> list[str]:
     """Return the warning that goes with a ridge beside which there is little information."""
     ridge = fitted.worths_ridge(release.design)
     # of worths the ridge is one number, and so is the information at equal worths and counts
