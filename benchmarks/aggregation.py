@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from run import processor_seconds as seconds
 
 import privrank as pr
-from privrank.consensus.orders import kemeny, kemeny_score, kwiksort
+from privrank.consensus.orders import kemeny, kwiksort, weight_against
 from privrank.consensus.rules import consensus_of
-from privrank.mechanisms.aggregation import pair_counts
+from privrank.mechanisms.aggregation import pair_count_values
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-aggregation.md"
@@ -78,13 +78,13 @@ def extra_memory(n: int, m: int, which: str) -> float | None:
 def best_of(pairs: NDArray[np.float64], rng: np.random.Generator) -> float:
     """The same work as pwlistorder.kwiksort: ten runs with random pivots, the best score."""
     m = len(pairs)
-    return min(kemeny_score(kwiksort(pairs, rng.permutation(m)), pairs) for _ in range(RUNS))
+    return min(weight_against(kwiksort(pairs, rng.permutation(m)), pairs) for _ in range(RUNS))
 
 
 def against(rng: np.random.Generator, quick: bool) -> Iterator[tuple[str, float, str, float, int]]:
     for m in (10, 45, 100):
         ranks = pr.Mallows(m, 0.95).rvs(5000, rng)
-        ours = seconds(lambda ranks=ranks: pair_counts(ranks), 15)
+        ours = seconds(lambda ranks=ranks: pair_count_values(ranks), 15)
         theirs = seconds(lambda ranks=ranks: broadcast(ranks), 5)
         work = f"pair counts of 5,000 rankings of {m} items"
         yield work, ours, "NumPy broadcasting", theirs, 8
@@ -98,7 +98,7 @@ def against(rng: np.random.Generator, quick: bool) -> Iterator[tuple[str, float,
         bar = {10: 1, 100: 20, 300: 50}[m]
         if quick and m == 300:
             continue
-        pairs = pair_counts(ranks)
+        pairs = pair_count_values(ranks)
         margins, pairs = pairs - pairs.T, pairs / len(ranks)
         dictionary = {(i, j): int(margins[i, j]) for i, j in combinations(range(m), 2)}
         items = list(range(m))
@@ -115,7 +115,7 @@ def against(rng: np.random.Generator, quick: bool) -> Iterator[tuple[str, float,
 
 def alone(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
     for m, phi, n, bar in ((20, 1.0, 5000, 0.5), (45, 0.99, 1000, 1.0), (100, 0.95, 5000, 1.0)):
-        pairs = pair_counts(pr.Mallows(m, phi).rvs(n, rng))
+        pairs = pair_count_values(pr.Mallows(m, phi).rvs(n, rng))
         found = kemeny(pairs)
         work = f"exact Kemeny order, {n:,} Mallows({phi}) rankings of {m} items"
         yield (
@@ -139,7 +139,7 @@ def alone(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
     yield "exact Kemeny order, a random matrix of 18 items", seconds(lambda: kemeny(noise), 5), 0.5
     for m in (10, 100):
         n, distribution = 5000, CubeNoise.calibrate(m * (m - 1) // 2, 1, 1.0)
-        counts = pair_counts(pr.Mallows(m, 0.95).rvs(n, rng))
+        counts = pair_count_values(pr.Mallows(m, 0.95).rvs(n, rng))
         upper = np.triu_indices(m, 1)
 
         def private(counts=counts, distribution=distribution, upper=upper, m=m, n=n) -> None:

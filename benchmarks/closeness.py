@@ -23,8 +23,8 @@ from privrank.mechanisms.permutation import (
     chi_square,
     gram_blocks,
     kernel_distance,
+    largest_distance,
     permuted_statistics,
-    total_variation,
 )
 from privrank.plans.closeness import (
     DIAMETER,
@@ -68,7 +68,7 @@ def of_choices(counts: np.ndarray, statistic: str) -> float:
         )
     if statistic == "TV":
         return release(
-            permuted_statistics(counts, total_variation, 999, None), mean_sensitivity(sizes, 1.0)
+            permuted_statistics(counts, largest_distance, 999, None), mean_sensitivity(sizes, 1.0)
         )
     drawn = choice_parts(tuple(sizes.tolist()), counts.shape[1], cells=True)
     public = quantiles(drawn, len(sizes), smoothing_scale(1.0, EPSILON))

@@ -33,7 +33,7 @@ from privrank.release.survey import size_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
 from privrank.util import checks
-from privrank.util.arrays import own
+from privrank.util.arrays import readonly_copy
 
 ReportsMethod = Literal["auto", "kwiksort"]
 
@@ -315,7 +315,7 @@ class PrivateRankAggregation:
             release=release,
             alpha=checks.check_alpha(alpha),
             target=target,
-            places=own(release.parts[ORDER].values, np.int64),
+            places=readonly_copy(release.parts[ORDER].values, np.int64),
             stated=stated,
         )
 
@@ -451,7 +451,8 @@ def kendall_distance(order: Sequence[str], rankings: object) -> pd.Series[int]:
     from privrank.kernels.rankings import kendall_to_center
 
     items = [str(item) for item in checks.check_items(order, "order")]
-    ranks, best = ranks_by_name(rankings, items, "rankings"), np.arange(1, len(items) + 1)
+    ranks = ranks_by_name(rankings, items, "rankings")
+    best = np.arange(1, len(items) + 1)
     check_rows(len(ranks), "rankings")
     if not (np.sort(ranks, axis=1) == best).all():
         raise ValueError(

@@ -22,9 +22,9 @@ _REBUILD = {
     "AggregationResult": aggregation.PrivateRankAggregation.from_release,
     "BTLResult": btl.infer,
     "ClosenessResult": closeness.ClosenessTest.from_release,
-    "IdentityTest": identity.infer,
-    "TopKResult": topk.infer,
-    "UniformityTest": uniformity.infer,
+    "IdentityTest": identity.infer_identity,
+    "TopKResult": topk.infer_topk,
+    "UniformityTest": uniformity.infer_uniformity,
 }
 
 
@@ -68,7 +68,8 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
     if "protocol" in record:  # a member of tallies alone
         return Tally.from_json(text)
     _check_version(record.get("privrank"))
-    members, settings = record.get("results"), record.get("settings", {})
+    members = record.get("results")
+    settings = record.get("settings", {})
     pooled: list[Any] = []
     if members and isinstance(members, list):
         pooled = [from_json(json.dumps(member), link=link) for member in members]

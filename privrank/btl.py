@@ -21,7 +21,7 @@ from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Dependence
 from privrank.plans.comparisons import Method, Noise, Request, plan_fit
-from privrank.plans.identified import check_identified
+from privrank.plans.identified import check_will_identify
 from privrank.release.names import SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Design, DesignKind, Excess, size_of
@@ -372,7 +372,7 @@ class PrivateBTL:
             )
         )
         plan = plan_comparisons(design, choice, epsilon, delta, by="PrivateBTL")
-        check_identified(design, plan, allowed=allow_unidentified)
+        check_will_identify(design, plan, allowed=allow_unidentified)
         reader = "PrivateBTL.from_release(error.release)"
         release = release_comparisons(
             self._encoded,

@@ -353,7 +353,8 @@ class ClosenessTest:
         check_release(release)
         # a bit keeps the level of its fit; a p-value is compared with any
         level = float(release.plan.settings.get("level", checks.check_alpha(alpha)))
-        sample, method = release.sample, release.plan.method
+        sample = release.sample
+        method = release.plan.method
         known = sample.groups and method in _known(sample)
         comparison = compare(method, sample) if known else None
         if comparison is None or comparison.name != release.mechanism:
@@ -376,7 +377,8 @@ def compare(method: str, sample: Sample) -> Comparison:
             f"{method!r}."
         )
     checks.check_choice("method", method, known, sample.kind)
-    comparison, sizes = comparison_of(method, sample), sample.sizes
+    comparison = comparison_of(method, sample)
+    sizes = sample.sizes
     if method != "sigmoid":
         return comparison
     if len(sizes) != 2 or sizes[0] != sizes[1]:

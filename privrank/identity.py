@@ -18,11 +18,11 @@ from privrank.hypotheses.nullmodel import NullModel, is_uniform
 from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.mechanisms import categories, mallows
-from privrank.mechanisms.categories import MOST_ITEMS, Alternative, total_variation
-from privrank.mechanisms.categories import impossible as count_impossible
+from privrank.mechanisms.categories import MAX_ITEMS, Alternative, distance_from_null
+from privrank.mechanisms.categories import impossible_count as count_impossible
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.nullmodel import Gaps, Ties, null_categories, read_null
-from privrank.plans.samples import TEST, effect_beside, plan_sample, share_of_test, shares_of
+from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
 from privrank.published import asz18
 from privrank.release.names import EFFECT
 from privrank.release.release import Release, check_release, fit_error_guard
@@ -333,7 +333,8 @@ class IdentityTest:
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, IdentityMethod)
         checks.check_choice("alternative", alternative, Alternative)
-        sample, null = self._encoded.sample, self._null
+        sample = self._encoded.sample
+        null = self._null
         if self._two is not None:
             _check_two(method, sample, alternative, tolerance, draws)
             how: dict[str, Any] = {
@@ -351,9 +352,9 @@ class IdentityTest:
         }
         effect_epsilon = checks.check_extra("effect_epsilon", effect_epsilon, epsilon)
         # what is asked, its noise and its null distribution are public, and known before spending
-        xi = shares_of(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
-        query = ask(null, sample, method, xi=xi, **settings)
-        distance = partial(total_variation, sample.nobs, null.probabilities)
+        xi = budget_shares(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
+        query = identity_statistic(null, sample, method, xi=xi, **settings)
+        distance = partial(distance_from_null, sample.nobs, null.probabilities)
         effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "IdentityTest", method, settings)
@@ -362,7 +363,7 @@ class IdentityTest:
             self._encoded, query, plan, null=completing, effect=effect, budget=budget, rng=rng
         )
         read = partial(
-            infer,
+            infer_identity,
             release,
             null=null.to_record(),
             alpha=alpha,
@@ -401,7 +402,7 @@ class IdentityTest:
         """
         check_release(release)
         record = read_null(null, release.sample).to_record()
-        return infer(release, null=record, alpha=alpha, draws=draws)
+        return infer_identity(release, null=record, alpha=alpha, draws=draws)
 
 
 def _check_two(method: str, sample: Sample, *others: object) -> None:
@@ -419,7 +420,7 @@ def _check_two(method: str, sample: Sample, *others: object) -> None:
         )
 
 
-def ask(
+def identity_statistic(
     null: NullModel,
     sample: Sample,
     method: str,
@@ -440,7 +441,9 @@ def ask(
             "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
             "elsewhere."
         )
-    p, k, choices = null.probabilities, len(sample.items), sample.kind == "choices"
+    p = null.probabilities
+    k = len(sample.items)
+    choices = sample.kind == "choices"
     # of two categories the count of one is all there is, and its test is exact
     if method == "auto" and len(p) == 2 and (alternative != "two-sided" or not null.rules_out):
         method = "binary"
@@ -486,16 +489,18 @@ def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) 
     p = null.probabilities
     if method == "omnibus" or (method == "auto" and len(p) > 2):
         return categories.omnibus_of(n, p, xi, rankings=sample.kind == "rankings")
-    return replace(categories.total_variation(n, p), name="total variation distance from the null")
+    return replace(
+        categories.distance_from_null(n, p), name="total variation distance from the null"
+    )
 
 
 def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
     if sample.kind == "rankings":
         if null.center:
-            pairs = len(sample.items) <= mallows.MOST_PAIRED
+            pairs = len(sample.items) <= mallows.MAX_PAIRED
             return ("auto", "omnibus", "kernel", "distance") if pairs else ("auto", "distance")
         if not null.probabilities:
-            few = len(sample.items) <= MOST_ITEMS
+            few = len(sample.items) <= MAX_ITEMS
             return ("auto", "borda", "omnibus") if few else ("auto", "borda")
         return ("auto", "omnibus", "tv")
     if len(sample.items) == 2:
@@ -504,7 +509,7 @@ def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
     return ("auto", "tv", "omnibus", *flat)
 
 
-def infer(
+def infer_identity(
     release: Release,
     *,
     null: Mapping[str, Any],
@@ -519,10 +524,13 @@ def infer(
     statistic, does not compute them again.
     """
     check_release(release)
-    model, plan, sample = NullModel.from_record(null), release.plan, release.sample
-    xi, settings = share_of_test(plan), dict[str, Any](plan.settings)
+    model = NullModel.from_record(null)
+    plan = release.plan
+    sample = release.sample
+    xi = share_of_test(plan)
+    settings = dict[str, Any](plan.settings)
     known = plan.method in _methods(model, sample)
-    query = ask(model, sample, plan.method, xi=xi, **settings) if known else None
+    query = identity_statistic(model, sample, plan.method, xi=xi, **settings) if known else None
     if query is None or query.name != plan.mechanism:
         raise ValueError("release must be of an IdentityTest, and this one is of another model.")
     return read_test(

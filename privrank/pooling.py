@@ -185,7 +185,8 @@ def _check_worths(results: Sequence[Any], survey: Survey) -> None:
         )
     for result, facts in zip(results, equations, strict=True):
         # weights are taken from the counts, so that these must be more than their noise
-        design, noise = result.release.design, math.sqrt(facts.count_variance)
+        design = result.release.design
+        noise = math.sqrt(facts.count_variance)
         expected = design.nominal_total / design.sensitivity.pairs
         if survey == "different" and noise > expected:
             raise ValueError(

@@ -29,7 +29,7 @@ from privrank.release.survey import DesignKind, Excess, size_of, without_counts
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.util import checks
-from privrank.util.arrays import FloatArray, own
+from privrank.util.arrays import FloatArray, readonly_copy
 
 
 class PrivateTopK:
@@ -244,7 +244,7 @@ class PrivateTopK:
             budget=budget,
             rng=rng,
         )
-        read = partial(infer, release, k=self._k, target=target, alpha=alpha, warn=True)
+        read = partial(infer_topk, release, k=self._k, target=target, alpha=alpha, warn=True)
         return fit_error_guard(read, release, reader)
 
     @staticmethod
@@ -279,7 +279,9 @@ class PrivateTopK:
         >>> pr.PrivateTopK.from_reports(tally, k=1).selected
         ('tea',)
         """
-        return infer(release_wins(tally, "PrivateTopK"), k=k, target=target, alpha=alpha, warn=True)
+        return infer_topk(
+            release_wins(tally, "PrivateTopK"), k=k, target=target, alpha=alpha, warn=True
+        )
 
     @staticmethod
     def from_release(
@@ -312,7 +314,7 @@ class PrivateTopK:
         >>> pr.PrivateTopK.from_release(fit.release, k=2).selected
         ('London', 'Paris')
         """
-        return infer(release, k=k, target=target, alpha=alpha, warn=True)
+        return infer_topk(release, k=k, target=target, alpha=alpha, warn=True)
 
 
 def _check_counts(pair_counts: object) -> None:
@@ -354,7 +356,7 @@ def _check_read(release: Release, target: object) -> None:
         )
 
 
-def infer(
+def infer_topk(
     release: Release,
     *,
     k: int,
@@ -376,14 +378,16 @@ def infer(
     _check_read(release, target)
     if release.design.davidson:  # net wins are the same, whatever ties count
         release = replace(release, survey=replace(release.design, ties=True))
-    facts, alpha = score_equations(release), checks.check_alpha(alpha)
+    facts = score_equations(release)
+    alpha = checks.check_alpha(alpha)
     k = checks.check_count("k", k, high=facts.items - 1)
     few = FEW * facts.degree_error
     degrees = np.maximum(facts.degrees, max(few, 1.0))
     # what items are ranked by, over this
     by_net = target == "net wins" or uncounted(release)
     scale = np.full(facts.items, degrees.mean()) if by_net else degrees
-    part, score = release.parts.get(NET, release.parts.get(SIDES)), facts.score
+    part = release.parts.get(NET, release.parts.get(SIDES))
+    score = facts.score
     if part is not None:  # as released: those of the equations add up to 0
         score = 0.5 * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
     estimate = 0.5 + score / scale
@@ -397,10 +401,10 @@ def infer(
         k=k,
         alpha=alpha,
         target="net wins" if by_net else "win rate",
-        estimate=own(estimate, np.float64),
-        degrees=own(degrees, np.float64),
-        scale=own(scale, np.float64),
-        effects=own(effects, np.float64),
+        estimate=readonly_copy(estimate, np.float64),
+        degrees=readonly_copy(degrees, np.float64),
+        scale=readonly_copy(scale, np.float64),
+        effects=readonly_copy(effects, np.float64),
     )
     if warn:
         checks.warn(*result._identified_notes())
@@ -420,7 +424,8 @@ def _design_effects(
     variances of estimates about themselves, and of differences about 0, as under the hypothesis
     that two are equal. About the gap they would be smaller by gap^2 / n.
     """
-    m, n = facts.items, release.design.nobs
+    m = facts.items
+    n = release.design.nobs
     if MOMENTS[0] in release.parts:
         covariance = _cluster_covariance(facts, release, estimate, degrees, scale)
         rate = np.clip(0.5 + (estimate - 0.5) * scale / degrees, 0.0, 1.0)
@@ -459,13 +464,15 @@ def _cluster_covariance(
     sum of their outer products is without bias. Half net wins add up to what they are, whose mean
     is taken off.
     """
-    pairs, n = facts.pairs, release.design.nobs
+    pairs = facts.pairs
+    n = release.design.nobs
     edges = len(pairs.first)
     ((_, yy, yn, nn),) = moments_by_block(facts, release)
     # w - tau d = y / 2 - (tau - 1/2) d for net wins y: the weights of pairs in both terms, by item
     place = np.arange(edges)
     wins, met = np.zeros((2, facts.items, edges))
-    wins[pairs.first, place], wins[pairs.second, place] = 0.5, -0.5
+    wins[pairs.first, place] = 0.5
+    wins[pairs.second, place] = -0.5
     met[pairs.first, place] = met[pairs.second, place] = 1.0
     wins /= scale[:, None]
     ratio = np.where(scale == degrees, estimate - 0.5, 0.0)

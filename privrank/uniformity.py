@@ -17,11 +17,11 @@ from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.local import uniform as reported
 from privrank.local.tally import Tally
 from privrank.mechanisms import ranknorms
-from privrank.mechanisms.categories import omnibus_of, total_variation
+from privrank.mechanisms.categories import distance_from_null, omnibus_of
 from privrank.mechanisms.samples import release_sample
 from privrank.plans import samples
 from privrank.plans.nullmodel import Gaps, Ties, read_null
-from privrank.plans.samples import TEST, effect_beside, plan_sample, share_of_test, shares_of
+from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
 from privrank.published import bfz21
 from privrank.release.names import EFFECT
 from privrank.release.plan import Setting
@@ -55,7 +55,7 @@ _RANKINGS: dict[str, Build] = {
 _CHOICES: dict[str, Build] = {
     "auto": ranknorms.of_choices,
     "omnibus": lambda n, k, xi: omnibus_of(n, uniform(k), xi),
-    "tv": lambda n, k, xi: total_variation(n, uniform(k)),
+    "tv": lambda n, k, xi: distance_from_null(n, uniform(k)),
 }
 _BITS = get_args(OfBits)
 
@@ -297,18 +297,22 @@ class UniformityTest:
         sample = self._encoded.sample
         draws = wanted_draws(draws, sample, uniform=True)
         # what is asked, its noise and its null distribution are public, and known before spending
-        xi = shares_of(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
+        xi = budget_shares(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         # a bit is drawn at the level, a statistic is compared with any
-        query, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
+        query, constants = uniformity_statistic(
+            method, sample, xi=xi, alpha=alpha, tolerance=tolerance
+        )
         null = read_null("uniform", sample)
-        distance = partial(total_variation, sample.nobs, null.probabilities)
+        distance = partial(distance_from_null, sample.nobs, null.probabilities)
         effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "UniformityTest", method, constants)
         release = release_sample(
             self._encoded, query, plan, null=null, effect=effect, budget=budget, rng=rng
         )
-        read = partial(infer, release, alpha=alpha, draws=draws, distribution=distribution)
+        read = partial(
+            infer_uniformity, release, alpha=alpha, draws=draws, distribution=distribution
+        )
         return fit_error_guard(read, release, "UniformityTest.from_release(error.release)")
 
     @staticmethod
@@ -353,7 +357,7 @@ class UniformityTest:
         """
         if draws is not None:
             checks.check_count("draws", draws, low=19)
-        return infer(reported.release_test(tally, draws), alpha=alpha)
+        return infer_uniformity(reported.release_test(tally, draws), alpha=alpha)
 
     @staticmethod
     def from_release(
@@ -379,10 +383,10 @@ class UniformityTest:
         >>> pr.UniformityTest.from_release(result.release, alpha=0.01).reject
         True
         """
-        return infer(release, alpha=alpha, draws=draws)
+        return infer_uniformity(release, alpha=alpha, draws=draws)
 
 
-def ask(
+def uniformity_statistic(
     method: str, sample: Sample, *, xi: float, alpha: float, tolerance: float | None
 ) -> tuple[Asked, dict[str, float]]:
     """Return what `method` releases of such a sample, and its public constants.
@@ -398,7 +402,8 @@ def ask(
             f"tolerance= is for method='truncated' and 'two-sample', whose guarantee depends on "
             f"it: leave it out for method={method!r}."
         )
-    n, m = sample.nobs, len(sample.items)
+    n = sample.nobs
+    m = len(sample.items)
     constants = {}
     if method == "truncated":
         # a bit keeps its level, and how far its ramp or its buckets go: from these it is read again
@@ -414,7 +419,8 @@ def statistic_or_bit(
     method: str, sample: Sample, xi: float, constants: Mapping[str, Setting]
 ) -> Asked:
     """Return what a method releases at a pure budget `xi`, by its public constants."""
-    n, m = sample.nobs, len(sample.items)
+    n = sample.nobs
+    m = len(sample.items)
     if method == "truncated":
         return bfz21.Ramp(n, m, float(constants["level"]), float(constants["bias"])).bit()
     if method == "bucket":
@@ -422,7 +428,7 @@ def statistic_or_bit(
     return (_CHOICES if sample.kind == "choices" else _RANKINGS)[method](n, m, xi)
 
 
-def infer(
+def infer_uniformity(
     release: Release,
     *,
     alpha: float = 0.05,
@@ -438,8 +444,9 @@ def infer(
     check_release(release)
     alpha = checks.check_alpha(alpha)
     if release.local:
-        return reported.infer(release, alpha=alpha, simulation=found)
-    sample, plan = release.sample, release.plan
+        return reported.infer_reports(release, alpha=alpha, simulation=found)
+    sample = release.sample
+    plan = release.plan
     # the same public numbers give the same statistic; another name means another model
     xi = share_of_test(plan)
     known = xi and plan.method in _known(sample)

@@ -81,7 +81,7 @@ def _small_surveys(request, monkeypatch):
     if place(request.node.path) not in AS_FOR_USERS:
         from privrank import btl
 
-        monkeypatch.setattr(btl, "check_identified", lambda design, plan, allowed: None)
+        monkeypatch.setattr(btl, "check_will_identify", lambda design, plan, allowed: None)
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,14 @@ import numpy as np
 from constantnoise import replace_everywhere
 
 from privrank import Budget, kernels
-from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Part, Parts, Rows
+from privrank.encode.encoded import (
+    Encoded,
+    EncodedGroups,
+    EncodedSample,
+    RespondentBlock,
+    RespondentBlocks,
+    SampleBlock,
+)
 from privrank.mechanisms import spend
 from privrank.util import solvers
 
@@ -251,7 +258,7 @@ def watching(patch):
             patch.setattr(kernels, name.rpartition(".")[2], loops)
         elif name.startswith("privrank.") and getattr(module, "np", None) is np:
             patch.setattr(module, "np", MAKING if subpackage in HOLDING else COPYING)
-    for routine in (solvers.attempt, solvers.solve):
+    for routine in (solvers.with_fallback, solvers.solve):
         replace_everywhere(patch, routine, passing(routine))
     before = sys.gettrace()
     sys.settrace(watch.listen)
@@ -278,7 +285,7 @@ def holding(thing):
         return traced(thing, True)
     if isinstance(thing, tuple):
         return tuple(map(holding, thing))
-    if isinstance(thing, (Part, Parts, Rows)):
+    if isinstance(thing, (RespondentBlock, RespondentBlocks, SampleBlock)):
         return type(thing)(*(holding(part) for part in parts_of(thing)))
     return thing
 

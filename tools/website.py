@@ -32,7 +32,7 @@ from privrank.hypotheses.effects import DetectableEffect  # noqa: E402
 from privrank.hypotheses.nulls import Null  # noqa: E402
 from privrank.local.protocols import Asking, Protocol  # noqa: E402
 from privrank.power.base import Power  # noqa: E402
-from privrank.release.release import Part  # noqa: E402
+from privrank.release.release import ReleasedPart  # noqa: E402
 from privrank.release.survey import Design, Sample  # noqa: E402
 from privrank.results.hypotheses import ContrastTests, HypothesisTest  # noqa: E402
 from privrank.results.tables import Table  # noqa: E402
@@ -177,7 +177,7 @@ def public():
     found["What methods return"] = {
         f"{one.__module__}.{one.__name__}": one
         for one in (Table, ContrastTests, HypothesisTest, DetectableEffect, Null)
-        + (Part, Design, Sample)
+        + (ReleasedPart, Design, Sample)
     }
     return found
 

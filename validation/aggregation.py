@@ -13,8 +13,8 @@ from scipy.special import expit
 from study import arguments, replicate, write
 
 import privrank as pr
-from privrank.consensus.orders import kemeny_score
-from privrank.mechanisms.aggregation import pair_counts
+from privrank.consensus.orders import weight_against
+from privrank.mechanisms.aggregation import pair_count_values
 
 COMMAND = "python validation/aggregation.py"
 DELTA = 1e-6
@@ -63,7 +63,7 @@ def drawn(rng: np.random.Generator, m: int, n: int, family: str, spread: float):
 def statements(rng, m, n, model, epsilon, delta, method):
     """Return coverage of the intervals of one fit."""
     ranks, truth = drawn(rng, m, n, *model)
-    observed = pair_counts(ranks) / n
+    observed = pair_count_values(ranks) / n
     np.fill_diagonal(observed, 0.5)
     options = {"releases": "pairs"} if method == "auto" else {}
     options["score_share"] = 0.0 if method == "borda" else 0.1
@@ -83,7 +83,7 @@ def statements(rng, m, n, model, epsilon, delta, method):
         out[f"pairs, {target}"] = np.mean((pairs["lower"] <= p) & (p <= pairs["upper"]))
         out[f"all pairs, {target}"] = np.all((pairs["all_lower"] <= p) & (p <= pairs["all_upper"]))
         low, high = said.score_conf_int()
-        score = kemeny_score(places, real)
+        score = weight_against(places, real)
         out[f"score, {target}"] = low <= score <= high
         out["noise"] = said.noise_sd
     return out

@@ -29,9 +29,9 @@ import pandas as pd
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.consensus.orders import by_score, kemeny, kemeny_score, pair_matrix
+from privrank.consensus.orders import by_score, kemeny, pair_matrix, weight_against
 from privrank.consensus.rules import consensus_of
-from privrank.mechanisms.aggregation import half_votes, pair_counts
+from privrank.mechanisms.aggregation import half_votes, pair_count_values
 from privrank.mechanisms.spend import draw
 from privrank.plans.aggregation import plan_aggregation as plan_of_method
 from privrank.published import agkm22
@@ -134,10 +134,10 @@ def orders(rng: np.random.Generator, distribution: str, value: float, m: int, n:
             np.where(np.isnan(ranks), 2 * m + 2, 2 * np.nan_to_num(ranks)).astype(int)
         )
     else:
-        counts = pair_counts(ranks)
+        counts = pair_count_values(ranks)
     best = kemeny(counts, time_limit=0.0).score  # the programme would hang on the machine's speed
     found = [noisy_orders(rng, counts, m, n, steps) for _ in range(DRAWS)]
-    scores = [{k: kemeny_score(order, counts) for k, order in one.items()} for one in found]
+    scores = [{k: weight_against(order, counts) for k, order in one.items()} for one in found]
     # beyond subsets of items the least score is not proven: the best that was found stands for it
     least = min(best, *(min(one.values()) for one in scores))
     unit = 100.0 / (n * steps * m * (m - 1) / 2)

@@ -52,7 +52,7 @@ def pvalues(rng: np.random.Generator, kind: str, phi: float) -> tuple[float, flo
     test = pr.ClosenessTest.from_formula(formula, data, levels=["0", "1", "2"])
     both = []
     for most in (sum(SIZES), 0):
-        permutation.MOST_MATRIX = most
+        permutation.MAX_MATRIX = most
         departures.ranking_parts.cache_clear()
         again = np.random.default_rng(seed)
         both.append(test.fit(np.inf, permutations=RELABELLINGS, rng=again).pvalue)

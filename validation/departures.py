@@ -157,7 +157,7 @@ def cellwise_excess(n: int, p: tuple[float, ...]) -> Statistic:
 def of_choices(n: int, p: tuple[float, ...], epsilon: float) -> dict[str, Statistic]:
     return {
         "default": categories.omnibus_of(n, p, epsilon),
-        "total variation": categories.total_variation(n, p),
+        "total variation": categories.distance_from_null(n, p),
         "cell-wise excess": cellwise_excess(n, p),
     }
 

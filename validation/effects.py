@@ -10,7 +10,7 @@ from study import SEED, arguments, replicate, write
 
 import privrank as pr
 from privrank.hypotheses.interval import interval_from
-from privrank.mechanisms.categories import total_variation
+from privrank.mechanisms.categories import distance_from_null
 from privrank.privacy.noise import DiscreteLaplace
 
 ALPHA, EPSILONS = 0.05, (0.5, 2.0)
@@ -59,7 +59,7 @@ def boundary(holds: Callable[[int], bool], low: int, high: int) -> int:
 def coverage(name: str, k: int, n: int, epsilon: float, theta: float) -> list[dict]:
     """Coverage with the noise integrated out: both ends rise in the released number."""
     p = null_of(name, k)
-    asked = total_variation(n, tuple(p))
+    asked = distance_from_null(n, tuple(p))
     distribution = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
     ends: dict[int, tuple[float, float]] = {}
 

@@ -11,7 +11,7 @@ from study import arguments, mean_and_error, replicate, write
 import privrank as pr
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.simulation import rejection_of
-from privrank.identity import ask
+from privrank.identity import identity_statistic
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
 
@@ -59,7 +59,7 @@ def rejections_of(sample: Sample, null: NullModel, epsilon: float, methods: tupl
     found = {}
     for spent in (epsilon, math.inf):
         for method in methods:
-            asked = ask(null, sample, xi=spent, method=method)
+            asked = identity_statistic(null, sample, xi=spent, method=method)
             distribution = DiscreteLaplace.calibrate(asked.sensitivity, spent)
             threshold = asked.null(1_999).threshold(ALPHA, distribution)
             found[method, spent] = rejection_of(asked, distribution, threshold)

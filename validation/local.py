@@ -25,10 +25,10 @@ import pandas as pd
 from study import asked, mean_and_error, table
 
 import privrank as pr
-from privrank.consensus.orders import kemeny, kemeny_score
+from privrank.consensus.orders import kemeny, weight_against
 from privrank.local import CapBorda, DuchiBall, RandomPairs, SubRanking
 from privrank.local.estimates import release_consensus
-from privrank.mechanisms.aggregation import pair_counts
+from privrank.mechanisms.aggregation import pair_count_values
 from privrank.release.names import ORDER
 
 COMMAND = "PRIVRANK_SURVEYS=<folder> python validation/local.py"
@@ -88,11 +88,11 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, float]:
         ranks = pr.Mallows(cell.m, 1.0 - cell.theta).rvs(N, rng)
     # the order of the items in the list, which decides ties, tells nothing
     ranks = ranks[:, rng.permutation(cell.m)]
-    counts, found = pair_counts(ranks), {}
+    counts, found = pair_count_values(ranks), {}
     best = kemeny(counts, time_limit=5.0).score
     for name, (protocol, rule) in rivals(cell.m, cell.epsilon).items():
         release = release_consensus(protocol.tally(protocol.simulate(ranks, rng)), rule)
-        lost = kemeny_score(release.values[ORDER], counts) - best
+        lost = weight_against(release.values[ORDER], counts) - best
         found[name] = 100.0 * lost / len(ranks) / (cell.m * (cell.m - 1) / 2)
     return found
 

@@ -30,7 +30,7 @@ import pandas as pd
 from study import asked, mean_and_error, table
 
 import privrank as pr
-from privrank.consensus.orders import kemeny, kemeny_score, kwiksort, pair_matrix
+from privrank.consensus.orders import kemeny, kwiksort, pair_matrix, weight_against
 from privrank.distributions.kendall import pair_probability
 from privrank.local import AdaptiveKwikSort, Curator, Population, RandomPairs, SubRanking
 from privrank.release.names import UNPLACED
@@ -150,7 +150,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, float]:
     scale = 100 / (cell.m * (cell.m - 1) / 2)
     return {
         **{
-            name: scale * (kemeny_score(np.array(order, dtype=np.int64), pairs) - least)
+            name: scale * (weight_against(np.array(order, dtype=np.int64), pairs) - least)
             for name, order in orders.items()
         },
         "covered": float(inside.all()),

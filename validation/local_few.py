@@ -18,11 +18,11 @@ import numpy as np
 from study import asked, mean_and_error, table
 
 import privrank as pr
-from privrank.consensus.orders import by_score, kemeny, kemeny_score
+from privrank.consensus.orders import by_score, kemeny, weight_against
 from privrank.local import CapBorda, SubRanking
 from privrank.local.estimates import release_consensus
 from privrank.local.tally import Tally
-from privrank.mechanisms.aggregation import pair_counts
+from privrank.mechanisms.aggregation import pair_count_values
 from privrank.release.names import ORDER, SCORES
 
 COMMAND = "python validation/local_few.py"
@@ -59,7 +59,7 @@ def rankings(model: float | str, m: int, n: int, rng: np.random.Generator) -> np
 @cache
 def population(model: float | str, m: int) -> tuple[np.ndarray, float]:
     drawn = rankings(model, m, POPULATION, np.random.default_rng(1))
-    counts = pair_counts(drawn) / POPULATION
+    counts = pair_count_values(drawn) / POPULATION
     return counts, kemeny(counts, time_limit=5.0).score
 
 
@@ -98,7 +98,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, list[float]]:
             "cap": others[other.values[ORDER]],
         }
         for name, order in orders.items():
-            found[name].append(unit * (kemeny_score(order, counts) - least))
+            found[name].append(unit * (weight_against(order, counts) - least))
     return found
 
 

@@ -37,10 +37,10 @@ import pandas as pd
 from study import asked, mean_and_error, table, write
 
 import privrank as pr
-from privrank.consensus.orders import kemeny, kemeny_score, kwiksort
+from privrank.consensus.orders import kemeny, kwiksort, weight_against
 from privrank.local import RandomPairs, SubRanking
 from privrank.local.estimates import release_consensus
-from privrank.mechanisms.aggregation import pair_counts
+from privrank.mechanisms.aggregation import pair_count_values
 from privrank.release.names import ORDER, PAIRS
 
 COMMAND = "PRIVRANK_SURVEYS=<folder> python validation/local_yll.py"
@@ -103,13 +103,13 @@ def survey(name: str) -> np.ndarray:
 def least(name: str) -> float:
     """Return the mean Kendall distance of the best order from the rankings of a survey."""
     ranks = survey(name)
-    return kemeny(pair_counts(ranks)).score / len(ranks)
+    return kemeny(pair_count_values(ranks)).score / len(ranks)
 
 
 def distance(protocol, rule: str, ranks: np.ndarray, counts: np.ndarray, rng) -> float:
     """Return the mean Kendall distance of a consensus from the rankings."""
     release = release_consensus(protocol.tally(protocol.simulate(ranks, rng)), rule)
-    return kemeny_score(release.values[ORDER], counts) / len(ranks)
+    return weight_against(release.values[ORDER], counts) / len(ranks)
 
 
 def judged(protocol, rule: str, ranks: np.ndarray, counts: np.ndarray, rng) -> tuple[float, float]:
@@ -119,7 +119,7 @@ def judged(protocol, rule: str, ranks: np.ndarray, counts: np.ndarray, rng) -> t
     true = np.sign(counts[first, second] - counts[second, first])
     wrong = 0.5 * np.abs(np.sign(release.values[PAIRS]) - true)
     everybody = counts[0, 1] + counts[1, 0]
-    return kemeny_score(release.values[ORDER], counts) / everybody, float(wrong.mean())
+    return weight_against(release.values[ORDER], counts) / everybody, float(wrong.mean())
 
 
 def shuffled(name: str, rng: np.random.Generator) -> tuple[np.ndarray, list[str]]:
@@ -131,7 +131,7 @@ def shuffled(name: str, rng: np.random.Generator) -> tuple[np.ndarray, list[str]
 
 def sweep(rng: np.random.Generator, cell: Sweep) -> dict[str, float]:
     ranks, items = shuffled(cell.data, rng)
-    m, counts = len(items), pair_counts(ranks)
+    m, counts = len(items), pair_count_values(ranks)
     pairs = m * (m - 1) // 2
     found = {}
     for name, k in zip(FEW, (1, 2, 3, 4, m + 1, pairs), strict=True):
@@ -160,11 +160,11 @@ def sweep_row(cell: Sweep, found: list[dict[str, float]]) -> dict[str, object]:
 def level(rng: np.random.Generator, cell: Level) -> dict[str, float]:
     """Return excess and error rates, of the reports of all respondents or of some of them."""
     ranks, items = shuffled(cell.data, rng)
-    counts, pairs = pair_counts(ranks), len(items) * (len(items) - 1) // 2
+    counts, pairs = pair_count_values(ranks), len(items) * (len(items) - 1) // 2
     some = ranks[rng.permutation(len(ranks))[: cell.n]]
     central = pr.PrivateRankAggregation(pd.DataFrame(some, columns=items), items=items)
     order = central.fit(cell.epsilon, method="kwiksort-hay", rng=rng).order
-    score = kemeny_score(np.array([items.index(item) for item in order]), counts)
+    score = weight_against(np.array([items.index(item) for item in order]), counts)
     found = {"DP-KwikSort": 100.0 * (score / len(ranks) - least(cell.data)) / pairs}
     errors = {}
     for name, protocol, rule in (
@@ -186,11 +186,11 @@ def level_row(cell: Level, found: list[dict[str, float]]) -> dict[str, object]:
 def model(rng: np.random.Generator, cell: Model) -> dict[str, float]:
     ranks = pr.Mallows(cell.m, 1.0 - cell.theta).rvs(cell.n, rng)
     ranks = ranks[:, rng.permutation(cell.m)]
-    counts, items = pair_counts(ranks), [f"item {k}" for k in range(cell.m)]
+    counts, items = pair_count_values(ranks), [f"item {k}" for k in range(cell.m)]
     share = 200.0 / cell.m / (cell.m - 1)
     plain = kwiksort(counts, rng.permutation(cell.m))
     return {
-        "KwikSort": share * kemeny_score(plain, counts) / cell.n,
+        "KwikSort": share * weight_against(plain, counts) / cell.n,
         "RR": share * distance(RandomPairs(items, 2.0), "KwikSort", ranks, counts, rng),
         "Lap": share
         * distance(RandomPairs(items, 2.0, method="laplace"), "KwikSort", ranks, counts, rng),

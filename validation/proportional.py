@@ -23,7 +23,7 @@ import study
 
 import privrank as pr
 from privrank.bradley_terry.scoretests import intervals
-from privrank.encode.encoded import Encoded, Part, Parts
+from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks
 from privrank.plans.choice import Dependence
 from privrank.power.surveys import different_pairs
 from privrank.release.survey import Design, PairCounts
@@ -144,8 +144,10 @@ def survey(rng: np.random.Generator, cell: Cell) -> Encoded:
     names = tuple(f"item {k:03d}" for k in range(m))
     design = Design(names, n, "respondent", rows, cell.distinct, False, "private", None)
     once = np.ones(len(pair), dtype=np.int64)
-    part = Part(np.arange(n, dtype=np.uint64), person, (first * m + second)[pair], answer, once)
-    return Encoded(design, (first, second, count, net), Parts((part,)))
+    part = RespondentBlock(
+        np.arange(n, dtype=np.uint64), person, (first * m + second)[pair], answer, once
+    )
+    return Encoded(design, (first, second, count, net), RespondentBlocks((part,)))
 
 
 def one(rng: np.random.Generator, cell: Cell) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
 from privrank.results.tables import statistic_words
-from privrank.uniformity import ask
+from privrank.uniformity import uniformity_statistic
 
 ITEMS = (2, 3, 5, 10, 100, 1000)
 SIZES = (2, 10, 100, 1000)
@@ -44,7 +44,7 @@ def tests(m: int, n: int) -> dict[tuple[str, float], object]:
         for epsilon in EPSILONS:
             xi = pure_epsilon(epsilon, 0.0)
             try:
-                asked, _ = ask(method, sample, xi=xi, alpha=ALPHA, tolerance=None)
+                asked, _ = uniformity_statistic(method, sample, xi=xi, alpha=ALPHA, tolerance=None)
             except ValueError:
                 continue  # a method that does not apply says so
             found[method, epsilon] = asked

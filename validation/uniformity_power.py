@@ -15,7 +15,7 @@ from privrank.hypotheses.statistic import Statistic
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
-from privrank.uniformity import ask
+from privrank.uniformity import uniformity_statistic
 
 # 1 - phi of the Mallows models, by (items, rankings)
 SETTINGS = {
@@ -47,7 +47,7 @@ def rejections_of(m: int, n: int) -> dict:
         for method in METHODS:
             xi = pure_epsilon(epsilon, 0.0)
             try:
-                asked, _ = ask(method, sample, xi=xi, alpha=ALPHA, tolerance=None)
+                asked, _ = uniformity_statistic(method, sample, xi=xi, alpha=ALPHA, tolerance=None)
             except ValueError:
                 continue
             distribution, threshold = DiscreteLaplace(0.0), None

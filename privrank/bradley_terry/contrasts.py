@@ -44,7 +44,7 @@ from scipy.spatial.distance import squareform
 from scipy.special import ndtri
 
 from privrank.bradley_terry.estimate import Covariance, score_covariance
-from privrank.bradley_terry.inference import FEW_DRAWS, MOST_DRAWN_ITEMS, Inference
+from privrank.bradley_terry.inference import FEW_DRAWS, MAX_DRAWN_ITEMS, Inference
 from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.ranksets import rank_sets
@@ -52,27 +52,27 @@ from privrank.release.names import LARGEST
 from privrank.util.arrays import BoolArray, FloatArray, IntArray
 from privrank.util.checks import warn
 from privrank.util.solvers import (
-    applied,
-    attempt,
-    carried,
+    matvec,
     normal_draws,
     product,
+    propagate,
     pseudo_inverse,
     quadratic,
     spectrum,
     whitener,
+    with_fallback,
 )
 
-_MOST_COUNTS = 12
+_MAX_COUNTS = 12
 """Numbers of directions that are tried at most."""
 
 _TIE_BREAK = 1e-6
 """Weight of public draws among shares of directions."""
 
-_MOST_FREEDOM = 1e9
+_MAX_FREEDOM = 1e9
 """Degrees of freedom from which a scale counts as known."""
 
-_LEAST_SCALE = 1e-200
+_MIN_SCALE = 1e-200
 """Smallest draw of chi-squared of few degrees of freedom; squares over it are numbers."""
 
 _CLOSE = 1e-9
@@ -117,7 +117,7 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         (sums - sums.sum() / (2.0 * (m - 1))) / (m - 2), 0.05 * variance[first, second].min()
     )
     ends = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
-    q = attempt(
+    q = with_fallback(
         lambda: np.asarray(least_squares(residuals, start, "3-point", x_scale=start, **ends).x),
         lambda: np.full(m, np.nan),
     )
@@ -128,7 +128,8 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _between(covariance: FloatArray) -> FloatArray:
     """Return the variances of all differences of two numbers."""
-    own, variance = np.diag(covariance), -2.0 * covariance
+    own = np.diag(covariance)
+    variance = -2.0 * covariance
     variance += own[:, None]
     variance += own
     return np.asarray(variance)
@@ -146,7 +147,7 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     if not isinstance(errors.alone, np.ndarray):
         return errors.alone
     sampling, independent = (
-        own_and_between(carried(shown, part)) for part in (errors.sampling, errors.independent)
+        own_and_between(propagate(shown, part)) for part in (errors.sampling, errors.independent)
     )
     ratio = np.divide(sampling, independent, np.ones_like(sampling), where=independent > 0)
     return float(np.fmax.reduce(ratio, axis=None))
@@ -154,7 +155,8 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
 
 def term_tests(inference: Inference) -> dict[str, JointTest]:
     """Test each term of the formula, given all the others."""
-    facts, p = inference.equations, len(inference.fitted.coefficients)
+    facts = inference.equations
+    p = len(inference.fitted.coefficients)
     parts = [("Intercept", 0, facts.items)]
     if (covariates := facts.covariates) is not None:
         size = facts.basis.shape[1]
@@ -212,7 +214,7 @@ class Worths:
     @property
     def values(self) -> FloatArray:
         """The worths, shape (m,), about the mean of their part."""
-        return applied(self._inside, self.inference.fitted.coefficients)
+        return matvec(self._inside, self.inference.fitted.coefficients)
 
     @property
     def _inside(self) -> FloatArray:
@@ -221,7 +223,7 @@ class Worths:
     @cached_property
     def covariance(self) -> FloatArray:
         """Covariance of the worths, shape (m, m)."""
-        return carried(self._inside, self.inference.errors.total)
+        return propagate(self._inside, self.inference.errors.total)
 
     @property
     def contrast_errors(self) -> FloatArray:
@@ -320,21 +322,24 @@ def _independent(
     inference: Inference, contrasts: FloatArray, values: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return as many orthonormal contrasts as the hypothesis has identified ones, and values."""
-    facts, m = inference.equations, inference.equations.items
+    facts = inference.equations
+    m = inference.equations.items
     if m > 2 and facts.known is None and np.array_equal(contrasts, np.eye(m)) and not values.any():
         return np.asarray(helmert(m)), np.zeros(m - 1)  # all worths are equal
     rows = product(contrasts, facts.linear.identity)
     size = np.abs(rows).max(axis=1, initial=0.0)
     if ((size <= _CLOSE) & (np.abs(values) > _CLOSE)).any():
         raise ValueError(_IMPOSSIBLE)
-    rows, values = rows[size > 0] / size[size > 0, None], values[size > 0] / size[size > 0]
+    rows = rows[size > 0] / size[size > 0, None]
+    values = values[size > 0] / size[size > 0]
     amounts, axes = spectrum(rows @ rows.T)
     some = amounts > _CLOSE * amounts.max(initial=0.0)
     moved = axes[:, some].T @ values
     if not np.allclose(axes[:, some] @ moved, values, rtol=0.0, atol=1e-6):
         raise ValueError(_IMPOSSIBLE)
     length = np.sqrt(amounts[some])
-    basis, values = (axes[:, some] / length).T @ rows, moved / length
+    basis = (axes[:, some] / length).T @ rows
+    values = moved / length
     if facts.known is None:
         return basis, values
     # combinations of these of which nothing lies in what is not identified
@@ -346,15 +351,17 @@ def _independent(
 
 def _null_point(inference: Inference, rows: FloatArray, values: FloatArray) -> FloatArray:
     """Return the fit moved to where the contrasts have their values."""
-    b, moved = inference.fitted.coefficients, inference.moves(rows)
+    b = inference.fitted.coefficients
+    moved = inference.moves(rows)
     inner = moved @ rows.T
-    off = carried(inner, np.eye(len(rows)))
+    off = propagate(inner, np.eye(len(rows)))
     return b + moved.T @ (pseudo_inverse(off)[0] @ inner @ (values - rows @ b))
 
 
 def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> JointTest:
     """Test orthonormal contrasts, more than one."""
-    facts, release = inference.equations, inference.release
+    facts = inference.equations
+    release = inference.release
     every = len(rows) == np.rint(np.trace(facts.linear.identity)) and facts.known is None
     # contrasts that are all there are leave one point, and need no direction
     b = rows.T @ values if every else _null_point(inference, rows, values)
@@ -365,19 +372,19 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     else:
         scores = score_covariance(facts, release, b, facts.fitted)
     beside = inference.beside
-    white = whitener(carried(weights, scores + facts.noise_covariance(b) + beside))
+    white = whitener(propagate(weights, scores + facts.noise_covariance(b) + beside))
     if inference.many and facts.covariates is None:  # of these no noise of pairs is drawn
         beside = beside + facts.pair_noise(b)
     # scores as they are, also where no answers can give them: the hypothesis is about one point
     scored = weights @ inference.scores_left(t)
-    draws = FEW_DRAWS if facts.items > MOST_DRAWN_ITEMS else inference.draws
+    draws = FEW_DRAWS if facts.items > MAX_DRAWN_ITEMS else inference.draws
     null = _Null(
         float(_squares(white(scored[None]))[0]),
         white(product(_drawn(inference, scores, "sampling", draws), weights.T)),
         white(product(_drawn(inference, beside, "other errors", draws), weights.T)),
         white(product(inference.draw_noise(b, draws), weights.T)),
     )
-    alone = white(white(carried(weights, scores)).T)
+    alone = white(white(propagate(weights, scores)).T)
     if inference.clusters is not None:
         pvalue = _by_answers(inference, null, (weights, t), alone, white)
     elif LARGEST in release.found:
@@ -401,11 +408,13 @@ def _by_answers(
 
     Given weights of the scores, and predictors, and the covariance of independent answers.
     """
-    facts, (weights, t), values = inference.equations, at, []
+    facts = inference.equations
+    (weights, t) = at
+    values = []
     along = facts.linear.predict(weights)
     assert inference.clusters is not None
     for point, factor in inference.answer_points(t):
-        there = carried(weights, facts.linear.information(inference.spread(point)))
+        there = propagate(weights, facts.linear.information(inference.spread(point)))
         excess = factor * inference.clusters.excess(along, point)
         stretch = _stretch(alone, white(white(there).T), white(white(excess).T))
         values.append(null.pvalue(null.sampled @ stretch.T, inference.whole_freedom))
@@ -414,8 +423,10 @@ def _by_answers(
 
 def _drawn(inference: Inference, covariance: FloatArray, label: str, draws: int) -> FloatArray:
     """Draw normal errors of the scores, the same whatever the order in which items are listed."""
-    facts, b = inference.equations, inference.fitted.coefficients
-    generator, order = public_generator(label, len(b), draws), np.arange(len(b))
+    facts = inference.equations
+    b = inference.fitted.coefficients
+    generator = public_generator(label, len(b), draws)
+    order = np.arange(len(b))
     if facts.covariates is None:
         order[: facts.items] = np.argsort(b[: facts.items], kind="stable")
     drawn = np.empty((draws, len(b)))
@@ -429,7 +440,8 @@ def _stretch(alone: FloatArray, there: FloatArray, excess: FloatArray) -> FloatA
     These are 1 + I^-1/2 X I^-1/2, of the covariance I of independent answers and the excess X at a
     point, not negative and raised by one factor to a sum of at least their number.
     """
-    own, point = _power(alone, 0.5), _power(there, -0.5)
+    own = _power(alone, 0.5)
+    point = _power(there, -0.5)
     values, axes = spectrum(np.eye(len(alone)) + point @ excess @ point)
     values = np.maximum(values, 0.0)
     values *= max(len(values) / max(float(values.sum()), 1e-300), 1.0)
@@ -467,11 +479,11 @@ class _Null:
 
     def _scale(self, df: float, left: float) -> FloatArray | float:
         """Return draws of the factor of a scale estimated with df, of which some are left."""
-        if df >= _MOST_FREEDOM:
+        if df >= _MAX_FREEDOM:
             return 1.0
         draws = len(self.sampled)
         drawn = public_generator("scales", draws).chisquare(left, (draws, 1))
-        return np.sqrt(df / np.maximum(drawn, _LEAST_SCALE))
+        return np.sqrt(df / np.maximum(drawn, _MIN_SCALE))
 
     def pvalue(self, sampled: FloatArray, df: float) -> float:
         """Return the Monte Carlo p-value under these sampling errors.
@@ -492,8 +504,9 @@ class _Null:
 
         Given the covariance of sampling errors with this effect in all of them.
         """
-        q, (error, most) = len(alone), inference.effect
-        counts = np.unique(np.rint(np.geomspace(1.0, q, _MOST_COUNTS)).astype(int))
+        q = len(alone)
+        (error, most) = inference.effect
+        counts = np.unique(np.rint(np.geomspace(1.0, q, _MAX_COUNTS)).astype(int))
         within = (
             [(k, (q + 1.0) / (k + 1.0)) for k in counts]
             if inference.equations.covariates is None
@@ -501,12 +514,13 @@ class _Null:
         )
         # directions by their share of the errors; where shares are equal, by public draws
         public = self.sampled[:q].T * np.sqrt(np.arange(1.0, q + 1.0))
-        apart = carried(public, np.eye(q))
+        apart = propagate(public, np.eye(q))
         axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
-        values, whole = [], inference.whole_freedom
-        df = 1.0 / max(lost, 1.0 / whole, 1.0 / _MOST_FREEDOM)
+        values = []
+        whole = inference.whole_freedom
+        df = 1.0 / max(lost, 1.0 / whole, 1.0 / _MAX_FREEDOM)
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
             pvalue = self.pvalue(part, df)

@@ -18,9 +18,9 @@ import numpy as np
 
 from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.linear import (
-    blocks,
     bordered,
     display,
+    edge_runs,
     groups_at,
     item_basis,
     worth_map,
@@ -46,8 +46,8 @@ from privrank.release.names import (
 )
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, own
-from privrank.util.solvers import carried, product, quadratic, spectrum
+from privrank.util.arrays import FloatArray, readonly_copy
+from privrank.util.solvers import product, propagate, quadratic, spectrum
 
 FARTHEST = 4.0
 """Predictors beyond this, in spreads of worths, count as this when answers' variances are found."""
@@ -65,7 +65,8 @@ def independent_scores(
     against it, noise in the worths must not make it vanish. Where opponents were matched at random,
     who met whom varies as well.
     """
-    function, t = function or equations.fitted, equations.linear.predict(b)
+    function = function or equations.fitted
+    t = equations.linear.predict(b)
     if DEPENDENCE in release.plan.parts:
         far = FARTHEST * function.spread
         if function.ties:
@@ -135,7 +136,8 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
     make it indefinite. Of nets less expected ones nothing but noise is left in the mean. For a
     number of ties only the variance is known, and the entries beside it mean nothing.
     """
-    n, released = release.design.nobs, _unit(release) * release.parts[DEPENDENCE].values
+    n = release.design.nobs
+    released = _unit(release) * release.parts[DEPENDENCE].values
     first, second = np.triu_indices(equations.items, 1)
     squares = np.zeros_like(equations.linear.identity)
     squares[first, second] = released[: len(first)]
@@ -186,7 +188,7 @@ def floored_moments(
     # the scores from s - u T and T - h's
     sides = np.append(beside_worths, 1.0), np.append(beside_ties, 1.0)
     rest = max(1.0 - float(beside_worths @ beside_ties), 1e-9)
-    return carried(bordered(np.eye(equations.items), 0.0) + np.outer(*sides) / rest, apart)
+    return propagate(bordered(np.eye(equations.items), 0.0) + np.outer(*sides) / rest, apart)
 
 
 def floored(measured: FloatArray, least: FloatArray) -> FloatArray:
@@ -233,16 +235,19 @@ def moments_by_block(
     answered, n, and of these. Outcomes are y, or where ties have a parameter y and then ties t.
     Votes of reports enter over the gain of the response, which has the mean of the answer.
     """
-    names, start = MOMENTS + TIE_MOMENTS * equations.tied, 0
+    names = MOMENTS + TIE_MOMENTS * equations.tied
+    start = 0
     gain = _gain(release)
     scales = {MOMENTS[0]: gain**2, MOMENTS[1]: gain}
-    for part in blocks(release.design, equations.pairs):
+    for part in edge_runs(release.design, equations.pairs):
         size = part.stop - part.start
         values = [
             release.parts[name].values[start : start + size**2] / scales.get(name, 1.0)
             for name in names
         ]
-        yy, yn, nn, *ties = [own(moments.reshape(size, size), np.float64) for moments in values]
+        yy, yn, nn, *ties = [
+            readonly_copy(moments.reshape(size, size), np.float64) for moments in values
+        ]
         if ties:
             ty, tn, tt = ties
             yield part, np.block([[yy, ty.T], [ty, tt]]), np.vstack((yn, tn)), nn
@@ -265,15 +270,20 @@ def cluster_moments(
     weights, and of their ties less expected; the moments come in blocks of edges that one
     respondent can have answered.
     """
-    t, total = equations.linear.predict(b), np.zeros((len(b), len(b)))
-    worths, n = equations.linear.worths or equations.linear, release.design.nobs
+    t = equations.linear.predict(b)
+    total = np.zeros((len(b), len(b)))
+    worths = equations.linear.worths or equations.linear
+    n = release.design.nobs
     if equations.tied:
         won, tied, lost = answer_probabilities(*worths_and_ties(t))
-        mean, half = np.array((won - lost, tied)), np.full_like(won, 0.5)
+        mean = np.array((won - lost, tied))
+        half = np.full_like(won, 0.5)
     else:
-        mean, half = 2.0 * function.link.excess(t)[None], 0.5 * function.weight(t)
+        mean = 2.0 * function.link.excess(t)[None]
+        half = 0.5 * function.weight(t)
     for part, zz, zn, nn in moments_by_block(equations, release):
-        rows, expected = half[part, None] * worths.rows(part), mean[:, part].ravel()
+        rows = half[part, None] * worths.rows(part)
+        expected = mean[:, part].ravel()
         if equations.tied:  # ties stand below the outcomes y
             zero = np.zeros((len(rows), 1))
             rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
@@ -298,7 +308,8 @@ def with_tie_floor(
     standard error of its noise. Added is the part of the covariance that goes with lambda:
     contrasts of worths, which hardly do, stay nearly as they are.
     """
-    effect, most = released_effect(release), release.design.sensitivity.effective_rows
+    effect = released_effect(release)
+    most = release.design.sensitivity.effective_rows
     # coverage at nominal .95 is then .948 and more for any noise of Laplace and every D up to 15
     own = (effect + 0.5 * effect_error(release)) * release.found[TIE_FLOOR]
     more = max(min(own, most) / effect, 1.0) - 1.0
@@ -347,8 +358,10 @@ def contrast_directions(
     differences, which :class:`privrank.PrivateTopK` compares. Of many items, or combinations of
     covariate values, differences are left out.
     """
-    design, facts = release.design, equations.covariates
-    m, few = len(design.items), design.few_differences
+    design = release.design
+    facts = equations.covariates
+    m = len(design.items)
+    few = design.few_differences
     first, second = np.triu_indices(m if few else 0, 1)
     pairs = np.eye(m)[first] - np.eye(m)[second]
     shown = display(design)
@@ -396,7 +409,8 @@ def expected_answers(release: Release, b: FloatArray) -> tuple[FloatArray, Float
 
 def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> FloatArray:
     """Return weights of net wins by kind and item, given those of the scores."""
-    facts, m = equations.covariates, len(design.items)
+    facts = equations.covariates
+    m = len(design.items)
     if facts is None:
         weights = np.pad(scores[:, None, :m], ((0, 0), (0, 0), (0, 1)))
     else:
@@ -424,13 +438,15 @@ def _explained(
     With groups by group, at the released net wins of each and the most units it can have; else as
     if all respondents had one mean, which explains less than their own.
     """
-    facts, n = equations.covariates, release.design.nobs
+    facts = equations.covariates
+    n = release.design.nobs
     left = release.design.varied  # then the fit left nothing but noise of what it expects
     if left or facts is None or facts.bounds or equations.ordered or NET not in release.parts:
         noise = quadratic(scores, equations.noise_covariance(b))
         more = noise if left else np.maximum((scores @ equations.score) ** 2 - noise, 0.0)
         return np.asarray(4.0 * more / n)
-    part, m = release.parts[NET], equations.items
+    part = release.parts[NET]
+    m = equations.items
     cells = facts.cell[np.unique(facts.kinds, return_index=True)[1]]
     net = (part.step * part.values.reshape(-1, m))[cells]
     sums = np.einsum("csi,si->cs", weights[:, :, :m], net)
@@ -491,17 +507,20 @@ class Clusters:
 
     def _squares(self, along: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sums of squares over respondents, and over answers, of combined residuals."""
-        facts, count = self.equations, self.equations.pairs.count
+        facts = self.equations
+        count = self.equations.pairs.count
         if facts.tied:
             half, tie = worths_and_ties(along)
             won, tied, lost = answer_probabilities(*worths_and_ties(t))
             mean = 0.5 * half * (won - lost) + tie * tied
         else:
-            half, tie = along * facts.fitted.weight(t), np.zeros_like(along)
+            half = along * facts.fitted.weight(t)
+            tie = np.zeros_like(along)
             mean = half * facts.function.link.excess(t)
         total = np.zeros(len(along))
         for part, zz, zn, nn in self._blocks:
-            q, weights = mean[:, part], 0.5 * half[:, part]
+            q = mean[:, part]
+            weights = 0.5 * half[:, part]
             if facts.tied:
                 weights = np.hstack((weights, tie[:, part]))
             total += quadratic(weights, zz) + quadratic(q, nn)
@@ -553,7 +572,8 @@ class Clusters:
 
         A tie that counts as half a win takes a quarter off, down to what the mean allows.
         """
-        facts, count = self.equations, self.equations.pairs.count
+        facts = self.equations
+        count = self.equations.pairs.count
         if facts.tied or len(facts.response) or BY_PAIR not in self.release.parts:
             return facts.spread(t, facts.fitted)
         ties = count - np.split(self.release.parts[BY_PAIR].values, 2)[1]

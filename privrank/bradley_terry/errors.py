@@ -9,13 +9,14 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from privrank.hypotheses.tails import mixture_tail, skewed_tail
-from privrank.util.arrays import FloatArray, blocks
+from privrank.util.arrays import FloatArray, batches
 from privrank.util.solvers import quadratic
 
 _GROUPS = 64
 """Groups of draws of alike size that stand for the noise of one number."""
 
-_FAR, _FINE = 120, 4
+_FAR = 120
+_FINE = 4
 """Sizes that stand for the largest draws, and how many of them halve the probability beyond."""
 
 _KNOWN = 1e9
@@ -185,9 +186,10 @@ class ScoreErrors:
         beyond = np.diff(1.0 - 2.0**-halvings, append=1.0)
         share = np.append(np.diff(starts, append=draws - last), last * beyond) / draws
         sizes = np.empty((len(weights), len(share)))
-        for rows in blocks(len(weights), draws, _BLOCK):
+        for rows in batches(len(weights), draws, _BLOCK):
             drawn = np.sort(np.abs(weights[rows] @ self.noise.T), axis=1)
-            body, tail = drawn[:, : draws - last], drawn[:, draws - last :]
+            body = drawn[:, : draws - last]
+            tail = drawn[:, draws - last :]
             # draws of alike size stand together, by their mean square
             sums = np.add.reduceat(body**2, starts, axis=1)
             sizes[rows, : len(starts)] = np.sqrt(sums / (share[: len(starts)] * draws))
@@ -205,7 +207,8 @@ def to_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
         return size
     known = np.minimum(df, _KNOWN)
     # where a tail is too small for a number, by its logarithm to first order
-    tail, far = stdtr(known, -size), np.sqrt(known * np.log1p(size**2 / known))
+    tail = stdtr(known, -size)
+    far = np.sqrt(known * np.log1p(size**2 / known))
     normal = np.where(tail > 1e-290, -ndtri(np.maximum(tail, 1e-300)), far)
     return np.where(df >= _KNOWN, size, normal)
 

@@ -19,19 +19,19 @@ from privrank.bradley_terry.dependence import (
     with_tie_floor,
 )
 from privrank.bradley_terry.fit import Solver, fit_ridge
-from privrank.bradley_terry.linear import Ridge, bordered, times
+from privrank.bradley_terry.linear import Ridge, bordered, ridge_product
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, immutable, kept, own
+from privrank.util.arrays import FloatArray, immutable, readonly, readonly_copy
 from privrank.util.solvers import product, pseudo_inverse
 
 
 @immutable
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class WorthEstimate:
     """Fitted coefficients; without covariates they are the centred worths.
 
     Parameters
@@ -61,7 +61,7 @@ class Estimate:
         """Take private, read-only copies."""
         for name in ("first", "coefficients", "ridge"):
             if isinstance(value := getattr(self, name), np.ndarray):
-                object.__setattr__(self, name, own(value, np.float64))
+                object.__setattr__(self, name, readonly_copy(value, np.float64))
 
     def worths_ridge(self, design: Design) -> Ridge:
         """Return the ridge of worths, one number where there are no covariates."""
@@ -103,7 +103,7 @@ class Covariance:
         """Make the matrices read-only, and copy what is part of another."""
         for name in ("response", "scores", "sampled", "noisy", "alone"):
             if isinstance(matrix := getattr(self, name), np.ndarray):
-                object.__setattr__(self, name, kept(matrix))
+                object.__setattr__(self, name, readonly(matrix))
 
     @cached_property
     def sampling(self) -> FloatArray:
@@ -129,7 +129,7 @@ class Covariance:
         return self._whole(self.sampled + self.noisy + product(self.response, self.scattered))
 
     def _whole(self, half: FloatArray) -> FloatArray:
-        return kept(product(half, self.response.T))  # read-only, as a reader may be given it
+        return readonly(product(half, self.response.T))  # read-only, as a reader may be given it
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
         """Return the variances of combinations of coefficients, one by row, given a half."""
@@ -143,7 +143,7 @@ def estimate(
     penalty: float | None = None,
     *,
     solver: Solver = "newton",
-) -> Estimate:
+) -> WorthEstimate:
     """Fit the coefficients: the ridge estimate, and once more to correct its bias.
 
     Parameters
@@ -157,29 +157,38 @@ def estimate(
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of the convex fits.
     """
-    linear, target, loss = equations.linear, equations.target, equations.loss
-    corrected, infinite, converged = penalty is None, False, True
+    linear = equations.linear
+    target = equations.target
+    loss = equations.loss
+    corrected = penalty is None
+    infinite = False
+    converged = True
     if WORTHS not in release.parts:
         ridge = automatic_ridge(equations) if penalty is None else penalty * prior_ridge(equations)
         fit = fit_ridge(target, linear, ridge, loss, solver=solver)
         if not fit.finite:
-            ridge, corrected, infinite = automatic_ridge(equations), True, True
+            ridge = automatic_ridge(equations)
+            corrected = True
+            infinite = True
             fit = fit_ridge(target, linear, ridge, loss, solver=solver)
-        first, converged = linear.centred(fit.point), fit.converged
+        first = linear.centred(fit.point)
+        converged = fit.converged
     else:
-        part, ridge = release.parts[WORTHS], release.plan.number("gamma")
+        part = release.parts[WORTHS]
+        ridge = release.plan.number("gamma")
         first = linear.centred(np.asarray(part.step * part.values))
     coefficients = first
     if corrected:
         # the ridge once more, now towards the first estimate: to first order this adds back
         # ridge H^-1 first, what the first ridge took, but with the curvature where it lands. Added
         # back too, in a few steps, are comparisons that noise has put below 0 and a fit takes as 0
-        back = target + times(ridge, first)
+        back = target + ridge_product(ridge, first)
         for _ in range(equations.steps):
             moved = _attainable(equations, back + equations.surplus_score(coefficients))
             again = fit_ridge(moved, linear, ridge, loss, solver=solver, start=coefficients)
-            coefficients, converged = linear.centred(again.point), converged and again.converged
-    return Estimate(first, coefficients, ridge, corrected, converged, infinite)
+            coefficients = linear.centred(again.point)
+            converged = converged and again.converged
+    return WorthEstimate(first, coefficients, ridge, corrected, converged, infinite)
 
 
 def _attainable(equations: ScoreEquations, target: FloatArray) -> FloatArray:
@@ -194,18 +203,19 @@ def _attainable(equations: ScoreEquations, target: FloatArray) -> FloatArray:
     return np.append(target[:-1], min(max(float(target[-1]), least), total - least))
 
 
-def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
+def response(equations: ScoreEquations, fitted: WorthEstimate) -> FloatArray:
     """Return the linear map from scores to coefficients, shape (p, p).
 
     Let G_1 and G_2 be the ridge Hessians at the ridge estimate and at the corrected one. Scores
     move the first by R_1 = G_1^-1 and, when corrected, the next by G_2^-1 (I + ridge R_1 + K R_1),
     and so on. K is the information of comparisons that are too many, if there are.
     """
-    linear, b = equations.linear, fitted.coefficients
+    linear = equations.linear
+    b = fitted.coefficients
     moved = linear.inverse(_ridge_hessian(equations, fitted.ridge, fitted.first))
     if fitted.corrected:
         inverse = linear.inverse(_ridge_hessian(equations, fitted.ridge, b))
-        back = inverse + product(inverse, times(fitted.ridge, moved))
+        back = inverse + product(inverse, ridge_product(fitted.ridge, moved))
         if not equations.surplus.any():
             return back
         again = product(inverse, equations.surplus_information(b))
@@ -216,10 +226,10 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
 
 def _ridge_hessian(equations: ScoreEquations, ridge: Ridge, b: FloatArray) -> FloatArray:
     # of worths also that of what is constant, which has no part in an inverse
-    return equations.information(b) + times(ridge, np.eye(len(b)))
+    return equations.information(b) + ridge_product(ridge, np.eye(len(b)))
 
 
-def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) -> Covariance:
+def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimate) -> Covariance:
     """Return the sandwich covariance of the coefficients.
 
     Noise put on the worths of objective perturbation acts like a score through the ridge Hessian at
@@ -227,8 +237,10 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     by the answers and by the response. The whole of that is known, and both parts of the covariance
     are given it in the proportion that they have for independent votes.
     """
-    b, moved = fitted.coefficients, response(equations, fitted)
-    scores, noise = score_covariance(equations, release, b), equations.noise_covariance(b)
+    b = fitted.coefficients
+    moved = response(equations, fitted)
+    scores = score_covariance(equations, release, b)
+    noise = equations.noise_covariance(b)
     added = equations.response_covariance
     of_responses = 0.0
     if MOMENTS[0] in release.parts and np.any(added):
@@ -264,7 +276,8 @@ def score_covariance(
     moments of their nets in its place, released or cluster-robust. A tie counts as half a win to
     each, whose variance is smaller than assumed.
     """
-    linear, count = equations.linear, equations.pairs.count
+    linear = equations.linear
+    count = equations.pairs.count
     if MOMENTS[0] in release.parts:
         return cluster_moments(equations, release, b, function or equations.fitted)
     if equations.random_pairs and DEPENDENCE not in release.parts:
@@ -328,7 +341,9 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
 
     With covariates, for the prior P, noise V and information J of the columns it is P + V J^-1 P.
     """
-    m, total, fitted = equations.items, equations.total, equations.fitted
+    m = equations.items
+    total = equations.total
+    fitted = equations.fitted
     if equations.covariates is None:
         noise = equations.item_variance + m * float(equations.edge_variance(fitted.mean_square))
         # spread over all pairs, as the information is; two of three edges have half of a difference
@@ -338,7 +353,8 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
         noise += max(2.0 * float(added.sum()) / (m - 1), 0.0)
         information_per_contrast = nominal_information(m, total, fitted)
         return _ridge(equations, default_ridge(information_per_contrast, noise, fitted))
-    z, gram = equations.covariates.matrix, equations.weights.T @ equations.weights
+    z = equations.covariates.matrix
+    gram = equations.weights.T @ equations.weights
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
     prior = _cell_prior(equations)

@@ -24,12 +24,12 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from privrank.bradley_terry.linear import LinearPredictor, Ridge, times
+from privrank.bradley_terry.linear import LinearPredictor, Ridge, ridge_product
 from privrank.bradley_terry.losses import EdgeLoss, worths_and_ties
 from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import attempt, solve, square_root, zero
+from privrank.util.solvers import find_root, solve, square_root, with_fallback
 
 Solver = Literal["newton", "lbfgs", "cvxpy"]
 
@@ -64,21 +64,23 @@ class Objective:
     def value(self, b: FloatArray) -> float:
         """Return the objective."""
         summed = self.loss.value(self.linear.predict(b))
-        return float(summed - self.target @ b + 0.5 * b @ times(self.ridge, b))
+        return float(summed - self.target @ b + 0.5 * b @ ridge_product(self.ridge, b))
 
     def gradient(self, b: FloatArray) -> FloatArray:
         """Return its gradient."""
         slopes = self.linear.scores(self.loss.slope(self.linear.predict(b)))
-        return slopes + times(self.ridge, b) - self.target
+        return slopes + ridge_product(self.ridge, b) - self.target
 
     def step(self, b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
         """Return what Newton's method subtracts; None if a direction has no curvature left."""
-        linear, newton = self.linear, None
-        weights, right = self.loss.curvature(linear.predict(b)), linear.centred(slope)
+        linear = self.linear
+        newton = None
+        weights = self.loss.curvature(linear.predict(b))
+        right = linear.centred(slope)
         if linear.pairs is not None and linear.items > DENSE_LIMIT:
             newton = self._iterated(linear.pairs, weights, right, accuracy)
         if newton is None or not np.isfinite(newton).all():
-            ridge = times(self.ridge, np.eye(len(b)))
+            ridge = ridge_product(self.ridge, np.eye(len(b)))
             hessian = linear.filled(linear.information(weights) + ridge)
             newton = solve(hessian, right)
             if not np.isfinite(newton).all():
@@ -98,7 +100,8 @@ class Objective:
         self, pairs: PairCounts, weights: FloatArray, right: FloatArray, accuracy: float
     ) -> FloatArray:
         """Solve for a step of worths by conjugate gradients; NaN where these fail."""
-        m, diagonal = len(right), self.linear.sizes(weights) + self.ridge
+        m = len(right)
+        diagonal = self.linear.sizes(weights) + self.ridge
         # pairs are sorted by their first item, so the upper triangle needs no sorting
         starts = np.searchsorted(pairs.first, np.arange(m + 1))
         upper = csr_array((weights, pairs.second, starts), (m, m))
@@ -108,7 +111,7 @@ class Objective:
             (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
         )
         scale = diags_array(1.0 / np.maximum(diagonal, np.finfo(float).tiny))
-        step, failed = attempt(
+        step, failed = with_fallback(
             lambda: cg(system, right, rtol=accuracy, maxiter=10 * m, M=scale),
             lambda: (right, 1),
         )
@@ -121,7 +124,8 @@ class Objective:
         T in (0, N). The derivative changes sign between min |d| / 2 + log(T / N), where P is at
         most T / N, and max |d| / 2 + log(2 N / (N - T)), where 1 - P is at most 1 - T / N.
         """
-        total, target = float(self.loss.size[: len(self.loss.size) // 3].sum()), self.target[-1]
+        total = float(self.loss.size[: len(self.loss.size) // 3].sum())
+        target = self.target[-1]
         if not 0.0 < target < total:
             return b
         half = 0.5 * np.abs(worths_and_ties(self.linear.predict(b))[0])
@@ -131,7 +135,7 @@ class Objective:
         def derivative(tie: float) -> float:
             return float(self.gradient(np.append(b[:-1], tie))[-1])
 
-        return np.append(b[:-1], zero(derivative, low, high))
+        return np.append(b[:-1], find_root(derivative, low, high))
 
     def moved(self, b: FloatArray) -> float:
         """Return the largest predictor, in absolute value."""
@@ -182,7 +186,8 @@ def minimise(
     bound = problem.linear.rounding(problem.target, problem.loss, problem.ridge)
     norm = float(np.linalg.norm(gradient))
     start_norm = max(norm, 1e-300)
-    certified, taken = tolerance is not None, 0
+    certified = tolerance is not None
+    taken = 0
     while certified or taken < _STEPS:
         error = bound(x)
         done = norm <= error if tolerance is None else norm + error <= tolerance
@@ -197,7 +202,8 @@ def minimise(
             return Minimum(x, norm)
         # halve the step until the gradient becomes shorter, or the objective falls
         slope = float(gradient @ step)
-        length, resolved = 1.0, certified or slope > _UNRESOLVED
+        length = 1.0
+        resolved = certified or slope > _UNRESOLVED
         while True:
             trial = x - length * step
             trial = trial if settle is None else settle(trial)
@@ -212,7 +218,9 @@ def minimise(
                 break
         if length < 1e-10 and not certified:
             return Minimum(x, norm, finite=at_rest, converged=slope <= _UNRESOLVED)
-        x, gradient, norm = trial, trial_gradient, trial_norm
+        x = trial
+        gradient = trial_gradient
+        norm = trial_norm
         taken += 1
         if not problem.penalised and problem.moved(x) > problem.loss.far:
             return Minimum(x, norm, finite=False)
@@ -273,7 +281,8 @@ def fit_ridge(
 
 
 def _fit_lbfgs(problem: Objective) -> FloatArray:
-    far, p = problem.loss.far, problem.linear.size
+    far = problem.loss.far
+    p = problem.linear.size
 
     def solved() -> FloatArray:
         result = minimize(
@@ -285,7 +294,7 @@ def _fit_lbfgs(problem: Objective) -> FloatArray:
         )
         return np.asarray(result.x)
 
-    return attempt(solved, lambda: np.zeros(p))
+    return with_fallback(solved, lambda: np.zeros(p))
 
 
 def _fit_cvxpy(fit: Objective) -> FloatArray:
@@ -298,7 +307,7 @@ def _fit_cvxpy(fit: Objective) -> FloatArray:
         b = cp.Variable(linear.size)
         t = linear.matrix @ b
         value = fit.loss.size @ (cp.logistic(t) - 0.5 * t) - fit.target @ b
-        shrunk = cp.sum_squares(square_root(times(fit.ridge, np.eye(linear.size))) @ b)
+        shrunk = cp.sum_squares(square_root(ridge_product(fit.ridge, np.eye(linear.size))) @ b)
         problem: Any = cp.Problem(
             cp.Minimize(value + 0.5 * shrunk),
             [] if fit.penalised else [cp.norm_inf(b) <= LOGIT.exact.far],
@@ -309,4 +318,4 @@ def _fit_cvxpy(fit: Objective) -> FloatArray:
     with warnings.catch_warnings():
         # a complaint would depend on the data
         warnings.simplefilter("ignore")
-        return attempt(solved, lambda: np.zeros(linear.size))
+        return with_fallback(solved, lambda: np.zeros(linear.size))

@@ -30,7 +30,7 @@ from privrank.bradley_terry.dependence import (
     single_contrasts,
 )
 from privrank.bradley_terry.errors import ScoreErrors
-from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
+from privrank.bradley_terry.estimate import Covariance, WorthEstimate, covariance, estimate
 from privrank.bradley_terry.linear import (
     identified,
     item_basis,
@@ -47,19 +47,22 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import CEILING, LARGEST, MOMENTS
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import FloatArray, IntArray, kept, own
-from privrank.util.solvers import product, solve_each, spectrum, zero
+from privrank.util.arrays import FloatArray, IntArray, readonly, readonly_copy
+from privrank.util.solvers import find_root, product, solve_each, spectrum
 
-MOST_SIMULATED_ITEMS = 50
+MAX_SIMULATED_ITEMS = 50
 """Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
 
-MOST_DRAWN_ITEMS, FEW_DRAWS = 200, 999
+MAX_DRAWN_ITEMS = 200
+FEW_DRAWS = 999
 """Of more items than these tests of all worths are simulated by so few draws."""
 
 _LEAST = 1e-15
 """Share of its own information that is added to that of each coefficient."""
 
-_MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 20_000_000
+_MAX_DRAWS = 9_999
+_MIN_DRAWS = 999
+_NUMBERS = 20_000_000
 """Simulated errors of covariates, fewer where each takes many random numbers."""
 
 
@@ -83,12 +86,12 @@ class Inference:
 
     release: Release
     equations: ScoreEquations
-    fitted: Estimate
+    fitted: WorthEstimate
     errors: Covariance
     free: FreeFit | None = None
 
     @classmethod
-    def of(cls, release: Release, fitted: Estimate) -> Inference:
+    def of(cls, release: Release, fitted: WorthEstimate) -> Inference:
         """Compute the covariance of a fit."""
         equations = score_equations(release)
         errors = covariance(equations, release, fitted)
@@ -103,12 +106,12 @@ class Inference:
         if facts.covariates is None:
             return 20_000 if facts.items <= 20 else 8_000
         numbers = len(facts.weights) * facts.items
-        return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // numbers - 1))
+        return max(_MIN_DRAWS, min(_MAX_DRAWS, _NUMBERS // numbers - 1))
 
     @property
     def many(self) -> bool:
         """Whether items are so many that noise is normal, and tests of one contrast are Wald's."""
-        return self.equations.items > MOST_SIMULATED_ITEMS
+        return self.equations.items > MAX_SIMULATED_ITEMS
 
     @cached_property
     def clusters(self) -> Clusters | None:
@@ -158,7 +161,8 @@ class Inference:
 
         At predictors t, and at the fit, from which residuals are smaller.
         """
-        n, fit = self.release.design.nobs, self.equations.linear.predict(self.fitted.coefficients)
+        n = self.release.design.nobs
+        fit = self.equations.linear.predict(self.fitted.coefficients)
         return (t, 1.0), (fit, n / max(n - 1.0, 1.0))
 
     def moves(self, contrasts: FloatArray) -> FloatArray:
@@ -173,13 +177,15 @@ class Inference:
 
     @cached_property
     def _covariance(self) -> FloatArray:
-        return kept(self.errors.independent + self.errors.privacy)
+        return readonly(self.errors.independent + self.errors.privacy)
 
     @cached_property
     def score(self) -> FloatArray:
         """The scores; if noise has carried them beyond all answers, those the fit expects."""
-        facts, b = self.equations, self.fitted.coefficients
-        count, edges = facts.released_count, facts.linear.predict(b)
+        facts = self.equations
+        b = self.fitted.coefficients
+        count = facts.released_count
+        edges = facts.linear.predict(b)
         if self.release.source == "none":
             return facts.score
         if facts.covariates is None:
@@ -190,7 +196,7 @@ class Inference:
             possible = float(facts.score @ b) < most
         if possible:
             return facts.score
-        return kept(facts.linear.scores(count * facts.function.mean(edges)))
+        return readonly(facts.linear.scores(count * facts.function.mean(edges)))
 
     def residual(self, weights: FloatArray, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return combinations of scores less expected ones, shape (rows,), at predictors t.
@@ -223,14 +229,17 @@ class Inference:
 
         Each is brought to a largest weight of 1, as a direction is meant, whatever its length.
         """
-        linear, p = self.equations.linear, len(self.fitted.coefficients)
+        linear = self.equations.linear
+        p = len(self.fitted.coefficients)
         weights = self.equations.count * self.equations.fitted.curvature(np.atleast_2d(t))
-        information, rows = linear.information(weights), np.arange(len(weights))[:, None]
+        information = linear.information(weights)
+        rows = np.arange(len(weights))[:, None]
         columns = np.broadcast_to(np.arange(p), (len(weights), p))
         if self.equations.covariates is None:
             # worths beside that of the item about which most is known: no constant is in the way
             known = np.diagonal(information, axis1=1, axis2=2)[:, : self.equations.items]
-            base, others = np.argmax(known, axis=1)[:, None], np.arange(p - 1)
+            base = np.argmax(known, axis=1)[:, None]
+            others = np.arange(p - 1)
             columns = others + (others >= base)
         inner = information[rows[..., None], columns[..., None], columns[:, None, :]]
         # in units in which what hardly anything is known of is not lost beside the rest
@@ -250,11 +259,13 @@ class Inference:
         """Covariance of normal errors of the scores beside sampling and noise, shape (p, p)."""
         zero = np.zeros_like(self.errors.response)
         noise = zero + self.equations.group_noise(self.fitted.coefficients)
-        return kept(noise + self.errors.scattered)
+        return readonly(noise + self.errors.scattered)
 
     def score_errors(self) -> ScoreErrors | None:
         """Return the errors of the scores at the fit, None where tests are not by them."""
-        facts, b, release = self.equations, self.fitted.coefficients, self.release
+        facts = self.equations
+        b = self.fitted.coefficients
+        release = self.release
         if self.many:
             return None
         noise: FloatArray | None = None
@@ -262,7 +273,8 @@ class Inference:
             draws = self.draws if facts.covariates is not None else self.draws // 2
             generator = public_generator("errors of coefficients", len(b))
             noise = _draw_noise(facts, b, draws, generator)
-        moments, (error, most) = single_contrasts(facts, release, b), self.effect
+        moments = single_contrasts(facts, release, b)
+        (error, most) = self.effect
         return ScoreErrors(
             self.errors.scores,
             self.beside,
@@ -276,7 +288,8 @@ class Inference:
 
     def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:
         """Simulate the noise of the scores at coefficients b, shape (draws, p)."""
-        facts, generator = self.equations, public_generator("noise of scores", len(b), draws)
+        facts = self.equations
+        generator = public_generator("noise of scores", len(b), draws)
         if self.release.source == "none":
             return np.zeros((draws, len(b)))
         return _draw_noise(facts, b, draws, generator, self.fitted.coefficients)
@@ -297,7 +310,8 @@ def _draw_noise(
     """
     if equations.covariates is None:
         return noise_by_place(equations, b, draws, fit)
-    weights, basis = equations.weights, equations.basis
+    weights = equations.weights
+    basis = equations.basis
     noise = np.zeros((draws, weights.shape[1] * basis.shape[1]))
     for row in weights:
         # one group's noise at a time, so that memory does not grow with their number
@@ -319,7 +333,8 @@ def noise_by_place(
     So it is the same whatever the order they are listed in. What the noise of pairs does to many
     items is left out, as it is taken as normal. The noise of a number of ties is the last column.
     """
-    m, worths = equations.items, b[: equations.items]
+    m = equations.items
+    worths = b[: equations.items]
     order = np.argsort((b if fit is None else fit)[:m], kind="stable")
     place = np.argsort(order)
     pairs = equations.pairs
@@ -329,7 +344,7 @@ def noise_by_place(
     if equations.tied:
         noise = np.column_stack((noise, public_noise(equations.last_distribution, 1, draws)))
     of_pairs = equations.edge_distribution.scale > 0 or equations.count_variance > 0
-    if of_pairs and m <= MOST_SIMULATED_ITEMS:
+    if of_pairs and m <= MAX_SIMULATED_ITEMS:
         # pairs of places, in the order that a list in the order of worths would have
         ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
         edges = np.lexsort(ends[::-1])
@@ -365,7 +380,7 @@ def _noise_of_sides(
 def public_noise(distribution: NetDistribution, items: int, draws: int) -> FloatArray:
     """Return public draws of noise, shape (draws, items), kept for the next test."""
     generator = public_generator("errors of worths", items)
-    return own(np.asarray(simulated(distribution, (draws, items), generator)), np.float64)
+    return readonly_copy(np.asarray(simulated(distribution, (draws, items), generator)), np.float64)
 
 
 @lru_cache(maxsize=1)
@@ -376,12 +391,13 @@ def _public_pairs(
 
     Half differences of the noise of its two cells, and normal ones.
     """
-    generator, halves = public_generator("errors of pairs", items), np.zeros((1, 1))
+    generator = public_generator("errors of pairs", items)
+    halves = np.zeros((1, 1))
     if distribution.scale > 0:
         first, second = distribution.simulate((2, draws, pairs), generator)
         halves = 0.5 * (first - second)
     normal = generator.standard_normal((draws, pairs))
-    return own(halves, np.float64), own(normal, np.float64)
+    return readonly_copy(halves, np.float64), readonly_copy(normal, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,7 +419,8 @@ class FreeFit:
     @classmethod
     def of(cls, release: Release, *, corrected: bool) -> FreeFit | None:
         """Fit the release of a model with item covariates; None where these leave nothing."""
-        design, m = release.design, len(release.design.items)
+        design = release.design
+        m = len(release.design.items)
         if design.covariates is None or not design.item_freedom:
             return None
         without = replace(design.covariates, item_columns=(), item_matrix=np.zeros((m, 0)))
@@ -418,21 +435,24 @@ class FreeFit:
         if np.trace(left) < 0.5:
             return None
         fitted = estimate(score_equations(free), free, None if corrected else 0.0)
-        return cls(Inference.of(free, fitted), own(left, np.float64))
+        return cls(Inference.of(free, fitted), readonly_copy(left, np.float64))
 
     @cached_property
     def scatter(self) -> FloatArray:
         """tau^2 of each column of the model matrix."""
-        fit, size = self.inference, len(self.left)
-        total, (values, vectors) = fit.errors.total, spectrum(self.left)
-        basis, scatter = vectors[:, values > 0.5], []
+        fit = self.inference
+        size = len(self.left)
+        total = fit.errors.total
+        (values, vectors) = spectrum(self.left)
+        basis = vectors[:, values > 0.5]
+        scatter = []
         for start in range(0, size * len(fit.equations.weights.T), size):
             here = slice(start, start + size)
             spread, axes = spectrum(basis.T @ total[here, here] @ basis)
             # what is left of the worths, in coordinates in which their errors are independent
             apart = axes.T @ basis.T @ fit.fitted.coefficients[here]
             scatter.append(_paule_mandel(apart**2, spread))
-        return own(scatter, np.float64)
+        return readonly_copy(scatter, np.float64)
 
 
 def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
@@ -443,11 +463,11 @@ def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
 
     if not (np.isfinite(squares).all() and (variances > 0).all() and beyond(0.0) > 0):
         return 0.0
-    return zero(beyond, 0.0, float(squares.mean()))
+    return find_root(beyond, 0.0, float(squares.mean()))
 
 
 def _with_scatter(
-    errors: Covariance, equations: ScoreEquations, fitted: Estimate, free: FreeFit
+    errors: Covariance, equations: ScoreEquations, fitted: WorthEstimate, free: FreeFit
 ) -> Covariance:
     """Return errors that hold the scatter of the items about their covariates.
 

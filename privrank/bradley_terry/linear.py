@@ -38,7 +38,7 @@ Ridge = float | FloatArray
 """A ridge b' ridge b / 2, a number standing for its multiple of the identity."""
 
 
-def times(ridge: Ridge, b: FloatArray) -> FloatArray:
+def ridge_product(ridge: Ridge, b: FloatArray) -> FloatArray:
     """Return the product of a ridge and coefficients."""
     return np.asarray(ridge @ b if isinstance(ridge, np.ndarray) else ridge * b)
 
@@ -108,7 +108,8 @@ class LinearPredictor:
 
     def _by_end(self, edges: FloatArray, pairs: PairCounts) -> tuple[FloatArray, FloatArray]:
         """Return the sums of the edges' numbers by first item, which sorts them, and by second."""
-        up, starts = np.zeros(self.items), np.searchsorted(pairs.first, np.arange(self.items))
+        up = np.zeros(self.items)
+        starts = np.searchsorted(pairs.first, np.arange(self.items))
         some = np.flatnonzero(np.diff(starts, append=len(edges)))
         up[some] = np.add.reduceat(edges, starts[some])
         return up, np.asarray(np.bincount(pairs.second, edges, self.items))
@@ -135,7 +136,9 @@ class LinearPredictor:
         if self.pairs is None:
             return np.asarray(self.matrix.T @ (weights[..., None] * self.matrix))
         # of worths the Laplacian of the graph of comparisons
-        first, second, items = self.pairs.first, self.pairs.second, np.arange(self.items)
+        first = self.pairs.first
+        second = self.pairs.second
+        items = np.arange(self.items)
         if weights.ndim == 1 and all(map(np.array_equal, (first, second), _all_pairs(self.items))):
             laplacian: FloatArray = squareform(-weights, checks=False)
         else:
@@ -185,13 +188,15 @@ class LinearPredictor:
         product with a ridge, is off by at most p u times the sum of magnitudes behind it, and moves
         its slope by the curvature times that.
         """
-        slopes, edges = self.sizes(loss.size), len(loss.size)
-        single, p = self.pairs is not None, self.size
+        slopes = self.sizes(loss.size)
+        edges = len(loss.size)
+        single = self.pairs is not None
+        p = self.size
         terms = self.sizes(np.ones(edges)) if single else float(max(edges, p))
         terms = terms + loss.accuracy + 3.0
 
         def bound(b: FloatArray) -> float:
-            off = terms * (slopes + times(np.abs(ridge), np.abs(b)) + np.abs(target))
+            off = terms * (slopes + ridge_product(np.abs(ridge), np.abs(b)) + np.abs(target))
             if not single:
                 behind = abs(self.matrix) @ np.abs(b)
                 off += p * self.sizes(loss.curvature(self.predict(b)) * behind)
@@ -226,7 +231,8 @@ def with_ties(worths: LinearPredictor) -> LinearPredictor:
     before all second ones (:mod:`privrank.bradley_terry.losses`). With covariates ties have one
     parameter for all patterns.
     """
-    pairs, half = worths.matrix, 0.5 * worths.matrix
+    pairs = worths.matrix
+    half = 0.5 * worths.matrix
     tie = np.repeat((0.0, -1.0, 1.0), pairs.shape[0])[:, None]
     if isinstance(pairs, np.ndarray):
         matrix = np.hstack((np.vstack((pairs, half, half)), tie))
@@ -237,7 +243,8 @@ def with_ties(worths: LinearPredictor) -> LinearPredictor:
 
 def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
     """Return the linear predictor of a design; with covariates by pattern and pair."""
-    covariates, m = design.covariates, len(design.items)
+    covariates = design.covariates
+    m = len(design.items)
     if covariates is None:
         worths = item_contrasts(pairs, m)
     else:
@@ -262,7 +269,8 @@ def identified(design: Design, member: IntArray | None) -> FloatArray | None:
     """
     if member is None:
         return None
-    covariates, m = design.covariates, len(design.items)
+    covariates = design.covariates
+    m = len(design.items)
     same = member[:, None] == member
     # the centring of each part by itself
     inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
@@ -315,7 +323,7 @@ def predictor_matrix(
     return np.column_stack((matrix, order)) if covariates.ordered else np.asarray(matrix)
 
 
-def blocks(design: Design, pairs: PairCounts) -> list[slice]:
+def edge_runs(design: Design, pairs: PairCounts) -> list[slice]:
     """Return the runs of edges that one unit's answers can fall in.
 
     All edges are one run without covariates; with them, the edges of each combination of covariate
@@ -331,7 +339,8 @@ def blocks(design: Design, pairs: PairCounts) -> list[slice]:
 
 def check_identified(design: Design) -> None:
     """Refuse covariates whose coefficients the public comparisons cannot tell apart."""
-    covariates, pairs = design.covariates, design.pairs
+    covariates = design.covariates
+    pairs = design.pairs
     if covariates is None or pairs is None:
         raise ValueError("design must have covariates and pair counts.")
     # collinear columns: a least eigenvalue of 0 where all have length 1
@@ -357,7 +366,8 @@ def bordered(block: FloatArray, corner: float) -> FloatArray:
 
 def display(design: Design) -> FloatArray:
     """Return the map from fitted to shown coefficients, shape (shown, p)."""
-    covariates, m = design.covariates, len(design.items)
+    covariates = design.covariates
+    m = len(design.items)
     if covariates is None:
         return worth_map(design, [{}])
     lengths = np.linalg.norm(covariates.item_matrix, axis=0)
@@ -418,10 +428,13 @@ def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
 
     The items of one group follow each other.
     """
-    covariates, rows, others = design.covariates, np.ones((1, 1)), int(design.davidson)
+    covariates = design.covariates
+    rows = np.ones((1, 1))
+    others = int(design.davidson)
     if covariates is not None:
         columns = {name: [group.get(name) for group in groups] for name in covariates.names}
-        rows, others = rows_at(covariates, columns, len(groups)), others + covariates.ordered
+        rows = rows_at(covariates, columns, len(groups))
+        others = others + covariates.ordered
     table = np.kron(rows, item_basis(covariates, len(design.items)))
     return np.pad(table, ((0, 0), (0, others)))
 
@@ -433,7 +446,9 @@ def pair_predictors(
 
     Given the values of the covariates for each; with an order effect `first` is named first.
     """
-    covariates, m, n = design.covariates, len(design.items), len(first)
+    covariates = design.covariates
+    m = len(design.items)
+    n = len(first)
     if covariates is None:
         items = display(design)  # pair counts sort their pairs, and rows stay as they are
         return items[first] - items[second]

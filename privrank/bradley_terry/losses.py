@@ -151,7 +151,9 @@ def answer_probabilities(
     """Return the probabilities of win, tie and loss, given the difference of worths and lambda."""
     half = 0.5 * difference
     top = np.maximum(np.abs(half), tie)  # so that no exponential overflows
-    won, tied, lost = np.exp(half - top), np.exp(tie - top), np.exp(-half - top)
+    won = np.exp(half - top)
+    tied = np.exp(tie - top)
+    lost = np.exp(-half - top)
     total = won + tied + lost
     return won / total, tied / total, lost / total
 

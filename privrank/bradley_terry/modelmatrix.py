@@ -27,7 +27,8 @@ _NAMED = (
     "back by respondent"
 )
 
-MOST_CELLS, MOST_NUMERIC = 1024, 6
+MAX_CELLS = 1024
+MAX_NUMERIC = 6
 """Combinations of levels, and numeric covariates, up to which a fit takes some seconds."""
 
 FIRST = "first"
@@ -107,7 +108,8 @@ def declare(
         If this declares no model.
     """
     # `first` is the order effect, unless the data has a column of that name
-    factors, shown = factors_of(right), " ".join(right.split())  # in one line, as tables have it
+    factors = factors_of(right)
+    shown = " ".join(right.split())  # on one line, for tables
     ordered = FIRST not in schema.names and any(factor.column == FIRST for factor in factors)
     if ordered:
         _check_order_effect(right, labels)
@@ -190,9 +192,9 @@ def _declarations(
     if unused := limits.keys() - ranges.keys():
         raise ValueError(f"bounds are for numeric columns, and {sorted(unused)} have levels.")
     cells = prod(len(known) for known in choices.values())
-    if cells > MOST_CELLS or len(ranges) > MOST_NUMERIC:
+    if cells > MAX_CELLS or len(ranges) > MAX_NUMERIC:
         raise ValueError(
-            f"formula must make at most {MOST_CELLS} groups and use at most {MOST_NUMERIC} numeric "
+            f"formula must make at most {MAX_CELLS} groups and use at most {MAX_NUMERIC} numeric "
             f"covariates: it has {cells} combinations of levels and {len(ranges)} numbers."
         )
     return choices, ranges

@@ -52,29 +52,32 @@ from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
-from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, own
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, readonly_copy
 from privrank.util.solvers import inverse, product, spectrum
 
-LEAST_GROUP = 1.0
+MIN_GROUP = 1.0
 """Answers that every group is taken to have at least."""
 
-MOST_ERROR = 0.1
+MAX_ERROR = 0.1
 """Standard error of the noise of an item's comparisons, over these, up to which it is identified.
 
 With more the worths are stretched, and no longer in proportion to the noise."""
 
-_MOST_DECAY, _MOST_IN_ALL = 0.1, 1.1
+_MAX_DECAY = 0.1
+_MAX_IN_ALL = 1.1
 """Size of beta up to which intervals of 12 items were found to cover, a place and in all."""
 
 _LARGEST = 0.99
 """Largest number of an item's comparisons, over those of all others, that is fitted."""
 
-_STEPS, _CLOSE = 100, 1e-11
+_STEPS = 100
+_CLOSE = 1e-11
 
-_MOST_DECAY_ERROR = 0.05
+_MAX_DECAY_ERROR = 0.05
 """Standard error of beta up to which it is fitted."""
 
-_FARTHEST, _ROUNDS = 0.3, 50
+_FARTHEST = 0.3
+_ROUNDS = 50
 """Largest beta that is fitted, and steps of the search."""
 
 FEW = 4.0
@@ -83,7 +86,9 @@ FEW = 4.0
 _LIMIT = 0.05
 """Level of the lower limit of the comparisons across a cut."""
 
-_MOST_EVERY, _MOST_ORDERED, _MOST_SPECTRAL = 10, 100, 500
+_MAX_EVERY = 10
+_MAX_ORDERED = 100
+_MAX_SPECTRAL = 500
 """Items up to which every cut is tried; up to which the weakest of single items and of cuts along
 eigenvectors comes first; and up to which such cuts are tried once no single item is left alone."""
 
@@ -101,7 +106,8 @@ def released_counts(design: Design, noisy: FloatArray, variance: float) -> dict[
     towards their mean would be wrong in the same direction for all pairs of an item that is
     compared more often than others.
     """
-    items, count = len(design.items), np.maximum(noisy, 0.0)
+    items = len(design.items)
+    count = np.maximum(noisy, 0.0)
     return {
         "pairs": PairCounts(*np.triu_indices(items, 1), count, "released"),
         "surplus": count - noisy,
@@ -140,18 +146,21 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
     Under a private design the comparisons per cell are released, and so are those per pair unless
     they are declared. Every cell is taken to compare the pairs in the same proportions.
     """
-    counts, covariates = dict(pair_counts(release)), release.design.covariates
-    pairs, m = counts["pairs"], len(release.design.items)
+    counts = dict(pair_counts(release))
+    covariates = release.design.covariates
+    pairs = counts["pairs"]
+    m = len(release.design.items)
     if covariates is None or pairs.origin == "observed":
         return counts
     cells = covariates.cells
     answers = np.ones(cells)
     if cells > 1:
         part = release.parts[names.GROUP_ANSWERS]
-        answers = np.maximum(part.step * part.values, LEAST_GROUP)
+        answers = np.maximum(part.step * part.values, MIN_GROUP)
         counts["group_variance"] = part.noise_variance
     # edges cell by cell, with the share of the cell in the comparisons of each pair
-    shift, share = np.repeat(np.arange(cells) * m, len(pairs.first)), answers / answers.sum()
+    shift = np.repeat(np.arange(cells) * m, len(pairs.first))
+    share = answers / answers.sum()
     counts["pairs"] = PairCounts(
         np.tile(pairs.first, cells) + shift,
         np.tile(pairs.second, cells) + shift,
@@ -205,7 +214,7 @@ class Matching:
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
         for name in ("alike", "slopes", "by_items"):
-            object.__setattr__(self, name, own(getattr(self, name), np.float64))
+            object.__setattr__(self, name, readonly_copy(getattr(self, name), np.float64))
 
     @property
     def pvalue(self) -> float:
@@ -215,7 +224,7 @@ class Matching:
     @property
     def most(self) -> float:
         """Size of beta up to which intervals were found to cover."""
-        return min(_MOST_DECAY, _MOST_IN_ALL / (len(self.by_items) - 1))
+        return min(_MAX_DECAY, _MAX_IN_ALL / (len(self.by_items) - 1))
 
     @property
     def _contrasts(self) -> LinearPredictor:
@@ -244,7 +253,8 @@ class Matching:
 
     def covariance(self, mean: FloatArray) -> FloatArray:
         """Return what random opponents add to the covariance of scores, given item counts."""
-        count, beta = self.pairs.count, self.by_beta(mean)
+        count = self.pairs.count
+        beta = self.by_beta(mean)
         both = np.multiply.outer(beta, self._contrasts.scores(count * self.alike * mean))
         met = self._contrasts.information(count * mean**2) - both - both.T
         met += float(count @ self.alike**2) * np.multiply.outer(beta, beta)
@@ -252,7 +262,8 @@ class Matching:
 
     def noise_covariance(self, mean: FloatArray) -> FloatArray:
         """Return what the noise of item counts and of Q adds to the covariance of scores."""
-        slopes, beta = self.net_slopes(mean), self.by_beta(mean)
+        slopes = self.net_slopes(mean)
+        beta = self.by_beta(mean)
         of_items = 0.25 * self.variance * product(slopes, slopes.T)
         return np.asarray(of_items + self.noise.variance * np.multiply.outer(beta, beta))
 
@@ -293,7 +304,8 @@ def _sides(release: Release) -> tuple[FloatArray, FloatArray, float]:
     comes the variance of the noise of an item's comparisons.
     """
     if names.ITEM_COUNTS in release.parts:
-        nets, compared = release.parts[names.NET], release.parts[names.ITEM_COUNTS]
+        nets = release.parts[names.NET]
+        compared = release.parts[names.ITEM_COUNTS]
         half = 0.5 * nets.step * nets.values
         both = half + 0.5 * compared.values, half - 0.5 * compared.values
         return *both, compared.noise_variance
@@ -333,17 +345,20 @@ def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
     end.
     """
     won, lost, variance = _sides(release)
-    m, counts = len(won), np.maximum(won - lost, 1.0)
-    rough, largest = np.sqrt(variance) > MOST_ERROR * counts, int(np.argmax(counts))
+    m = len(won)
+    counts = np.maximum(won - lost, 1.0)
+    rough = np.sqrt(variance) > MAX_ERROR * counts
+    largest = int(np.argmax(counts))
     most = _LARGEST * (counts.sum() - counts[largest])
     if counts[largest] > most:
-        counts[largest], rough = most, np.ones(m, dtype=bool)
+        counts[largest] = most
+        rough = np.ones(m, dtype=bool)
     matching = _who_met_whom(counts, variance, release)
     if not rough.any():
         return matching, None
     # each rough item by itself, the others together
     alone = np.where(rough, np.arange(m), int(np.argmin(rough)))
-    return matching, own(np.unique(alone, return_inverse=True)[1], np.int64)
+    return matching, readonly_copy(np.unique(alone, return_inverse=True)[1], np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -361,7 +376,8 @@ class _CountsAt:
         gaps = np.abs(place[:, None] - place).astype(np.float64)
         weights = np.exp(-beta * gaps)
         np.fill_diagonal(weights, 0.0)
-        x, (first, second) = item_weights(counts, weights), np.triu_indices(len(counts), 1)
+        x = item_weights(counts, weights)
+        (first, second) = np.triu_indices(len(counts), 1)
         table = weights * np.outer(x, x)
         by_items = inverse(table + np.diag(counts))
         # what keeps the counts of the items as they are
@@ -388,7 +404,8 @@ class _CountsAt:
         of its sum less what its regression on the counts explains. To it comes the noise of these,
         by the same regression.
         """
-        ends, signed = np.triu_indices(len(self.by_items), 1), self.count * self.alike
+        ends = np.triu_indices(len(self.by_items), 1)
+        signed = self.count * self.alike
         summed = sum(np.bincount(end, signed, len(self.by_items)) for end in ends)
         slopes = self.by_items @ summed
         sampling = max(float(signed @ self.alike - summed @ slopes), 1.0)
@@ -402,15 +419,21 @@ class _CountsAt:
 
 def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matching:
     """Return who met whom, given the counts of items and the variance of their noise."""
-    place, error, beta, off = _places(release), math.inf, 0.0, math.nan
-    at, noise = _CountsAt.of(0.0, counts, place), DiscreteLaplace(0.0)
+    place = _places(release)
+    error = math.inf
+    beta = 0.0
+    off = math.nan
+    at = _CountsAt.of(0.0, counts, place)
+    noise = DiscreteLaplace(0.0)
     if names.OPPONENTS in release.parts:
         part = release.parts[names.OPPONENTS]
-        released, noise = float(part.values[0]), part.laplace
+        released = float(part.values[0])
+        noise = part.laplace
         off = released - at.expected
         error = at.error(variance, noise)
-    slopes, deviation = np.zeros(len(at.count)), at.deviation(variance)
-    if error <= _MOST_DECAY_ERROR:
+    slopes = np.zeros(len(at.count))
+    deviation = at.deviation(variance)
+    if error <= _MAX_DECAY_ERROR:
         for _ in range(_ROUNDS):
             before = beta
             beta += (released - at.expected) / at.slope
@@ -470,19 +493,20 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
     variance of their noise, which is uncorrelated.
     """
     table = squareform(noisy, checks=False)
-    queue, parts = [np.arange(items)], list[IntArray]()
+    queue = [np.arange(items)]
+    parts = list[IntArray]()
     while queue:
         inside = queue.pop()
         # split by the weakest cut until all cuts of what is left exceed their noise
         within = table[np.ix_(inside, inside)]
-        if len(inside) > _MOST_ORDERED:
+        if len(inside) > _MAX_ORDERED:
             alone = within.sum(axis=1) <= FEW * np.sqrt(variance * (len(inside) - 1))
             if alone.any():  # all at once: where nothing is identified, that is all of them
                 parts += np.split(inside[alone], alone.sum())
                 if not alone.all():
                     queue.append(inside[~alone])
                 continue
-        cut = _weakest(within, variance) if 1 < len(inside) <= _MOST_SPECTRAL else None
+        cut = _weakest(within, variance) if 1 < len(inside) <= _MAX_SPECTRAL else None
         if cut is None:
             parts.append(inside)
         else:
@@ -492,7 +516,7 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
     member = np.empty(items, dtype=np.int64)
     for number, part in enumerate(sorted(parts, key=lambda part: int(part[0]))):
         member[part] = number
-    return own(member, np.int64)
+    return readonly_copy(member, np.int64)
 
 
 def weak_cuts(
@@ -514,8 +538,9 @@ def weak_cuts(
         to one side at level .05, below the `FEW` standard deviations that they have to exceed. And
         how probable it is that they do if there are as many comparisons as that limit says.
     """
-    table, weak = squareform(noisy, checks=False), []
-    for part in (part for part in components if 1 < len(part) <= _MOST_SPECTRAL):
+    table = squareform(noisy, checks=False)
+    weak = []
+    for part in (part for part in components if 1 < len(part) <= _MAX_SPECTRAL):
         sides, crossing, noise = _crossings(table[np.ix_(part, part)], variance)
         least = crossing / np.maximum(noise, 1e-150) + float(ndtri(_LIMIT))
         for cut in np.flatnonzero(least < FEW):
@@ -544,7 +569,7 @@ def _crossings(table: FloatArray, variance: float) -> tuple[BoolArray, FloatArra
 def _cuts(table: FloatArray) -> BoolArray:
     """Return the sides of the cuts that are tried, one by row."""
     m = len(table)
-    if m <= _MOST_EVERY:  # the bits of 1 to 2^(m-1) - 1: the last item is never on the side
+    if m <= _MAX_EVERY:  # the bits of 1 to 2^(m-1) - 1: the last item is never on the side
         return np.asarray((np.arange(1, 2 ** (m - 1))[:, None] >> np.arange(m)) % 2 == 1)
     # a part that is hardly compared with the rest is nearly constant along a low eigenvector
     _, vectors = spectrum(np.diag(table.sum(axis=1)) - table)

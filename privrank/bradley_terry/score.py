@@ -51,7 +51,7 @@ from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import Covariates, PairCounts
-from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, own
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, readonly_copy
 from privrank.util.solvers import product
 
 SIMULATION_STEP = 2.0**-20
@@ -148,7 +148,7 @@ class ScoreEquations:
         """Take private, read-only copies of what is no other object's."""
         for name in ("score", "surplus", "response", "group_answers", "known"):
             if (values := getattr(self, name)) is not None:
-                object.__setattr__(self, name, own(values, np.float64))
+                object.__setattr__(self, name, readonly_copy(values, np.float64))
 
     @property
     def fitted(self) -> ScoreFunction:
@@ -255,7 +255,8 @@ class ScoreEquations:
     def noise_covariance(self, b: FloatArray) -> FloatArray:
         """Return the covariance of the noise in the scores, shape (p, p), at coefficients b."""
         # the noise of rows and items is independent, and enters the scores by weights and basis
-        gram, items = self.weights.T @ self.weights, product(self.basis.T, self.basis)
+        gram = self.weights.T @ self.weights
+        items = product(self.basis.T, self.basis)
         noise = np.asarray(np.kron(self.item_variance * gram, items))
         if self.ordered or self.tied:
             noise = bordered(noise, self.last_variance)
@@ -316,7 +317,8 @@ class ScoreEquations:
         """
         if self.known is None:
             return rows
-        inside, facts = self.projected(rows).copy(), self.covariates
+        inside = self.projected(rows).copy()
+        facts = self.covariates
         if facts is not None and facts.item_columns:  # these are not about a mean
             inside[~self.identifies(rows)] = 0.0
         inside[np.abs(inside).max(axis=1, initial=0.0) <= 1e-9] = 0.0
@@ -365,7 +367,8 @@ class ScoreEquations:
         """
         if self.covariates is None or self.group_variance + self.count_variance == 0.0:
             return 0.0
-        mean, share = self.function.mean(self.linear.predict(b)), self.group_shares
+        mean = self.function.mean(self.linear.predict(b))
+        share = self.group_shares
         scores = self.scores_by_pattern(mean)
         # the derivative of the scores by the comparisons of each cell
         slopes = (scores / share[:, None] - scores.sum(axis=0)) / self.group_answers.sum()
@@ -385,7 +388,8 @@ class ScoreEquations:
         by_edge = along * self.function.mean(predictors)
         if (matching := self.matching) is not None:
             return matching.noise_variances(by_edge)
-        edges, share = 3 if self.tied else 1, self.group_shares
+        edges = 3 if self.tied else 1
+        share = self.group_shares
         by_pair = share @ by_edge.reshape(len(along), edges, len(share), -1).sum(axis=1)
         return np.asarray(self.count_variance * (by_pair**2).sum(axis=1))
 
@@ -438,7 +442,9 @@ def score_equations(release: Release) -> ScoreEquations:
         return _of_net(release, counts)
     # objective perturbation: at the minimiser X' mu(X theta) + gamma theta = target - w, so this
     # sum is the noisy score, and w the noise in it
-    part, gamma, pairs = release.parts[names.WORTHS], release.plan.number("gamma"), counts["pairs"]
+    part = release.parts[names.WORTHS]
+    gamma = release.plan.number("gamma")
+    pairs = counts["pairs"]
     theta = np.asarray(part.step * part.values, dtype=np.float64)
     function = ScoreFunction(release.link, likelihood=loss_bounds(release.link).answers_curve)
     linear = linear_predictor(release.design, pairs)
@@ -458,7 +464,8 @@ def _equations(
     release: Release, counts: dict[str, Any], score: FloatArray, **more: Any
 ) -> ScoreEquations:
     """Return score equations with what follows from the counts of comparisons and the design."""
-    design, linear = release.design, linear_predictor(release.design, counts["pairs"])
+    design = release.design
+    linear = linear_predictor(release.design, counts["pairs"])
     known = identified(design, counts.get("member"))
     if known is None:  # covariates of items can identify what pair counts do not connect
         counts = counts | {"member": None}
@@ -470,7 +477,8 @@ def _equations(
 
 def _of_wins(release: Release) -> ScoreEquations:
     """Read the wins of both items of each pair: of the pairs met, or noisy and of all."""
-    design, part = release.design, release.parts[names.WINS]
+    design = release.design
+    part = release.parts[names.WINS]
     wins: FloatArray = part.step * part.values.reshape(2, -1).astype(np.float64)
     half = 0.5 * (wins[0] - wins[1])
     if design.pairs is None:
@@ -481,7 +489,8 @@ def _of_wins(release: Release) -> ScoreEquations:
         score = linear_predictor(design, counts["pairs"]).scores(half)
         noise = {"edge_distribution": part.distribution, "edge_step": part.step}
         return _equations(release, counts, score, **noise)
-    linear, counts = linear_predictor(design, design.pairs), {"pairs": design.pairs}
+    linear = linear_predictor(design, design.pairs)
+    counts = {"pairs": design.pairs}
     if names.GAIN in release.plan.settings:
         gain = release.plan.number(names.GAIN)
         if design.davidson:
@@ -496,7 +505,8 @@ def _of_reported_ties(
     release: Release, pairs: PairCounts, wins: FloatArray, gain: float
 ) -> ScoreEquations:
     """Read numbers of reports; those of neither item are ties (:func:`score_equations`)."""
-    tied, other = pairs.count - wins.sum(axis=0), (1.0 - gain) / 3.0
+    tied = pairs.count - wins.sum(axis=0)
+    other = (1.0 - gain) / 3.0
     both = np.concatenate((wins[0] + wins[1], wins[0] + tied, tied + wins[1]))
     response = (other * both - other**2 * np.tile(pairs.count, 3)) / gain**2
     contrasts = item_contrasts(pairs, len(release.design.items))
@@ -518,13 +528,16 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
     Worths alone are the model with an intercept, whose one row has weight 1. Wins, and losses with
     a minus sign, add up to the net.
     """
-    covariates, m, pairs = release.design.covariates, len(release.design.items), counts["pairs"]
+    covariates = release.design.covariates
+    m = len(release.design.items)
+    pairs = counts["pairs"]
     sides = 2 if names.SIDES in release.parts else 1
     part = release.parts[names.SIDES if sides == 2 else names.NET]
     score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
     # half the net wins of all groups together, whose first monomials are 1
     half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
-    random, last = pairs.origin == "equal", {}
+    random = pairs.origin == "equal"
+    last = {}
     if covariates is None:
         score = half
     else:

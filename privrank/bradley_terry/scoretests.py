@@ -39,12 +39,12 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from privrank.bradley_terry.errors import ScoreErrors, error_pvalues, from_normal, to_normal
-from privrank.bradley_terry.inference import MOST_SIMULATED_ITEMS, Inference
+from privrank.bradley_terry.inference import MAX_SIMULATED_ITEMS, Inference
 from privrank.bradley_terry.losses import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.paircounts import weak_cuts
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, blocks
-from privrank.util.solvers import applied, product, quadratic
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, batches
+from privrank.util.solvers import matvec, product, quadratic
 
 _BLOCK = 512
 """Contrasts that are worked on at a time."""
@@ -61,7 +61,8 @@ _EDGE = 1e-9
 _TINY = 1e-190
 """Variance where there is none left; powers of it are numbers."""
 
-_BEYOND, _MOST_PAIRS = (24, 6), 200
+_BEYOND = (24, 6)
+_MAX_PAIRS = 200
 """Values that are tried beyond others, of few and of more pairs."""
 
 
@@ -69,7 +70,8 @@ def pvalues(
     inference: Inference, contrasts: FloatArray, values: FloatArray | float = 0.0
 ) -> FloatArray:
     """Return two-sided p-values of the hypotheses that contrasts, shape (rows, p), have values."""
-    probabilities, values = np.ones(len(contrasts)), np.broadcast_to(values, len(contrasts))
+    probabilities = np.ones(len(contrasts))
+    values = np.broadcast_to(values, len(contrasts))
     for rows, share, tests in _tests(inference, contrasts):
         probabilities[rows] = np.minimum(tests.pvalues(values[rows]) / share, 1.0)
     return probabilities
@@ -82,7 +84,8 @@ def intervals(
 
     They hold zero exactly where :func:`pvalues` is not below `alpha`, and always the estimate.
     """
-    low, high = np.full(len(contrasts), -np.inf), np.full(len(contrasts), np.inf)
+    low = np.full(len(contrasts), -np.inf)
+    high = np.full(len(contrasts), np.inf)
     for rows, share, tests in _tests(inference, contrasts):
         low[rows], high[rows] = tests.limits(alpha * share)
     return low, high
@@ -95,14 +98,14 @@ def _tests(
     errors = inference.score_errors()
     known = np.flatnonzero(inference.equations.identifies(contrasts))
     contrasts = product(contrasts, inference.equations.linear.identity)
-    for block in blocks(len(known), 1, _BLOCK):
+    for block in batches(len(known), 1, _BLOCK):
         rows = known[block]
         here = contrasts[rows]
         tests: ScoreTests | WaldTests
         if errors is not None:
             tests = score_tests(inference, errors, here)
         else:
-            value = applied(here, inference.fitted.coefficients)
+            value = matvec(here, inference.fitted.coefficients)
             deviation = np.sqrt(np.maximum(quadratic(here, inference.errors.total), 0.0))
             tests = WaldTests(value, deviation, inference.freedom)
         yield rows, shares(inference.equations, here), tests
@@ -155,7 +158,7 @@ def hardly_identified(facts: ScoreEquations) -> list[tuple[FloatArray, float]]:
 
     None for many items, whose pairs are tested in one table where nothing is divided.
     """
-    many = facts.covariates is not None or facts.items > MOST_SIMULATED_ITEMS
+    many = facts.covariates is not None or facts.items > MAX_SIMULATED_ITEMS
     if many or facts.count_variance == 0.0:
         return []
     return weak_cuts(facts.pairs.count - facts.surplus, facts.count_variance, facts.components)
@@ -195,7 +198,7 @@ def _beside_zero(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Point:
+class TestPoint:
     """A combination of scores at each of several null points.
 
     Parameters
@@ -222,7 +225,8 @@ class Point:
 
 def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray) -> ScoreTests:
     """Return score tests of contrasts, shape (rows, p), of the coefficients of a fit."""
-    facts, b = inference.equations, inference.fitted.coefficients
+    facts = inference.equations
+    b = inference.fitted.coefficients
     value = np.asarray(contrasts @ b)
     # where a contrast takes the coefficients, by its unit
     moves = inference.moves(contrasts)
@@ -230,10 +234,11 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
     noises = np.zeros((1, len(b))) if errors.noise is None else errors.noise
     noise = noises.T @ noises / len(noises)
 
-    def at(t: FloatArray, rows: IntArray) -> Point:
+    def at(t: FloatArray, rows: IntArray) -> TestPoint:
         edges = facts.linear.predict(b + moves[rows] * (t - value[rows])[:, None])
         weights = inference.weights(edges, contrasts[rows])
-        along, spread = facts.linear.predict(weights), inference.spread(edges)
+        along = facts.linear.predict(weights)
+        spread = inference.spread(edges)
         independent = np.maximum((along**2 * spread).sum(axis=1), _TINY)
         # errors in pair counts do more, or less, to them than at the fit
         noisy = (
@@ -241,7 +246,7 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
             + facts.count_noise(along, edges)
             - facts.count_noise(along, facts.linear.predict(b))
         )
-        return Point(
+        return TestPoint(
             inference.residual(weights, along, edges),
             weights,
             independent,
@@ -250,9 +255,10 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
             tuple(_sampling(inference, errors, (weights, along, edges), independent)),
         )
 
-    far, tried = np.abs(value) + facts.function.link.exact.far, 0
+    far = np.abs(value) + facts.function.link.exact.far
+    tried = 0
     if inference.clusters is not None:
-        tried = _BEYOND[len(facts.pairs.count) > _MOST_PAIRS]
+        tried = _BEYOND[len(facts.pairs.count) > _MAX_PAIRS]
     deviation = np.sqrt(np.maximum(quadratic(contrasts, inference.errors.total), 1e-300))
     return ScoreTests(value, deviation, far, at, errors, tried)
 
@@ -267,7 +273,8 @@ def _sampling(
 
     Given weights of the scores, those by edge, predictors, and variances of independent answers.
     """
-    facts, (weights, along, t) = inference.equations, where
+    facts = inference.equations
+    (weights, along, t) = where
     if (clusters := inference.clusters) is not None:
         for point, factor in inference.answer_points(t):
             effect = clusters.effects(along, point, factor)
@@ -303,7 +310,7 @@ class ScoreTests:
     value: FloatArray
     deviation: FloatArray
     far: FloatArray
-    at: Callable[[FloatArray, IntArray], Point]
+    at: Callable[[FloatArray, IntArray], TestPoint]
     errors: ScoreErrors
     tried: int = 0
 
@@ -359,7 +366,8 @@ class ScoreTests:
 
     def _limit(self, side: float, alpha: FloatArray) -> FloatArray:
         """Return the limits on one side, below (-1) or above (1)."""
-        low, high = np.zeros(len(alpha)), np.full(len(alpha), np.inf)
+        low = np.zeros(len(alpha))
+        high = np.full(len(alpha), np.inf)
         if self.tried:
             # the last value that is kept of those tried, and the next
             distance, grid = self._grid[side]
@@ -367,7 +375,8 @@ class ScoreTests:
             last = ends.shape[1] - 2 - np.argmax(grid[:, ::-1] >= alpha[:, None], axis=1)
             last = np.where((grid >= alpha[:, None]).any(axis=1), last, 0)[:, None]
             low, high = (np.take_along_axis(ends, last + k, axis=1)[:, 0] for k in (0, 1))
-        value, far = self.value, self.far
+        value = self.value
+        far = self.far
         wald = np.minimum(-ndtri(alpha / 2.0) * self.deviation, far)
         middle = np.where(np.isfinite(high), 0.5 * (low + high), far)
         start = np.where((low < wald) & (wald < high), wald, middle)
@@ -383,7 +392,8 @@ class ScoreTests:
         """Distances from the estimates, shape (rows, values), and p-values there, by side."""
         start = np.minimum(0.5 * self.deviation, 0.5 * self.far)
         distance = np.geomspace(start, self.far, self.tried, axis=1)
-        every, table = np.arange(len(start)), {}
+        every = np.arange(len(start))
+        table = {}
         for side in (-1.0, 1.0):
             values = (self.value[:, None] + side * distance).T
             shapes = self._shapes(self.value)
@@ -401,9 +411,13 @@ class ScoreTests:
         high: FloatArray,
     ) -> FloatArray:
         """Return the distances from the estimates at which values are rejected, by regula falsi."""
-        critical, far = -ndtri(alpha / 2.0), self.far
-        low, high, trial = low.copy(), high.copy(), start.copy()
-        room_in, room_out = critical.copy(), -critical
+        critical = -ndtri(alpha / 2.0)
+        far = self.far
+        low = low.copy()
+        high = high.copy()
+        trial = start.copy()
+        room_in = critical.copy()
+        room_out = -critical
         active = np.arange(len(low))
         for _ in range(_STEPS):
             here = trial[active]
@@ -428,7 +442,8 @@ class ScoreTests:
             active = active[~done]
             if not len(active):
                 break
-            a, b = low[active], np.where(np.isfinite(high[active]), high[active], 0.0)
+            a = low[active]
+            b = np.where(np.isfinite(high[active]), high[active], 0.0)
             share = room_in[active] / (room_in[active] - room_out[active])
             within = a + share * (b - a)
             trial[active] = np.where(

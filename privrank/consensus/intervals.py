@@ -31,7 +31,8 @@ from privrank.util.arrays import FloatArray
 
 Target = Literal["population", "sample"]
 
-_NORMAL, _SUMS = 20, 100_000
+_NORMAL = 20
+_SUMS = 100_000
 """Items up to which the noise in one total is drawn, and how often."""
 
 _DISTANCES = 64
@@ -220,7 +221,8 @@ def rank_threshold(
 
     def uncertain(t: float) -> bool:
         if target == "sample":
-            error, at = np.array([0.5 * step / units]), np.array([t])
+            error = np.array([0.5 * step / units])
+            at = np.array([t])
             tails = difference_tail(distribution, step / units, items, pairs, at, error)
             return float(count.sum() * tails[0]) > alpha
         # means of n units that are d or -d come in steps of 2 d / n

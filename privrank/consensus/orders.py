@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.solvers import attempt
+from privrank.util.solvers import with_fallback
 
 SUBSET_LIMIT = 14
 """Items up to which a component is solved over all its subsets; beyond, programming is faster."""
@@ -50,7 +50,7 @@ def margins_of(pairs: NDArray[Any]) -> FloatArray:
     return np.asarray(matrix - matrix.T)
 
 
-def kemeny_score(order: IntArray, pairs: NDArray[Any]) -> float:
+def weight_against(order: IntArray, pairs: NDArray[Any]) -> float:
     """Return the total weight against an order: sum of P[j, i] over all i placed before j.
 
     For fractions of rankings this is their mean Kendall distance to the order.
@@ -123,11 +123,12 @@ def pair_matrix(upper: FloatArray) -> FloatArray:
 
     Entries (j, i) are what is left of one, and the diagonal is 1/2.
     """
-    table, rest = pair_table(upper), pair_table(1.0 - upper)
+    table = upper_to_matrix(upper)
+    rest = upper_to_matrix(1.0 - upper)
     return np.asarray(table + rest.T + np.diag(np.full(len(table), 0.5)))
 
 
-def pair_table(upper: FloatArray | IntArray) -> FloatArray:
+def upper_to_matrix(upper: FloatArray | IntArray) -> FloatArray:
     """Return the matrix with these entries i < j, in the order of the rows, and 0 elsewhere."""
     m = (1 + round((1 + 8 * len(upper)) ** 0.5)) // 2
     table = np.zeros((m, m))
@@ -172,7 +173,7 @@ class KemenyOrder:
 
     def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
         """Return the better of this and another order of the same pair matrix."""
-        score = kemeny_score(order, pairs)
+        score = weight_against(order, pairs)
         return self if score >= self.score else KemenyOrder(order, score, min(self.bound, score))
 
 
@@ -212,7 +213,8 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     margins = margins_of(matrix)
     deadline = time.monotonic() + time_limit
     order: list[int] = []
-    gap, several = 0.0, False
+    gap = 0.0
+    several = False
     # components come in the order of their majorities, and the cost of pairs across them is
     # fixed: gaps add up, and joined optima are an optimum
     for members in _components(margins):
@@ -227,7 +229,7 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
             gap += inner_gap
         order.extend(int(item) for item in members[inner])
     best = np.array(order, dtype=np.int64)
-    score = kemeny_score(best, matrix)
+    score = weight_against(best, matrix)
     several |= bool((np.diagonal(margins[np.ix_(best, best)], 1) == 0).any())
     return KemenyOrder(best, score, score - gap, several)
 
@@ -253,8 +255,10 @@ def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
     halves = split_costs(block)
     values = subset_values(halves)
     # from the whole set back: the last item is the one whose removal leaves the least cost
-    subset, members = (1 << m) - 1, list(range(m))
-    order, several = np.empty(m, dtype=np.int64), False
+    subset = (1 << m) - 1
+    members = list(range(m))
+    order = np.empty(m, dtype=np.int64)
+    several = False
     # sums of weights may differ by their rounding
     within = m * m * 2.0**-48 * float(np.abs(block).max(initial=0.0))
     for place in range(m - 1, -1, -1):
@@ -269,7 +273,8 @@ def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
 def _violated(before: FloatArray) -> IntArray:
     """Return the triangles i, j, k, one row each, with x_ij + x_jk + x_ki > 2, worst first."""
     m = len(before)
-    rows, excess = [], []
+    rows = []
+    excess = []
     for i in range(m - 2):
         # i is the smallest of the three, so each oriented triangle comes once
         tail = before[i + 1 :, i + 1 :]
@@ -314,7 +319,7 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
         left = deadline - time.monotonic()
         if left <= 0:
             break
-        answer = attempt(
+        answer = with_fallback(
             partial(
                 milp,
                 cost,
@@ -327,7 +332,9 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
         )
         if answer is None:
             break
-        reached = answer.mip_dual_bound if whole else answer.fun if answer.status == 0 else None
+        reached = answer.mip_dual_bound
+        if not whole:
+            reached = answer.fun if answer.status == 0 else None
         if reached is not None and math.isfinite(reached):
             bound = max(bound, float(reached) - offset)
         if answer.x is None:
@@ -349,7 +356,8 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
 
 def _triangles(rows: IntArray, number: IntArray) -> LinearConstraint:
     """Return x_ij + x_jk + x_ki <= 2 for each row i, j, k; x_ab with a > b stands for 1 - x_ba."""
-    starts, ends = rows.ravel(), np.roll(rows, -1, axis=1).ravel()
+    starts = rows.ravel()
+    ends = np.roll(rows, -1, axis=1).ravel()
     up = starts < ends
     column = np.where(up, number[starts, ends], number[ends, starts])
     sign = np.where(up, 1.0, -1.0)

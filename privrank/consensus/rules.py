@@ -24,20 +24,21 @@ from privrank.consensus.orders import (
     by_score,
     copeland,
     kemeny,
-    kemeny_score,
     kwiksort,
     local_search,
     order_of,
+    weight_against,
 )
 from privrank.util.arrays import FloatArray
-from privrank.util.solvers import attempt
+from privrank.util.solvers import with_fallback
 
 Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "KwikSort"]
 
 TIME_LIMIT = 10.0
 """Seconds of integer programming for a fit; after them the best order is taken, with its gap."""
 
-LARGEST_SPREAD, LEAST_SPREAD = 10.0, 0.3
+LARGEST_SPREAD = 10.0
+MIN_SPREAD = 0.3
 """Standard deviation of each score under the ridge: the larger only keeps a saturated fit finite,
 with the smaller the surface is next to linear."""
 
@@ -109,7 +110,7 @@ def fit_scores(
         hess=hessian,
         options={"gtol": 1e-10, "maxiter": _ROUNDS},
     )
-    scores = attempt(lambda: newton().x, lambda: start)
+    scores = with_fallback(lambda: newton().x, lambda: start)
     scores = scores if np.isfinite(scores).all() else start
     return np.asarray(scores - scores.mean())
 
@@ -148,7 +149,7 @@ def prior_of(pairs: FloatArray, variance: FloatArray | float) -> tuple[FloatArra
     square = float((leads**2).mean())
     left = max(0.0, 1.0 - float((1.0 / total).mean()) / square) if square > 0 else 0.0
     scores = 2.0 * logit(np.clip(0.5 + math.sqrt(left) * leads, 0.5 / m, 1.0 - 0.5 / m))
-    return scores, min(max(math.sqrt(float((scores**2).mean())), LEAST_SPREAD), LARGEST_SPREAD)
+    return scores, min(max(math.sqrt(float((scores**2).mean())), MIN_SPREAD), LARGEST_SPREAD)
 
 
 def shrink(
@@ -240,4 +241,4 @@ def consensus_of(
     else:
         order = by_score(borda(pairs) if rule == "Borda" else copeland(pairs), tie_break)
     least = float(np.triu(np.minimum(pairs, pairs.T), 1).sum())
-    return KemenyOrder(order, kemeny_score(order, pairs), least)
+    return KemenyOrder(order, weight_against(order, pairs), least)

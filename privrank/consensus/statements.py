@@ -25,7 +25,7 @@ from privrank.consensus.intervals import (
     score_interval,
     within,
 )
-from privrank.consensus.orders import pair_matrix, pair_table
+from privrank.consensus.orders import pair_matrix, upper_to_matrix
 from privrank.hypotheses.tails import BordaDistribution
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -77,7 +77,8 @@ class NoisyVotes:
         """Return intervals of the fractions, one at a time or all together."""
         assert self.fractions is not None
         assert isinstance(self.noise, DiscreteLaplace | DiscreteGaussian | CubeNoise)
-        pairs, n = math.comb(len(self.scores), 2) if together else 1, self.units
+        pairs = math.comb(len(self.scores), 2) if together else 1
+        n = self.units
         return fraction_interval(
             self.fractions, self.noise, self.step / n, n, alpha, target, coordinates=pairs
         )
@@ -96,13 +97,16 @@ class NoisyVotes:
 
     def score_bounds(self, alpha: float, target: Target) -> tuple[FloatArray, FloatArray]:
         """Return intervals of the scores, one at a time."""
-        m, n, pairs = len(self.scores), self.units, self.fractions is not None
+        m = len(self.scores)
+        n = self.units
+        pairs = self.fractions is not None
         half = self.step * score_half_width(self.noise, m, alpha, pairs) / n
         return score_interval(self.scores, half, m - 1.0, n, alpha, target)
 
     def certain_gaps(self, alpha: float, target: Target, left: int) -> FloatArray:
         """Return from where on differences of scores are certain, if `left` orders may be wrong."""
-        m, pairs = len(self.scores), self.fractions is not None
+        m = len(self.scores)
+        pairs = self.fractions is not None
         stated = m * (m - 1) - left
         gap = rank_threshold(self.noise, self.step, m, self.units, alpha, target, pairs, stated)
         return np.full((m, m), gap)
@@ -136,7 +140,8 @@ class PairVotes:
         cls, net: NDArray[Any], counts: NDArray[Any], gain: float, square: float = 1.0
     ) -> PairVotes:
         """Return the votes with these sums and numbers of reports by pair, row by row."""
-        number, mean = pair_table(counts), pair_table(net / np.maximum(counts, 1))
+        number = upper_to_matrix(counts)
+        mean = upper_to_matrix(net / np.maximum(counts, 1))
         # a vote for one order of a pair is one against the other
         return cls(number + number.T, mean - mean.T, gain, square)
 
@@ -187,7 +192,8 @@ class PairVotes:
         as in Wilson's interval. A mean t is the fraction 1/2 + t / (2 gain); what is outside of
         [0, 1] is cut off.
         """
-        m, answered = len(self.counts), self.counts > 0
+        m = len(self.counts)
+        answered = self.counts > 0
         level = alpha / (m * (m - 1) // 2) if together else alpha
         if self.square == 1.0:
             ahead = np.rint(0.5 * self.counts * (1.0 + self.means))
@@ -291,14 +297,17 @@ Statements = NoisyVotes | RandomReports
 
 def statements_of(release: Release) -> Statements | None:
     """Return what a release says about pairs and scores; None if it holds an order alone."""
-    parts, n, m = release.parts, release.sample.nobs, len(release.sample.items)
+    parts = release.parts
+    n = release.sample.nobs
+    m = len(release.sample.items)
     if release.local and names.ORDER in parts:
         return _reports_of(release)
     if names.PAIRS not in parts and names.TOTALS not in parts:
         return None
     # released counts become fractions of rankings: a lattice step is step / n of them
     part = parts[names.PAIRS] if names.PAIRS in parts else parts[names.TOTALS]
-    noise, values = part.distribution, np.asarray(part.values * (part.step / n), dtype=np.float64)
+    noise = part.distribution
+    values = np.asarray(part.values * (part.step / n), dtype=np.float64)
     assert isinstance(noise, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
     if names.PAIRS not in parts:
         return NoisyVotes(noise, part.step, n, m - values, None)
@@ -309,7 +318,8 @@ def statements_of(release: Release) -> Statements | None:
 
 def _reports_of(release: Release) -> RandomReports:
     """Return what reports say of scores and, where they are about pairs, of these."""
-    parts, m = release.parts, len(release.sample.items)
+    parts = release.parts
+    m = len(release.sample.items)
     pairs = None
     if names.PAIRS in parts:
         net, counts = (

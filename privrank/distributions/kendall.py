@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, spence, zeta
 
-from privrank.util.arrays import FloatArray, blocks
-from privrank.util.solvers import zero
+from privrank.util.arrays import FloatArray, batches
+from privrank.util.solvers import find_root
 
 ComplexArray = NDArray[np.complex128]
 
@@ -45,7 +45,8 @@ _SLOW = 0.03
 _SERIES = 3.5
 """Below this modulus l and its relatives are summed as power series (they converge to 2 pi)."""
 
-_BLOCK, _PIECE = 64, 2**15
+_BLOCK = 64
+_PIECE = 2**15
 """Frequencies and distances handled at a time, which bounds the memory."""
 
 # l(x) = sum_k (-1)^(k+1) zeta(2k) / k y^k with y = (x / 2 pi)^2, from sinh's infinite product.
@@ -200,7 +201,8 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
     """
     d = np.atleast_1d(np.floor(np.asarray(distance, dtype=float)))
     theta = min(theta, _FROZEN)
-    centre, half_width = mean(m, theta), _half_width(m, theta)
+    centre = mean(m, theta)
+    half_width = _half_width(m, theta)
     out = np.where(d >= centre, 1.0, 0.0)
     inside = (d >= 0) & (d < m * (m - 1) // 2) & (np.abs(d + 0.5 - centre) < half_width + 1)
     if not inside.any():
@@ -212,13 +214,13 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
     y = y - _truncated(m, theta) * (_truncated(m, theta) - 1) / 4
     limit = _frequency_limit(m, theta)
     total = np.zeros(len(y))
-    for block in blocks(points // 2, 1, _BLOCK):
+    for block in batches(points // 2, 1, _BLOCK):
         t = (np.arange(block.start, block.stop) + 0.5) * (2 * math.pi / points)
         t = t[t <= limit]
         if not t.size:
             break
         distribution = _characteristic(m, theta, t)
-        for piece in blocks(len(y), 1, _PIECE):
+        for piece in batches(len(y), 1, _PIECE):
             turned = distribution * np.exp(-1j * np.outer(y[piece], t))
             total[piece] += (np.imag(turned) / np.sin(t / 2)).sum(axis=1)
         # beyond the limit, and once |phi| is negligible, no block adds anything
@@ -332,7 +334,8 @@ def total_variation(m: int, theta: float, other: float) -> float:
         return 0.0
     if math.isinf(high):  # all mass on the centre
         return -math.expm1(-log_partition(m, low))
-    low, high = min(low, _FROZEN), min(high, _FROZEN)
+    low = min(low, _FROZEN)
+    high = min(high, _FROZEN)
     b = _excess(m, np.array([low, (low + high) / 2, high])).real
     if b[1] - (b[0] + b[2]) / 2 < -50:
         return 1.0
@@ -351,7 +354,8 @@ def theta_at(m: int, tolerance: float) -> float:
     by doubling: the distance rises with theta.
     """
     start = 2 * float(ndtri((1 + tolerance) / 2)) / math.sqrt(variance(m, 0.0))
-    low, high = start / 2, start * 2
+    low = start / 2
+    high = start * 2
 
     def error(theta: float) -> float:
         return total_variation(m, theta, 0.0) - tolerance
@@ -362,4 +366,4 @@ def theta_at(m: int, tolerance: float) -> float:
         if high > _FADED:  # what is left of the tolerance is below machine precision
             return high
         high *= 2
-    return zero(error, low, high, xtol=1e-15 * start, rtol=1e-15)
+    return find_root(error, low, high, xtol=1e-15 * start, rtol=1e-15)

@@ -30,7 +30,7 @@ from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 
 from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_number, quoted
-from privrank.util.solvers import bracket
+from privrank.util.solvers import bisect
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -46,7 +46,7 @@ short of that for every n below 10^11.
 _VANISHED = 40.0
 """Standard deviations beyond which a normal density is nothing in double precision."""
 
-LEAST_TAIL = 1e-290
+MIN_TAIL = 1e-290
 """Probabilities below this do not differ; -log F goes on as a straight line there."""
 
 ASSUMED_ACCURACY = 1e-12
@@ -74,7 +74,11 @@ class _Logit:
     which is 2 u, the product with a count one more: below 5 u.
     """
 
-    peak, steepest, asymmetry, far, accuracy = 0.25, 1.0, 0.0, 28.0, 5.0
+    peak = 0.25
+    steepest = 1.0
+    asymmetry = 0.0
+    far = 28.0
+    accuracy = 5.0
     density = variance = curvature = staticmethod(logit_density)
     log_cdf = staticmethod(log_expit)
 
@@ -109,7 +113,11 @@ class _Probit:
     count: below 5 u.
     """
 
-    peak, steepest, asymmetry, far, accuracy = 0.39895, math.inf, 1.0, 7.0857, 5.0
+    peak = 0.39895
+    steepest = math.inf
+    asymmetry = 1.0
+    far = 7.0857
+    accuracy = 5.0
     density = staticmethod(probit_density)
     log_cdf = staticmethod(log_ndtr)
 
@@ -157,7 +165,8 @@ class Antiderivatives:
         knots = np.linspace(0.0, end, KNOTS)
         spline = CubicSpline(knots, function(knots), bc_type="clamped")
         self._end = end
-        self._first, self._second = spline.antiderivative(), spline.antiderivative(2)
+        self._first = spline.antiderivative()
+        self._second = spline.antiderivative(2)
 
     def first(self, t: FloatArray) -> FloatArray:
         """Return the integral from 0 to t, an odd function."""
@@ -297,9 +306,13 @@ class _Own:
     accuracy = ASSUMED_ACCURACY / UNIT_ROUNDOFF
 
     def __init__(self, link: Link, edge: float) -> None:
-        self._cdf, self._pdf, self._slope, self._edge = link.cdf, link.pdf, link.slope, edge
+        self._cdf = link.cdf
+        self._pdf = link.pdf
+        self._slope = link.slope
+        self._edge = edge
         # F' <= kappa1 F (1 - F), u <= u(t) + u(-t) = F' / (F (1 - F)), and 0 <= h <= kappa2
-        self.peak, self.steepest = 0.25 * link.kappa1, float(link.kappa1)
+        self.peak = 0.25 * link.kappa1
+        self.steepest = float(link.kappa1)
         self.asymmetry = float(link.kappa2)
         self.far = _tail(link.cdf, FARTHEST, edge)
         self.integral = Antiderivatives(self.density, _tail(link.cdf, 1e-18, edge)).second
@@ -344,9 +357,9 @@ def _evaluate(function: Function, t: FloatArray) -> FloatArray:
 
 def _tail(cdf: Function, probability: float, high: float) -> float:
     """Return the t at which cdf(-t) has fallen to a probability, by bisection below `high`."""
-    return bracket(
-        lambda t: float(_evaluate(cdf, np.array([-t]))[0]) > probability, 0.0, high, 100
-    )[0]
+    return bisect(lambda t: float(_evaluate(cdf, np.array([-t]))[0]) > probability, 0.0, high, 100)[
+        0
+    ]
 
 
 def _checked(link: Link) -> _Own:
@@ -374,7 +387,7 @@ def _checked(link: Link) -> _Own:
     scale = 0.25 / max(float(values[1][2]), 1e-300)  # 1 for the logistic distribution
     # A symmetric log-concave distribution has F(-t) <= exp(-2 F'(0) t) / 2: at 10^4 times its scale
     # it is far below the least tail. One that is not log-concave has a heavier tail.
-    edge = _tail(link.cdf, LEAST_TAIL, 1e4 * scale)
+    edge = _tail(link.cdf, MIN_TAIL, 1e4 * scale)
     with np.errstate(all="ignore"):
         _check_conditions(link, scale, edge)
     return _Own(link, edge)
@@ -394,7 +407,8 @@ def _check_conditions(link: Link, scale: float, edge: float) -> None:
     symmetric = np.abs(cdf + cdf[::-1] - 1.0).max() <= 1e-9
     rising = bool((np.diff(cdf) >= -1e-12).all() and (pdf >= 0).all() and pdf[len(grid) // 2] > 0)
     concave = curvature.min() >= -1e-9 * ratio.max() ** 2
-    k1, k2 = link.kappa1, link.kappa2
+    k1 = link.kappa1
+    k2 = link.kappa2
 
     def derives(values: FloatArray, slopes: FloatArray) -> bool:
         # a function grows by the integral of its derivative, by the trapezoidal rule

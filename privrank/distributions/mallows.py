@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from privrank.distributions import kendall
 from privrank.distributions.simulate import generator
-from privrank.util.arrays import FloatArray, IntArray, blocks, immutable, own
+from privrank.util.arrays import FloatArray, IntArray, batches, immutable, readonly_copy
 from privrank.util.checks import as_array, check_count, check_items, check_number, quoted
 
-LEAST_TOLERANCE = 1e-9
+MIN_TOLERANCE = 1e-9
 """Total variation distances are computed to about 1e-15, so this still has six digits."""
 
 
@@ -36,7 +36,8 @@ def _check_rankings(rankings: object, items: Sequence[object]) -> IntArray:
             f"rankings must be a matrix of ranks, one row per ranking and one column per item, "
             f"got {values.ndim} dimensions of {values.dtype}."
         )
-    values, m = np.atleast_2d(values), len(items)
+    values = np.atleast_2d(values)
+    m = len(items)
     if values.shape[1] != m:
         raise ValueError(f"rankings must have one column per item, {m}, got {values.shape[1]}.")
     if not (np.sort(values, axis=1) == np.arange(1, m + 1)).all():
@@ -52,7 +53,7 @@ def _check_center(center: object, m: int) -> IntArray:
     ranks = as_array(np.arange(1, m + 1) if center is None else center)
     if ranks.shape != (m,) or not np.array_equal(np.sort(ranks), np.arange(1, m + 1)):
         raise ValueError(f"center must hold each of the ranks 1 to {m} once, in item order.")
-    return own(ranks, np.int64)
+    return readonly_copy(ranks, np.int64)
 
 
 @immutable
@@ -187,10 +188,11 @@ class Mallows:
         """
         from privrank.kernels import rankings as kernels
 
-        n, m = check_count("size", size), len(self.items)
+        n = check_count("size", size)
+        m = len(self.items)
         source = generator(rng)
         out = np.empty((n, m), dtype=np.int64)
-        for rows in blocks(n, m):
+        for rows in batches(n, m):
             codes = kernels.insertion_codes(
                 source.random((rows.stop - rows.start, m)), np.arange(1, m + 1), self.theta
             )
@@ -267,7 +269,8 @@ class Mallows:
         0.7619
         """
         try:
-            first, second = self.items.index(i), self.items.index(j)
+            first = self.items.index(i)
+            second = self.items.index(j)
         except (TypeError, ValueError):
             raise ValueError("i and j must be items of the model: one of them is not.") from None
         # the places of other items do not matter: the probability is a function of the gap alone
@@ -342,9 +345,9 @@ def tolerance_to_theta(m: int, tolerance: float) -> float:
     items = check_count("m", m, low=2)
     most = 1 - 1 / math.factorial(min(items, 25))  # 1 to machine precision from 18 items on
     value = check_number("tolerance", tolerance, 0, most)
-    if 0 < value < LEAST_TOLERANCE:
+    if 0 < value < MIN_TOLERANCE:
         raise ValueError(
-            f"tolerance must be 0 or at least {LEAST_TOLERANCE:g}, got {quoted(tolerance)}."
+            f"tolerance must be 0 or at least {MIN_TOLERANCE:g}, got {quoted(tolerance)}."
         )
     if value in (0.0, most):
         return 0.0 if value == 0 else math.inf

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from privrank.distributions.links import Link, find
-from privrank.util.arrays import FloatArray, IntArray, blocks, immutable
+from privrank.util.arrays import FloatArray, IntArray, batches, immutable
 from privrank.util.checks import as_numbers, check_count, check_names, check_number
 
 __all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
@@ -150,10 +150,11 @@ class PlackettLuce:
                [2, 1, 3],
                [2, 1, 3]])
         """
-        n, m = check_count("size", size), len(self.worths)
+        n = check_count("size", size)
+        m = len(self.worths)
         source = generator(rng)
         out = np.empty((n, m), dtype=np.int64)
-        for rows in blocks(n, m):
+        for rows in batches(n, m):
             out[rows] = ranks_of_scores(
                 self.worths + source.gumbel(size=(rows.stop - rows.start, m))
             )
@@ -219,7 +220,8 @@ def bradley_terry(
     first, second = (np.repeat(side, times) for side in np.triu_indices(len(values), 1))
     # drawn for share = 1 too, so that a study's stream does not depend on its settings
     made = source.random(len(first)) < share
-    first, second = first[made], second[made]
+    first = first[made]
+    second = second[made]
     probability = distribution.probability(values[first] - values[second])
     outcome = np.where(source.random(len(first)) < probability, 1, -1)
     return pd.DataFrame({"item1": items[first], "item2": items[second], "outcome": outcome})

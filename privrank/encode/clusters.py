@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from privrank.encode import coding, frames
-from privrank.encode.encoded import Parts
+from privrank.encode.encoded import RespondentBlocks
 from privrank.release.release import FrameChanged
 from privrank.util.workers import in_threads
 
@@ -35,7 +35,7 @@ def count_parts(
     add: Callable[..., Any],
     *,
     whole: bool = False,
-) -> tuple[Any, Parts]:
+) -> tuple[Any, RespondentBlocks]:
     """Return what a frame counts in all, None where it has no rows, and its respondents in parts.
 
     `count` returns of the rows of whole respondents what they count, and what is held of them;
@@ -50,7 +50,7 @@ def count_parts(
 
         met = clustered(counted, partial(_both, add))
         first, total = (0, None) if met is None else met
-        return total, Parts(made=partial(_again, clustered, count, first))
+        return total, RespondentBlocks(made=partial(_again, clustered, count, first))
     pieces = frames.whole_respondents(view, columns, owner, whole=whole)
     counts = in_threads(lambda piece: frames.computed(lambda: count(piece)), filter(len, pieces))
     total = None
@@ -59,7 +59,7 @@ def count_parts(
         sums, parts = zip(*some, strict=True)
         total = add(*sums) if total is None else add(total, *sums)
         held += parts
-    return total, Parts(tuple(held))
+    return total, RespondentBlocks(tuple(held))
 
 
 def _both(add: Callable[[Any, Any], Any], one: Any, other: Any) -> tuple[int, Any]:
@@ -112,8 +112,8 @@ def on_workers(view: frames.Frame, columns: Sequence[str], owner: str | None) ->
     again, unless its owner has told the engine to keep it.
 
     **Privacy.** An engine decides only to which worker a name goes. Names are of a type whose equal
-    entries have equal hashes (:func:`privrank.encode.frames.check_names`), and Dask's shuffle also
-    brings together texts that it may have made of one name. The package decides which names
+    entries have equal hashes (:func:`privrank.encode.frames.check_respondents`), and Dask's shuffle
+    also brings together texts that it may have made of one name. The package decides which names
     are one respondent.
     """
     native: Any = view.to_native()
@@ -149,9 +149,12 @@ def _shuffled(rows: Any, owner: str) -> Any:
             .str.replace(r"[ T]00:00:00(\.0+)?$", "", regex=True)
             .replace({"True": "1", "False": "0"})
         )
-        return part.assign(**{_SPELLING: names})
+        spelling = part.copy()
+        spelling[_SPELLING] = names
+        return spelling
 
-    meta = rows._meta.assign(**{_SPELLING: rows._meta[owner]})
+    meta = rows._meta.copy()
+    meta[_SPELLING] = meta[owner]
     return rows.map_partitions(spelled, meta=meta).shuffle(on=_SPELLING)
 
 

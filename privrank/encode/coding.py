@@ -143,14 +143,16 @@ def tally(
         return keys_of(view, by, numeric, counts, size)
     keys, size = keys_of(view, by, numeric, counts)
     # a combination is one number, whose digits are the codes of its columns
-    combined, span = np.zeros(len(view), dtype=np.int64), 1
+    combined = np.zeros(len(view), dtype=np.int64)
+    span = 1
     for key in keys.values():
         # one more than the distinct values: missing is a value of its own
         width = len(key.values) + 1
         if span * width > LARGEST_CODE:
             # number the combinations met: both factors are at most rows + 1 < 2^31 then
             places, met = pd.factorize(combined)
-            combined, span = places.astype(np.int64), len(met)
+            combined = places.astype(np.int64)
+            span = len(met)
         combined = combined * width + (key.codes + 1)
         span *= width
     distinct, place = distinct_codes(combined, span)
@@ -202,7 +204,7 @@ def whole_counts(values: object, column: str, rows: IntArray | None = None) -> I
     """
     counts = real_numbers(pd.Series(values))
     totals = counts if rows is None else counts * rows
-    if not (is_whole(counts) and is_whole(totals)):
+    if not (are_counts(counts) and are_counts(totals)):
         raise ValueError(
             f"column {column!r} must hold whole numbers of at least 0, below 2^53 in total, that "
             f"say how many comparisons a row stands for: write 0 where there are none."
@@ -222,7 +224,7 @@ def real_numbers(values: pd.Series[Any]) -> FloatArray:
     return np.full(len(entries), np.nan) if entries.dtype.kind == "c" else numbers(entries)
 
 
-def is_whole(counts: FloatArray) -> bool:
+def are_counts(counts: FloatArray) -> bool:
     """Return whether all numbers are whole and not negative, with a total below 2^53.
 
     Floats add whole numbers exactly up to there, and never fall back below once beyond.
@@ -261,7 +263,8 @@ def _key_of_texts(texts: Any) -> Key:
     names = np.array([*whole.dictionary.to_pylist(), None], dtype=object)
     codes = whole.indices.cast("int64").fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
     # a dictionary may hold values that no entry has, some of them twice, and null
-    met, place = np.bincount(codes, minlength=len(names)) > 0, np.full(len(names), -1)
+    met = np.bincount(codes, minlength=len(names)) > 0
+    place = np.full(len(names), -1)
     place[met], values = pd.factorize(names[met])
     return Key(place[codes], values)
 
@@ -309,7 +312,8 @@ def outcome_signs(
     if outcome is None:
         return np.ones(size, dtype=np.int8), np.ones(size, dtype=np.int8)
     # a missing answer, code -1, reads the NaN put last
-    codes, values = keys[outcome].codes, np.append(keys[outcome].values.astype(np.float64), np.nan)
+    codes = keys[outcome].codes
+    values = np.append(keys[outcome].values.astype(np.float64), np.nan)
     answers = values[pd.unique(codes)]
     if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
         raise ValueError(

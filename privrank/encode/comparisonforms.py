@@ -18,7 +18,7 @@ import pandas as pd
 
 from privrank.encode import frames, pairforms
 from privrank.encode.rankingforms import check_ranks, read_columns, read_orders
-from privrank.encode.roles import Columns, only_for
+from privrank.encode.roles import OpenedFrame, only_for
 from privrank.util.checks import check_choice, check_flag, check_name
 
 Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "ranks", "orders"]
@@ -222,21 +222,22 @@ def as_comparisons(
         read = pairforms.read_matrix(frame, items, ties)
         present: Sequence[str] = ()
     else:
-        columns = Columns(frame, items, respondent=respondent)
+        columns = OpenedFrame(frame, items, respondent=respondent)
         present = columns.names
         if form in _RANKED:
             read = _ranked(columns, form, places, ties, missing)
         elif form == "wide":
             read = pairforms.read_wide(columns, pairs, sep, codes, distinct)
         elif form == "counts":
-            named, won = {"item1": item1, "item2": item2}, {"win1": win1, "win2": win2}
+            named = {"item1": item1, "item2": item2}
+            won = {"win1": win1, "win2": win2}
             read = pairforms.read_counts(columns, named, won, ties, distinct)
         elif form == "winner-loser":
             named = {"winner": winner, "loser": loser}
             read = pairforms.read_decided(columns, named, ties, counts)
         else:
             named = {"item1": item1, "item2": item2}
-            read = pairforms.read_long(columns, named, outcome, counts, codes)
+            read = pairforms.read_long_pairs(columns, named, outcome, counts, codes)
     # what no questionnaire has fixed (check_fixed) is decided by arguments and names alone
     if missing != "refuse" or frames.has_lists(present):
         return read.rename(columns={"outcome": frames.LIST_OUTCOME})
@@ -247,7 +248,7 @@ def as_comparisons(
 
 
 def _ranked(
-    columns: Columns, form: Form, places: object, ties: object, missing: Missing
+    columns: OpenedFrame, form: Form, places: object, ties: object, missing: Missing
 ) -> pd.DataFrame:
     """Return all pairs of every ranking, the items in the order of the list within each pair."""
     declared = check_flag("ties", ties)

@@ -21,8 +21,8 @@ from privrank.encode import clusters, coding, frames
 from privrank.encode.encoded import (
     NONE,
     Encoded,
-    Part,
-    Parts,
+    RespondentBlock,
+    RespondentBlocks,
     check_apart,
     check_distinct,
     declared_codes,
@@ -51,7 +51,7 @@ from privrank.util.checks import (
 )
 from privrank.util.formula import factors_of, parse
 
-_MOST_DRAWN = 2**28
+_MAX_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
 
 _OPTIONS = {"items", "max_rows", "distinct_pairs", "ties", "design", "pair_counts", "excess"}
@@ -113,7 +113,7 @@ def open_comparisons(
         )
     frames.check_stated(columns.respondent)
     if respondent is not None:
-        frames.check_names(view, respondent)
+        frames.check_respondents(view, respondent)
     refuse_unused(present, (*given.values(), *covariates), "comparisons")
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")
@@ -188,7 +188,7 @@ def encode_comparisons(
     labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
-    rules = Rules(columns, labels, bound, distinct, tied, kind, sampled, predictor)
+    rules = ComparisonSpec(columns, labels, bound, distinct, tied, kind, sampled, predictor)
     counted, parts = count_all(view, rules)
     first, second = np.divmod(counted.codes, len(labels))
     second += first // len(labels) * len(labels)
@@ -219,7 +219,7 @@ def encode_comparisons(
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ComparisonSpec:
     """What is declared of comparisons: what each part of a frame is validated and counted by."""
 
     columns: ComparisonColumns
@@ -238,11 +238,11 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Counted:
+class CountedRows:
     """What a frame, or whole respondents of it, count: numbers of units, and counts by pair.
 
-    Pairs have the numbers of :class:`privrank.encode.encoded.Part`; `units` are by pattern of the
-    covariates that `described` describes; `ties` is one number.
+    Pairs have the numbers of :class:`privrank.encode.encoded.RespondentBlock`; `units` are by
+    pattern of the covariates that `described` describes; `ties` is one number.
     """
 
     nobs: int
@@ -254,9 +254,12 @@ class Counted:
     described: Covariates | None
 
 
-def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
+def count_all(
+    view: frames.Frame, rules: ComparisonSpec
+) -> tuple[CountedRows, RespondentBlocks | None]:
     """Return what a frame counts in all, and its respondents, where these are the units."""
-    columns, predictor = rules.columns, rules.predictor
+    columns = rules.columns
+    predictor = rules.predictor
     used = (
         *(columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts),
         *(() if predictor is None else predictor.columns),
@@ -276,7 +279,7 @@ def count_all(view: frames.Frame, rules: Rules) -> tuple[Counted, Parts | None]:
     return total, None if rows else parts
 
 
-def _added(*pieces: Counted) -> Counted:
+def _added(*pieces: CountedRows) -> CountedRows:
     """Return what some parts count in all; no respondent is in two of them."""
     met = np.concatenate([piece.codes for piece in pieces])
     codes, place = coding.distinct_codes(met, int(met.max(initial=0)) + 1)
@@ -287,19 +290,23 @@ def _added(*pieces: Counted) -> Counted:
         net[here] += piece.net
     by_pattern = [piece.units for piece in pieces if piece.units is not None]
     units = np.sum(by_pattern, axis=0) if by_pattern else None
-    nobs, ties = sum(piece.nobs for piece in pieces), sum(piece.ties for piece in pieces)
-    return Counted(nobs, codes, comparisons, net, np.asarray(ties), units, pieces[-1].described)
+    nobs = sum(piece.nobs for piece in pieces)
+    ties = sum(piece.ties for piece in pieces)
+    return CountedRows(nobs, codes, comparisons, net, np.asarray(ties), units, pieces[-1].described)
 
 
-def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
+def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
     """Validate and count comparisons: of whole respondents, who are returned, or of rows."""
-    columns, predictor, items = rules.columns, rules.predictor, len(rules.labels)
+    columns = rules.columns
+    predictor = rules.predictor
+    items = len(rules.labels)
     covariates = () if predictor is None else predictor.columns
     _check_numeric(view, columns.outcome, predictor)
     # from here on rows that are alike are one entry, with their number
     read = _read(view, columns, rules.labels, covariates, ties=rules.ties)
     owner = None if columns.respondent is None else read.keys[columns.respondent]
-    person, bounded = None if owner is None else owner.codes, not rules.sampled
+    person = None if owner is None else owner.codes
+    bounded = not rules.sampled
     nobs = units_of(
         owner,
         columns.respondent,
@@ -307,14 +314,18 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
         rules.max_rows if bounded else np.inf,
         sampling=rules.sampling,
     )
-    described, counted, patterns, number = None, None, 1, read.low * items + read.high
+    described = None
+    counted = None
+    patterns = 1
+    number = read.low * items + read.high
     if predictor is not None:
         pattern, described = read_patterns(
             predictor, read.keys, read.first_named, person, rules.kind
         )
         counted = units_by_pattern(pattern, read.size, person, described)
         described = replace(described, units=counted) if rules.kind == "public" else described
-        patterns, number = int(pattern.max()) + 1, pattern * items**2 + number
+        patterns = int(pattern.max()) + 1
+        number = pattern * items**2 + number
     codes, place = coding.distinct_codes(number, patterns * items**2)
     held = None
     if owner is not None:
@@ -325,7 +336,7 @@ def count(view: Any, rules: Rules) -> tuple[Counted, Any]:
         held = _part(owner, codes, place, read)
     comparisons, net = (sum_by(place, x, len(codes)) for x in (read.comparisons, read.net))
     ties = read.comparisons.sum(keepdims=True) - np.abs(read.net).sum()
-    return Counted(nobs, codes, comparisons, net, ties, counted, described), held
+    return CountedRows(nobs, codes, comparisons, net, ties, counted, described), held
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -370,14 +381,14 @@ def _read(
 
 def _check_room(nobs: int, rows: int) -> None:
     """Refuse, by public numbers, more rows than can be drawn where rows stand for many."""
-    if nobs * rows > _MOST_DRAWN:
+    if nobs * rows > _MAX_DRAWN:
         raise ValueError(
-            f"max_rows={rows} must be at most {_MOST_DRAWN // nobs} for counted rows of {nobs} "
+            f"max_rows={rows} must be at most {_MAX_DRAWN // nobs} for counted rows of {nobs} "
             f"respondents, because excess='sample' draws so many for each: state a smaller bound."
         )
 
 
-def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> Part:
+def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> RespondentBlock:
     """Return the answers of respondents, given the numbers of pairs and each row's place there."""
     answered = np.flatnonzero(read.comparisons)
     # one number for respondent, pair and answer: sorted, they forget the order of the rows
@@ -386,7 +397,7 @@ def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> P
     cells, entry = np.unique(number, return_inverse=True)
     size = sum_by(entry, read.comparisons[answered], len(cells))
     person, pair = np.divmod(cells // 3, len(codes))
-    return Part(
+    return RespondentBlock(
         coding.numbers_of_names(owner.values),
         *map(narrow, (person, codes[pair], cells % 3 - 1, size)),
     )
@@ -465,8 +476,10 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"column {min(answers)!r}, got {formula!r}. If the first item always won, leave that "
             f"column out of data."
         )
-    respondent, counts = arguments.get("respondent", UNSTATED), arguments.get("counts")
-    item1, item2, outcome, *_ = (*parsed.left, None)
+    respondent = arguments.get("respondent", UNSTATED)
+    counts = arguments.get("counts")
+    item1, item2, *rest = parsed.left
+    outcome = rest[0] if rest else None
     columns = ComparisonColumns(item1, item2, outcome, respondent, counts, outcome is None)
     predictor = None
     given = {name: arguments.get(name) for name in sorted(_OF_COVARIATES)}
@@ -584,7 +597,8 @@ def units_by_pattern(
 ) -> IntArray:
     """Return, by pattern, the units with its covariates, in whichever order items were named."""
     by_pattern = covariates.kinds
-    kind, kinds = by_pattern[pattern], int(by_pattern.max()) + 1
+    kind = by_pattern[pattern]
+    kinds = int(by_pattern.max()) + 1
     if person is None:
         return sum_by(kind, size, kinds)[by_pattern]
     kinds_of_units = np.unique(person * kinds + kind) % kinds

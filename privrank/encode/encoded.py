@@ -46,7 +46,7 @@ def refuse_copy(*_: object) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Part:
+class RespondentBlock:
     """Answers of some whole respondents, none of whom is in another part.
 
     Parameters
@@ -92,7 +92,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Rows:
+class SampleBlock:
     """Rankings or choices of some whole respondents, none of whom is in another part.
 
     Parameters
@@ -139,7 +139,7 @@ def _mixed(word: Words) -> Words:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Parts:
+class RespondentBlocks:
     """Whole respondents, part by part; what a mechanism computes of the parts adds up.
 
     Parameters
@@ -159,22 +159,26 @@ class Parts:
         made = self.made or (lambda of_part, plus: reduce(plus, in_threads(of_part, self.held)))
         return cast(T, made(function, add))
 
-    def then(self, change: Callable[[Any], Any]) -> Parts:
+    def then(self, change: Callable[[Any], Any]) -> RespondentBlocks:
         """Return the parts that a function makes of these."""
         if self.made is None:
-            return Parts(tuple(in_threads(change, self.held)))
-        return Parts(made=lambda function, add: self.total(lambda p: function(change(p)), add))
+            return RespondentBlocks(tuple(in_threads(change, self.held)))
+        return RespondentBlocks(
+            made=lambda function, add: self.total(lambda p: function(change(p)), add)
+        )
 
-    def group(self, number: int) -> Parts:
+    def group(self, number: int) -> RespondentBlocks:
         """Return the rows of one group, of parts that hold those of several."""
         if self.made is None:
-            return Parts(tuple(part[number] for part in self.held if len(part[number].name)))
+            return RespondentBlocks(
+                tuple(part[number] for part in self.held if len(part[number].name))
+            )
 
         def total(function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
             # a part that has nobody of the group adds nothing
             return self.total(lambda p: function(p[number]) if len(p[number].name) else None, add)
 
-        return Parts(made=total)
+        return RespondentBlocks(made=total)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -197,14 +201,14 @@ class Encoded:
         has the number s m + i in `_pairs`.
     _loose : bool
         Whether respondents may have any number of rows still, from which a fit draws
-        (:func:`privrank.mechanisms.tallies.bounded`); until then there are no counts.
+        (:func:`privrank.mechanisms.tallies.sample_rows`); until then there are no counts.
     _ties : ndarray of int64, shape (1,)
         Ties in all.
     """
 
     design: Design
     _pairs: tuple[IntArray, IntArray, IntArray, IntArray]
-    _parts: Parts | None = None
+    _parts: RespondentBlocks | None = None
     _units: IntArray | None = None
     _loose: bool = False
     _ties: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
@@ -240,7 +244,7 @@ class EncodedSample:
 
     sample: Sample
     _rows: IntArray
-    _people: Parts | None = None
+    _people: RespondentBlocks | None = None
     ties: bool = False
     missing: Missing | None = None
 
@@ -313,7 +317,7 @@ def open_rows(frame: object, respondent: object, name: str) -> tuple[object, fra
             raise ValueError(
                 f"{name} has no column {respondent!r}: name the right one with respondent=."
             )
-        frames.check_names(view, str(respondent))
+        frames.check_respondents(view, str(respondent))
     return frame, view
 
 

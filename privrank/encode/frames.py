@@ -25,7 +25,7 @@ from privrank.util.workers import in_threads
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
-_MOST_NUMBERED = 4096
+_MAX_NUMBERED = 4096
 """More labels take longer to declare in a query than they save."""
 
 
@@ -82,7 +82,7 @@ _EXACT = (nw.String, nw.Boolean, nw.Date, nw.Datetime, *_CODED)
 _WIDE = (nw.Int128, nw.UInt128, nw.Decimal)
 
 
-def check_names(view: Frame, column: str) -> None:
+def check_respondents(view: Frame, column: str) -> None:
     """Refuse respondents whose type leaves open which of their names are equal.
 
     **Privacy.** A respondent whose name is there in two forms, as 1 and 1.0, would have the rows of
@@ -299,7 +299,8 @@ def _series(array: NDArray[Any]) -> pd.Series[Any]:
     return pd.Series(array, dtype=array.dtype, copy=False)
 
 
-PARTS, BATCH = 48, 2**19
+PARTS = 48
+BATCH = 2**19
 """The parts that frames of more rows than a batch are cut into."""
 
 
@@ -317,7 +318,8 @@ def whole_respondents(
         yield from chain(ahead, batches)
         return
     # texts that many rows have in common are a number in each
-    lazy, schema = isinstance(view, nw.LazyFrame), ahead[0].schema
+    lazy = isinstance(view, nw.LazyFrame)
+    schema = ahead[0].schema
     texts = [nw.col(n) for n in columns if lazy and n != owner and schema[n] == nw.String]
 
     def cut(batch: nw.DataFrame[Any]) -> list[nw.DataFrame[Any]]:
@@ -359,7 +361,7 @@ def numbered(view: Frame, columns: Iterable[str], labels: Sequence[Any]) -> Fram
     does one of labels that are many, or hold what a query cannot.
     """
     written = ["'" + str(label).replace("'", "''") + "'" for label in labels]
-    few = len(written) <= _MOST_NUMBERED and "".join(written).isprintable()
+    few = len(written) <= _MAX_NUMBERED and "".join(written).isprintable()
     if not (view.implementation.is_duckdb() and few):
         return view
     kind = f"enum({', '.join(written)})"
@@ -368,7 +370,8 @@ def numbered(view: Frame, columns: Iterable[str], labels: Sequence[Any]) -> Fram
 
 def _replaced(view: Frame, columns: Iterable[str], expression: Callable[[str], str]) -> Frame:
     """Return a frame of DuckDB whose texts in some columns are replaced by an expression."""
-    schema, native = view.collect_schema(), view.to_native()
+    schema = view.collect_schema()
+    native = view.to_native()
     quoted = ['"' + n.replace('"', '""') + '"' for n in columns if schema[n] == nw.String]
     if not quoted:
         return view

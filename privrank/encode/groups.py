@@ -34,7 +34,7 @@ from privrank.plans.nullmodel import (
     refuse_partial,
 )
 from privrank.release.names import BESIDE_NULL
-from privrank.release.survey import FEWEST_UNITS, Sample
+from privrank.release.survey import MIN_UNITS, Sample
 from privrank.util.arrays import IntArray, orders_of
 from privrank.util.checks import check_flag, check_items, undeclared
 from privrank.util.formula import parse
@@ -166,7 +166,8 @@ def groups_of_formula(
     **Privacy.** Where who is in which group is `secret`, so are the sizes of the groups: a group
     may be of any size, even empty, and nothing that is said depends on it.
     """
-    parsed, paired = parse(formula), check_flag("paired", paired)
+    parsed = parse(formula)
+    paired = check_flag("paired", paired)
     if len(parsed.right) != 1 or not parsed.intercept:
         raise ValueError(
             f"formula must name one column of groups on its right, as in 'a + b + c ~ group', "
@@ -250,7 +251,7 @@ def _joined(
                 "them with items=."
             )
     for name, part in zip(names, parts, strict=True):
-        if part.sample.nobs < FEWEST_UNITS and not secret:
+        if part.sample.nobs < MIN_UNITS and not secret:
             raise ValueError(
                 f"every group must have at least two units, and group {str(name)!r} has "
                 f"{part.sample.nobs}: leave it out with its rows, or collect more answers."

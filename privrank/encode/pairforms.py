@@ -15,7 +15,7 @@ import pandas as pd
 
 from privrank.encode import coding, frames
 from privrank.encode.encoded import check_apart, in_order, refuse_unused
-from privrank.encode.roles import Columns, Names
+from privrank.encode.roles import Names, OpenedFrame
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_items, check_name
 
@@ -48,7 +48,7 @@ def _compared(
 
 
 def answered(
-    columns: Columns,
+    columns: OpenedFrame,
     outcome: FloatArray,
     first: IntArray,
     second: IntArray,
@@ -70,7 +70,7 @@ def answered(
 
 
 def read_wide(
-    columns: Columns, pairs: object, sep: object, codes: object, distinct: bool
+    columns: OpenedFrame, pairs: object, sep: object, codes: object, distinct: bool
 ) -> pd.DataFrame:
     """Read one row per respondent and one column per pair."""
     questions, labels = pairs_of_columns(columns, pairs, sep)
@@ -90,8 +90,8 @@ def read_wide(
     return answered(columns, np.column_stack(outcome), first, second, labels, index)
 
 
-def read_long(
-    columns: Columns, named: dict[str, str], outcome: str, counts: str | None, codes: object
+def read_long_pairs(
+    columns: OpenedFrame, named: dict[str, str], outcome: str, counts: str | None, codes: object
 ) -> pd.DataFrame:
     """Read one row per comparison, with an answer in codes that are declared."""
     meaning = check_codes(codes)
@@ -103,7 +103,7 @@ def read_long(
 
 
 def read_decided(
-    columns: Columns, named: dict[str, str], ties: object, counts: str | None
+    columns: OpenedFrame, named: dict[str, str], ties: object, counts: str | None
 ) -> pd.DataFrame:
     """Read one row per comparison, with the item preferred and the other one.
 
@@ -128,7 +128,7 @@ def read_decided(
 
 
 def read_counts(
-    columns: Columns, named: dict[str, str], won: dict[str, str], ties: object, distinct: bool
+    columns: OpenedFrame, named: dict[str, str], won: dict[str, str], ties: object, distinct: bool
 ) -> pd.DataFrame:
     """Read one row per pair, with how often each item was preferred and how often they tied."""
     others = {**won, "ties": _column_of_ties(ties)}
@@ -147,7 +147,8 @@ def read_counts(
     numbers = [coding.whole_counts(table[n], n) for n in others.values() if n is not None]
     kinds = [sign, -sign, np.zeros(len(first))][: len(numbers)]
     row = np.repeat(np.arange(len(first)), len(kinds))
-    outcome, number = np.column_stack(kinds).ravel(), np.column_stack(numbers).ravel()
+    outcome = np.column_stack(kinds).ravel()
+    number = np.column_stack(numbers).ravel()
     person = None if person is None else person.take(row)
     return _compared(labels, first[row], second[row], outcome, person, number)
 
@@ -182,7 +183,7 @@ def _column_of_ties(ties: object) -> Any:
 
 
 def _read_pairs(
-    columns: Columns, named: dict[str, str], others: dict[str, str | None]
+    columns: OpenedFrame, named: dict[str, str], others: dict[str, str | None]
 ) -> tuple[pd.DataFrame, Names, list[IntArray]]:
     """Return rows that name two items each; refuse counts and ties that nothing uses."""
     table, labels, codes = columns.collect_rows(named, others)
@@ -240,7 +241,7 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
             f"{name} must hold 0 on the diagonal, where an item would meet itself: write 0 there."
         )
     np.fill_diagonal(counts, 0.0)
-    if not coding.is_whole(counts):
+    if not coding.are_counts(counts):
         raise ValueError(
             f"{name} must hold whole numbers of at least 0, and 0 where two items never met: for "
             f"ties that count half a win to each, give the wins alone and the numbers of ties as "
@@ -310,7 +311,9 @@ def _outcomes(
     return outcome
 
 
-def pairs_of_columns(columns: Columns, pairs: Any, sep: object) -> tuple[dict[Any, Pair], Names]:
+def pairs_of_columns(
+    columns: OpenedFrame, pairs: Any, sep: object
+) -> tuple[dict[Any, Pair], Names]:
     """Return which column asks for which pair, as places among the items, and the items."""
     if (pairs is None) == (sep is None):
         raise ValueError(

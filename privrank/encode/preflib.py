@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 ENDINGS = (".soc", ".soi", ".toc", ".toi", ".cat")
 
-MOST_VOTERS = 10**8
+MAX_VOTERS = 10**8
 """More rankings than that are no survey, and would not fit into memory"""
 
 _GROUP = re.compile(r"\{([\d,\s]*)\}|(\d+)")
@@ -81,7 +81,8 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
     if not isinstance(path, str | Path):
         raise TypeError("path must be a str or a pathlib.Path.")
     file = Path(path)
-    ending, name = file.suffix.lower(), repr(file.name)
+    ending = file.suffix.lower()
+    name = repr(file.name)
     if ending not in ENDINGS:
         raise ValueError(
             f"{name} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, as PrefLib's files of "
@@ -98,7 +99,8 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
             facts[" ".join(head.split())] = value.strip()
     items = _items(facts, name)
     categories = _categories(facts, name) if ending == ".cat" else None
-    counts, orders = [], []
+    counts = []
+    orders = []
     for number, line in enumerate(lines, start=1):
         if line and not line.startswith("#"):
             count, _, order = line.partition(":")
@@ -113,8 +115,8 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
                 )
             counts.append(_number(count))
             orders.append(ranks)
-    if not 0 < sum(counts) <= MOST_VOTERS:
-        raise ValueError(f"{name} must hold at least one order and at most {MOST_VOTERS:,} orders.")
+    if not 0 < sum(counts) <= MAX_VOTERS:
+        raise ValueError(f"{name} must hold at least one order and at most {MAX_VOTERS:,} orders.")
     if sum(counts) != _number(facts.get("NUMBER VOTERS", str(sum(counts)))):
         raise ValueError(
             f"{name} must hold as many orders as its header says voters. It seems to be cut off: "
@@ -184,7 +186,8 @@ def _ranks(order: str, m: int, categories: int | None) -> NDArray[np.float64] | 
     groups = [(braces or item).split(",") for braces, item in _GROUP.findall(order)]
     if categories not in (None, len(groups)):
         return None
-    ranks, rank = np.full(m, np.nan), 1
+    ranks = np.full(m, np.nan)
+    rank = 1
     for words in groups:
         group = [] if categories and not words[0].strip() else [_number(word) for word in words]
         for item in group:

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import coding, frames
-from privrank.encode.roles import Columns, Names, check_ranks_are_numbers, item_codes, only_for
+from privrank.encode.roles import Names, OpenedFrame, check_ranks_are_numbers, item_codes, only_for
 from privrank.privacy.draws import draw_orders
-from privrank.util.arrays import AnyArray, FloatArray, IntArray, blocks
+from privrank.util.arrays import AnyArray, FloatArray, IntArray, batches
 from privrank.util.checks import as_list, check_choice, check_items, check_rng
 
 Form = Literal["ranks", "rankings", "orders", "long"]
@@ -197,11 +197,11 @@ def as_rankings(
     missing = check_choice("missing", missing, Missing)
     rng = check_rng(rng)
     only_for(form, {"ranking": (ranking, ["long"]), "places": (places, ["orders"])})
-    columns = Columns(frame, items, respondent=respondent, ranking=ranking)
+    columns = OpenedFrame(frame, items, respondent=respondent, ranking=ranking)
     if form in ("ranks", "rankings"):
         ranks, labels, index = read_columns(columns)
     elif form == "long":
-        ranks, labels, index = read_long(columns, item, rank)
+        ranks, labels, index = read_long_ranks(columns, item, rank)
     else:
         ranks, labels, index = read_orders(columns, places)
     check_ranks(
@@ -214,7 +214,7 @@ def as_rankings(
     draws = ties == "random" or missing != "refuse"
     complete = np.empty(ranks.shape, dtype=np.int64)
     m = len(labels)
-    for rows in blocks(len(ranks), m):
+    for rows in batches(len(ranks), m):
         part = ranks[rows]
         # every row takes its draws, needed or not, so that none depends on what the others report
         drawn = draw_orders(len(part), m, rng) if draws else np.zeros(part.shape, dtype=np.int64)
@@ -290,7 +290,7 @@ def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> Int
     return np.where(ranked, complete, order + 1) if anywhere else complete
 
 
-def read_columns(columns: Columns) -> Ranked:
+def read_columns(columns: OpenedFrame) -> Ranked:
     """Read data with a column per item that holds its rank."""
     declared = columns.items is not None
     labels = check_items(columns.items if declared else columns.others)
@@ -299,7 +299,7 @@ def read_columns(columns: Columns) -> Ranked:
     return coding.numbers(table[list(labels)]), labels, index
 
 
-def read_long(columns: Columns, item: str, rank: str) -> Ranked:
+def read_long_ranks(columns: OpenedFrame, item: str, rank: str) -> Ranked:
     """Read data with a row per ranking and item."""
     if not columns.owners:
         raise ValueError(
@@ -324,7 +324,7 @@ def read_long(columns: Columns, item: str, rank: str) -> Ranked:
     return ranks, labels, index if len(identity) > 1 else index.get_level_values(0)
 
 
-def read_orders(columns: Columns, places: object) -> Ranked:
+def read_orders(columns: OpenedFrame, places: object) -> Ranked:
     """Read data with a column per place that names the item there."""
     listed = columns.others if places is None else as_list(places)
     if listed is None or not all(isinstance(name, Hashable) for name in listed):

@@ -20,7 +20,7 @@ from privrank.util.checks import check_name, first_absent
 Names = tuple[Any, ...]
 
 
-class Columns:
+class OpenedFrame:
     """A frame that is opened by the names of its columns, before a cell is read.
 
     Parameters
@@ -40,11 +40,12 @@ class Columns:
         for role, name in self.owners.items():
             check_name(name, role)
             frame = frames.with_respondent_column(frame, name)
-        self.frame, self.view = frame, frames.open_frame(frame, "frame")
+        self.frame = frame
+        self.view = frames.open_frame(frame, "frame")
         self.names = frames.column_names(self.view)
         for name in self.owners.values():
             if name in self.names:
-                frames.check_names(self.view, name)
+                frames.check_respondents(self.view, name)
 
     @property
     def others(self) -> list[Any]:

@@ -19,8 +19,8 @@ from privrank.encode import clusters, coding, frames
 from privrank.encode.encoded import (
     Declared,
     EncodedSample,
-    Parts,
-    Rows,
+    RespondentBlocks,
+    SampleBlock,
     check_owned,
     declared_codes,
     narrow,
@@ -41,7 +41,7 @@ from privrank.plans.nullmodel import (
     refuse_partial,
 )
 from privrank.privacy.accounting import Unit
-from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
+from privrank.release.survey import MIN_UNITS, Sample, SampleKind
 from privrank.util.arrays import AnyArray, IntArray
 from privrank.util.checks import (
     as_array,
@@ -113,7 +113,9 @@ class SampleRules:
         """Whether the counts by category say all there is."""
         return self.kind == "choices" and self.respondent is None
 
-    def encoded(self, nobs: int, rows: IntArray, people: Parts | None = None) -> EncodedSample:
+    def encoded(
+        self, nobs: int, rows: IntArray, people: RespondentBlocks | None = None
+    ) -> EncodedSample:
         """Return a sample of so many units with these rows, or people who have them."""
         unit: Unit = "row" if self.respondent is None else "respondent"
         sample = Sample(self.kind, self.items, nobs, unit, self.max_rows, completed=self.completed)
@@ -167,7 +169,7 @@ def rules_of_rankings(
     )
 
 
-def enough(nobs: int, least: int = FEWEST_UNITS) -> int:
+def enough(nobs: int, least: int = MIN_UNITS) -> int:
     """Return the number of units; refuse fewer than `least`."""
     if nobs < least:
         raise ValueError(f"at least two units are needed, got {nobs}: collect more answers.")
@@ -199,12 +201,13 @@ class ReadSamples:
     rules: SampleRules
     nobs: tuple[int, ...]
     rows: IntArray
-    people: Parts | None = None
+    people: RespondentBlocks | None = None
     names: AnyArray = field(default_factory=lambda: np.array([]))
 
-    def sample(self, group: int = 0, least: int = FEWEST_UNITS) -> EncodedSample:
+    def sample(self, group: int = 0, least: int = MIN_UNITS) -> EncodedSample:
         """Return the sample of a group; refuse fewer than `least` units."""
-        rules, nobs = self.rules, enough(self.nobs[group], least)
+        rules = self.rules
+        nobs = enough(self.nobs[group], least)
         if rules.counted:
             return rules.encoded(nobs, self.rows[group])
         people = self.people.group(group) if nobs and self.people is not None else None
@@ -255,7 +258,9 @@ def _counted(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, None]:
     return (sum_by(place, size, len(groups.labels) * many).reshape(-1, many), np.array([])), None
 
 
-def _rows_by_group(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, tuple[Rows, ...]]:
+def _rows_by_group(
+    part: Any, rules: SampleRules, groups: Groups
+) -> tuple[Any, tuple[SampleBlock, ...]]:
     """Return how many units a part has in each group with their names, and the rows of each."""
     named = [name for name in (rules.respondent, groups.column) if name is not None]
     keys = coding.keys_of(part, named, None)[0]
@@ -278,10 +283,10 @@ def _rows_by_group(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, 
 
 def _rows_of(
     cells: IntArray, mine: IntArray, owner: coding.Key | None, rules: SampleRules, paired: bool
-) -> Rows:
+) -> SampleBlock:
     """Return the rows of one group, given their places; refuse too many of a respondent."""
     if owner is None:
-        return Rows(np.zeros(len(mine), dtype=np.uint64), np.arange(len(mine)), cells[mine])
+        return SampleBlock(np.zeros(len(mine), dtype=np.uint64), np.arange(len(mine)), cells[mine])
     own = owner.take(mine)
     check_owned(own, rules.respondent)
     if paired and len(own.codes) > len(own.values):
@@ -293,7 +298,7 @@ def _rows_of(
     # the rows of each in one order, whatever that of the frame
     person = narrow(own.codes)
     order = mine[np.lexsort((*cells[mine].T, person))]
-    return Rows(coding.numbers_of_names(own.values), np.sort(person), cells[order])
+    return SampleBlock(coding.numbers_of_names(own.values), np.sort(person), cells[order])
 
 
 def check_separate(shared: bool, respondent: object) -> None:
@@ -465,9 +470,7 @@ def _of_lists(data: object, declared: object) -> object:
     return data
 
 
-def encode_counts(
-    counts: object, categories: object, *, least: int = FEWEST_UNITS
-) -> EncodedSample:
+def encode_counts(counts: object, categories: object, *, least: int = MIN_UNITS) -> EncodedSample:
     """Validate how often each declared category was chosen; one counted choice is the unit.
 
     What was counted may list just the categories that were chosen. `least` as for

@@ -26,12 +26,12 @@ from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.util.arrays import IntArray, immutable
 from privrank.util.checks import is_number, quoted
-from privrank.util.solvers import zero
+from privrank.util.solvers import find_root
 
-MOST_THETA = 50.0
+MAX_THETA = 50.0
 """A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
 
-MOST_ENUMERATED = 1_000_000
+MAX_ENUMERATED = 1_000_000
 """Choices of two categories up to which all counts are gone through."""
 
 
@@ -227,7 +227,8 @@ class Alternatives:
     @property
     def start(self) -> float:
         """An effect to start a search from, about as large as sampling errors."""
-        m, n = len(self.sample.items), self.sample.nobs
+        m = len(self.sample.items)
+        n = self.sample.nobs
         if self.null.probabilities:
             return min(0.5 * math.sqrt(m / n), self.most)
         return min(1.0 / math.sqrt(n) if self.null.center else 2.0 / math.sqrt(m**3 * n), 1.0)
@@ -237,7 +238,7 @@ class Alternatives:
         """The largest effect."""
         p = self.null.probabilities
         if not p:
-            return 1.0 if self.null.center else MOST_THETA
+            return 1.0 if self.null.center else MAX_THETA
         if self.side != "two-sided" or is_uniform(p):
             raised = _raised(p, np.arange(len(p))) != (self.side == "smaller")
             return 1.0 - float(np.array(p)[raised].sum())
@@ -245,7 +246,8 @@ class Alternatives:
 
     def simulate(self, effect: float, rng: np.random.Generator) -> IntArray:
         """Return a simulated sample: ranks, or counts by category."""
-        n, m = self.sample.nobs, len(self.sample.items)
+        n = self.sample.nobs
+        m = len(self.sample.items)
         if self.null.probabilities:
             return np.asarray(rng.multinomial(n, self._tilted(effect, rng)))
         return Mallows.from_theta(m, self._theta(effect), self.null.center or None).rvs(n, rng)
@@ -256,7 +258,8 @@ class Alternatives:
     def _tilted(self, distance: float, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return shares of the categories at this distance from those under H0."""
         p = self.null.probabilities
-        cells, order = np.array(p), np.arange(len(p))
+        cells = np.array(p)
+        order = np.arange(len(p))
         if self.side == "two-sided" and not is_uniform(p):
             order = rng.permutation(len(p))
         raised = _raised(p, order) != (self.side == "smaller")
@@ -284,16 +287,20 @@ class Alternatives:
         if self.null.probabilities:
             return distance
         # a theta of many items is small: its digits count, not its size
-        return zero(lambda effect: self.distance(effect) - distance, 0.0, self.most, xtol=1e-18)
+        return find_root(
+            lambda effect: self.distance(effect) - distance, 0.0, self.most, xtol=1e-18
+        )
 
     def stated(self, solved: Solved | None, power: float, alpha: float) -> DetectableEffect:
         """Return an effect with its Monte Carlo error in terms that a reader knows."""
         if solved is None:
             return DetectableEffect(power, alpha, None, None, None)
-        effect, error = solved.at, solved.error
+        effect = solved.at
+        error = solved.error
         if self.null.probabilities:
             return DetectableEffect(power, alpha, None, None, effect, error)
-        model, distance = self.model(effect), self.distance(effect)
+        model = self.model(effect)
+        distance = self.distance(effect)
         # with a centre there is none beyond the uniform model
         back = self.null.center and effect + error > 1.0
         error = abs(self.distance(effect - error if back else effect + error) - distance)
@@ -318,12 +325,13 @@ def curve_of(
 
     Of two categories it is exact, by a statistic and by a bit.
     """
-    sample, items = against.sample, len(against.sample.items)
+    sample = against.sample
+    items = len(against.sample.items)
     # reports of the local model are simulated as statistics; two categories have so few samples
     # that rejection is summed over the binomial counts in place of drawing them
     if isinstance(query, Statistic) and query.sampler is not None:
         return Curve(reject, query.sampler, items, query.name, n_jobs)
-    two = sample.kind == "choices" and items == 2 and sample.nobs <= MOST_ENUMERATED
+    two = sample.kind == "choices" and items == 2 and sample.nobs <= MAX_ENUMERATED
     if two:
         return Enumerated(reject, partial(_first, against), sample.nobs)
     return Curve(reject, against.simulate, items, query.name, n_jobs)

@@ -52,7 +52,7 @@ import numpy as np
 from privrank.hypotheses.nullmodel import Probabilities, binomial_weights
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import FloatArray, immutable
-from privrank.util.solvers import bracket
+from privrank.util.solvers import bisect
 
 _HALVINGS = 10
 """Halvings of a bracket."""
@@ -136,7 +136,8 @@ def interval_from(
     if len(p) == 2 and n <= _EXACT:
         return _of_two(noisy, n, p, distribution, alpha, step)
     # McDiarmid: P(S - E S >= t) <= exp(-(t / spread)^2), t in lattice steps
-    b, spread = distribution.scale, math.sqrt(n / 2) * sensitivity
+    b = distribution.scale
+    spread = math.sqrt(n / 2) * sensitivity
     # one step, as discrete noise is below a Laplace variable plus 1, and the width of a bin of it
     high = _concentrated(alpha / 2, spread, b) + 1.0 + b * float(_LAPLACE[1] - _LAPLACE[0])
     low = (noisy - high) * step - 0.5 * math.sqrt((len(p) - 1) / n)
@@ -157,12 +158,12 @@ def _of_two(
     """
     # P(T >= released) and P(T <= released) given each count, over the noise alone; the step that
     # allows for rounded p is taken off on the side that makes both larger
-    counts, first, most = np.arange(n + 1), p[0] / (p[0] + p[1]), max(p) / (p[0] + p[1])
+    counts = np.arange(n + 1)
+    first = p[0] / (p[0] + p[1])
+    most = max(p) / (p[0] + p[1])
     values = np.floor(np.abs(counts / n - first) / step).astype(np.int64)
-    above, below = (
-        distribution.tail(noisy - 1 - values),
-        1.0 - distribution.tail(noisy + 2 - values),
-    )
+    above = distribution.tail(noisy - 1 - values)
+    below = 1.0 - distribution.tail(noisy + 2 - values)
 
     def compatible(tau: float, tail: FloatArray) -> bool:
         # the least favourable of the two distributions at this distance decides
@@ -218,7 +219,7 @@ def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[
     """
     if not holds(low):
         return low, low
-    return (high, high) if holds(high) else bracket(holds, low, high, _HALVINGS)
+    return (high, high) if holds(high) else bisect(holds, low, high, _HALVINGS)
 
 
 def corrected_distance(observed: float, n: int, p: Probabilities) -> float:
@@ -307,7 +308,8 @@ class Distance:
         # by concentration first, which needs no second number; what follows replaces ends by
         # shorter ones where their conditions hold
         u = _concentrated(alpha / 2.0, self.diameter * math.sqrt(s / 2.0), b)
-        low, high = self._by_concentration(noisy - u), noisy + u
+        low = self._by_concentration(noisy - u)
+        high = noisy + u
         if second is not None and self.categories is None:
             above = noisy - second
             unequal = max(self.sizes) > _UNEQUAL * min(self.sizes)
@@ -372,10 +374,12 @@ def first_beyond(
     short: Callable[[float], bool], scale: float, halvings: int, *, relative: float = 0.0
 ) -> float:
     """Return where a condition ends that holds from 0 on, which is about as far as `scale`."""
-    low, high = 0.0, scale
+    low = 0.0
+    high = scale
     while short(high):
-        low, high = high, 2.0 * high
-    return bracket(short, low, high, halvings, relative=relative)[1]
+        low = high
+        high = 2.0 * high
+    return bisect(short, low, high, halvings, relative=relative)[1]
 
 
 def _unbiased(mean: float, null_mean: float) -> float:
@@ -395,4 +399,4 @@ def _unbiased(mean: float, null_mean: float) -> float:
         density = math.exp(-0.5 * r * r) / math.sqrt(2.0 * math.pi)
         return mean > half * (r * (2.0 * float(ndtr(r)) - 1.0) + 2.0 * density)
 
-    return bracket(short, 0.0, mean, _FINE_HALVINGS)[1]
+    return bisect(short, 0.0, mean, _FINE_HALVINGS)[1]

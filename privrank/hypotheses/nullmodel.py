@@ -15,7 +15,7 @@ import numpy as np
 
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulls import Null
-from privrank.util.arrays import FloatArray, IntArray, immutable, orders_of, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, orders_of, readonly_copy
 
 Probabilities = tuple[float, ...]
 
@@ -37,7 +37,7 @@ def multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
 
 @lru_cache(maxsize=16)
 def _normalised(p: Probabilities) -> FloatArray:
-    return np.asarray(own(np.asarray(p, dtype=np.float64) / math.fsum(p), np.float64))
+    return np.asarray(readonly_copy(np.asarray(p, dtype=np.float64) / math.fsum(p), np.float64))
 
 
 def sorted_multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:

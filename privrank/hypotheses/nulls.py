@@ -21,7 +21,7 @@ import numpy as np
 
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
-from privrank.util.arrays import FloatArray, IntArray, immutable, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_count
 from privrank.util.workers import in_processes
 
@@ -39,7 +39,8 @@ TABLE_VERSION = 1
 FORM = 2
 """Raise when what is kept under a name changes, so that files of before are not read."""
 
-_LIGHT, _HEAVY = 2**25, 2**27
+_LIGHT = 2**25
+_HEAVY = 2**27
 """Work of a draw up to which a table is full, and up to which it has 1,999 draws."""
 
 _MANY = 1_000
@@ -57,7 +58,7 @@ def public_generator(method: str, *sizes: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 
-def fingerprint(numbers: Sequence[float]) -> int:
+def table_key(numbers: Sequence[float]) -> int:
     """Return 64 bits that stand for these numbers, as a size of a table that they decide.
 
     The first bytes of the SHA-256 digest of their binary64 forms: the same numbers give the same
@@ -74,7 +75,14 @@ def usual_draws(kind: str, n: int, m: int) -> int:
     n m (m + 200) or, of choices among m categories, 200 m.
     """
     work = 200 * m if kind == "choices" else _work(n, m)
-    return FULL if work <= _LIGHT else 1_999 if work <= _HEAVY else 999
+    return draws_of(work, _LIGHT, _HEAVY)
+
+
+def draws_of(work: int, light: int, heavy: int) -> int:
+    """Return how many draws a table has, fewer where the work of one draw is heavier."""
+    if work <= light:
+        return FULL
+    return 1_999 if work <= heavy else 999
 
 
 def _work(n: int, m: int) -> int:
@@ -95,7 +103,8 @@ def wanted_draws(draws: int | None, sample: Sample, *, uniform: bool = False) ->
 
     Of norms of `uniform` rankings the table is full where they are many.
     """
-    n, m = sample.nobs, len(sample.items)
+    n = sample.nobs
+    m = len(sample.items)
     if draws is None:
         many = uniform and sample.kind == "rankings" and are_many(n, m)
         return FULL if many else usual_draws(sample.kind, n, m)
@@ -222,8 +231,8 @@ class Null:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        object.__setattr__(self, "values", own(self.values, np.int64))
-        object.__setattr__(self, "weights", own(self.weights, np.float64))
+        object.__setattr__(self, "values", readonly_copy(self.values, np.int64))
+        object.__setattr__(self, "weights", readonly_copy(self.weights, np.float64))
 
     @classmethod
     def of_draws(cls, draws: IntArray) -> Null:
@@ -304,7 +313,8 @@ class Null:
         # beyond `reach` steps past the largest value noise has less than exp(-40) alpha: no larger
         # threshold can matter
         reach = math.ceil(distribution.scale * (math.log(1.0 / alpha) + 40.0)) + 1
-        low, high = int(self.values[0]) - reach, int(self.values[-1]) + reach
+        low = int(self.values[0]) - reach
+        high = int(self.values[-1]) + reach
         if self.pvalue(high, distribution, lot) > alpha:
             return None
         values = range(low + 1, high + 1)

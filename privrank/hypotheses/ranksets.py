@@ -72,7 +72,8 @@ def rank_sets(
     """
     hypotheses = int(identified.sum())
     ahead = identified & (values > values[:, None])
-    better, rejected = np.zeros_like(ahead), -1
+    better = np.zeros_like(ahead)
+    rejected = -1
     # step-down (Holm): what is rejected no longer counts as a hypothesis, so the level of the
     # others rises, until a round rejects nothing more
     while better.sum() > rejected:

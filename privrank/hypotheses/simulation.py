@@ -60,9 +60,11 @@ def rejection_at_level(
     """
     if null is None or isinstance(query, RandomBit):
         return rejection_of(query, noise, None)
-    threshold, boundary = null.threshold(alpha, noise), 0.0
+    threshold = null.threshold(alpha, noise)
+    boundary = 0.0
     if query.randomised and noise.scale > 0 and threshold is not None:
-        at, below = null.pvalue(threshold, noise), null.pvalue(threshold - 1, noise)
+        at = null.pvalue(threshold, noise)
+        below = null.pvalue(threshold - 1, noise)
         boundary = (alpha - at) / (below - at)
     return rejection_of(query, noise, threshold, boundary)
 
@@ -156,7 +158,8 @@ class Enumerated:
         """
         n = self.nobs
         spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0
-        least, most = max(math.floor(n * p - spread), 0), min(math.ceil(n * p + spread), n)
+        least = max(math.floor(n * p - spread), 0)
+        most = min(math.ceil(n * p + spread), n)
         counts = np.arange(least, most + 1)
         rejected = [self.reject(np.array([count, n - count]), (0, 1)) for count in counts.tolist()]
         return float(binomial_weights(n, p, counts) @ np.array(rejected))

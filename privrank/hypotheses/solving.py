@@ -8,21 +8,23 @@ from dataclasses import dataclass
 
 from scipy.special import ndtri
 
-from privrank.util.solvers import bracket
+from privrank.util.solvers import bisect
 
 Measure = Callable[[float, int], tuple[float, float]]
 """Maps a number and how many replicates to the value there and its standard error, 0 if exact."""
 
-FEWEST, LOOK = 20, 4
+FEWEST = 20
+LOOK = 4
 """Replicates of a first look at least, and of how many in all it takes one."""
 
-SHORT, LONG = 1.5, 4.0
+SHORT = 1.5
+LONG = 4.0
 """Factors by which a bracket is looked for."""
 
-LEAST_EFFECT = 2.0**-20
+MIN_EFFECT = 2.0**-20
 """Share of the first effect tried below which none is looked for."""
 
-_MOST_STEPS = 4
+_MAX_STEPS = 4
 """Steps from where the line crosses the target to where the curve reaches it, at most."""
 
 EDGE = 1e-4
@@ -107,7 +109,7 @@ class Search:
         return _Look(math.log(number), score, error * slope)
 
 
-def solve(search: Search, start: float) -> Solved | None:
+def least_number(search: Search, start: float) -> Solved | None:
     """Return the least number at which the curve reaches its target; None if there is none.
 
     Notes
@@ -142,7 +144,8 @@ def _bracket(search: Search, log: float, few: int) -> tuple[_Look | None, _Look]
         step = math.log(min(max(math.exp(abs(look.score)), SHORT), LONG))
         if search.whole:  # the next whole number at least
             step = max(step, math.log1p(math.exp(-look.log)))
-        last, look = look, search.look(look.log + (step if upward else -step), few)
+        last = look
+        look = search.look(look.log + (step if upward else -step), few)
         if (look.score < 0) != upward:
             return (last, look) if upward else (look, last)
 
@@ -156,8 +159,9 @@ def _closed(search: Search, low: _Look, high: _Look) -> float:
     # an exact curve is monotone on the bracket, so halving is safe; whole numbers end at two
     # neighbours, of which the larger one reaches the target
     if not search.whole:
-        return bracket(short, math.exp(low.log), math.exp(high.log), 60, relative=1e-6)[1]
-    least, most = round(math.exp(low.log)), round(math.exp(high.log))
+        return bisect(short, math.exp(low.log), math.exp(high.log), 60, relative=1e-6)[1]
+    least = round(math.exp(low.log))
+    most = round(math.exp(high.log))
     while most - least > 1:
         middle = (least + most) // 2
         least, most = (middle, most) if short(middle) else (least, middle)
@@ -180,7 +184,7 @@ def _refined(search: Search, low: _Look | None, high: _Look) -> Solved | None:
     low, high = (middle, high) if middle.score < 0 else (low, middle)
     at = min(max(middle.log - middle.score / slope, low.log), high.log)
     answer = high
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         # the answer itself has to reach the target: where it falls short, twice as far on
         whole = math.log(math.ceil(math.exp(at) - 1e-9))
         nearer = search.look(whole if search.whole else at, search.replicates)
@@ -202,4 +206,4 @@ def detectable(
     measure: Measure, target: float, replicates: int, *, start: float, most: float
 ) -> Solved | None:
     """Return the smallest effect at which the power is `target`; None if none to `most` has it."""
-    return solve(Search(measure, target, LEAST_EFFECT * start, most, replicates), start)
+    return least_number(Search(measure, target, MIN_EFFECT * start, most, replicates), start)

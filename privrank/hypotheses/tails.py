@@ -36,12 +36,13 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, Radius, spanning_tree, tree_point
 from privrank.privacy.netnoise import NetDistribution, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.util.arrays import FloatArray, blocks
-from privrank.util.solvers import bracket
+from privrank.util.arrays import FloatArray, batches
+from privrank.util.solvers import bisect
 
 BodyDistribution = ZeroSumLaplace | PermutohedronNoise
 
-_STRAIGHT, _ALIKE = 1e-5, 200.0
+_STRAIGHT = 1e-5
+_ALIKE = 200.0
 """Skewness up to which a distribution counts as normal, and shape of a Gamma distribution from
 which it counts as that of a normal variable transformed."""
 
@@ -81,7 +82,7 @@ def body_points(distribution: BodyDistribution, draws: int, rng: np.random.Gener
 def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     """Return uniform points of K, twice the permutohedron: uniform points of uniform tiles."""
     points = np.empty((draws, m))
-    for rows in blocks(draws, m**2):
+    for rows in batches(draws, m**2):
         size = rows.stop - rows.start
         word = rng.integers(0, m, (size, m - 2))
         points[rows] = tree_point(spanning_tree(word, m), rng.uniform(-1.0, 1.0, (size, m - 1)), 1)
@@ -104,7 +105,8 @@ def _diamond(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     positives = 1 + np.searchsorted(share, rng.random(draws) * share[-1])
     positive = np.argsort(rng.random((draws, m)), axis=1) < positives[:, None]
     size = rng.standard_exponential((draws, m))
-    up, down = np.where(positive, size, 0.0), np.where(positive, 0.0, size)
+    up = np.where(positive, size, 0.0)
+    down = np.where(positive, 0.0, size)
     point = up / up.sum(axis=1, keepdims=True) - down / down.sum(axis=1, keepdims=True)
     return np.asarray(0.5 * point * rng.random((draws, 1)) ** (1.0 / (m - 1)))
 
@@ -189,7 +191,8 @@ def cube_radii(distribution: CubeNoise) -> tuple[FloatArray, FloatArray]:
     radii, mass = radii_up_to(distribution.radius, last + math.ceil(40 * distribution.radius.scale))
     if len(radii) > _RADII:
         start = np.arange(0, len(radii), len(radii) // _RADII)
-        mean, mass = np.add.reduceat(radii * mass, start), np.add.reduceat(mass, start)
+        mean = np.add.reduceat(radii * mass, start)
+        mass = np.add.reduceat(mass, start)
         radii = mean / np.maximum(mass, 1e-300)
     return radii, mass
 
@@ -201,20 +204,25 @@ BordaDistribution = PairDistribution | PermutohedronNoise
 _SPAN = 1e-4
 """Least relative half distance of two squared scales in a divided difference."""
 
-_PAIRS, _RATIOS = 2**16, 128
+_PAIRS = 2**16
+_RATIOS = 128
 """Pairs of entries of points of a body, and ratios of two weights that are distinguished."""
 
-_FINE, _OCTAVES, _GRID = 16, 50, 128
+_FINE = 16
+_OCTAVES = 50
+_GRID = 128
 """Sizes that stand for noise: so many until the probability beyond has halved, so many times; and
 values between which a distribution function is interpolated."""
 
 _BLOCK = 2**21
 """Normal probabilities that are held at a time."""
 
-_ENTRIES, _GROUPS = 2**16, 128
+_ENTRIES = 2**16
+_GROUPS = 128
 """Entries of points of a body, and groups of similar size they are averaged in, for quantiles."""
 
-_PERIOD, _FARTHEST = 30.0, 8.5
+_PERIOD = 30.0
+_FARTHEST = 8.5
 """Standard deviations of the whole error after which its distribution is wrapped around, and those
 of its normal part up to which a characteristic function is summed."""
 
@@ -225,10 +233,14 @@ _DEVIATIONS = 33
 """Standard deviations of the normal part at which quantiles are computed; between them a straight
 line."""
 
-_CELLS, _FEWEST, _MOST = 2**21, 20, 20_000
+_CELLS = 2**21
+_FEWEST = 20
+_MOST = 20_000
 """Cells of the points of a permutohedron that are drawn; the fewest points, and the most."""
 
-_SIZES, _NODES, _FARTHEST_NODE = 200, 29, 7.0
+_SIZES = 200
+_NODES = 29
+_FARTHEST_NODE = 7.0
 """Sizes of a difference of their entries and values of the radius that are distinguished, and the
 standard deviations out to which a normal variable is integrated; half of one at a step."""
 
@@ -247,7 +259,8 @@ def mixture_tail(x: FloatArray, sd: FloatArray, sizes: FloatArray, share: FloatA
     share : ndarray, shape (sizes,)
         Their probabilities.
     """
-    x, sd = x[:, None], sd if sd.ndim == 2 else sd[:, None]
+    x = x[:, None]
+    sd = sd if sd.ndim == 2 else sd[:, None]
     return np.asarray((ndtr((sizes - x) / sd) + ndtr((-sizes - x) / sd)) @ share)
 
 
@@ -293,16 +306,19 @@ def _gamma_tail(z: FloatArray, skewness: FloatArray) -> FloatArray:
     upper = bool((skewness > 0).all())
     shape = np.broadcast_to(4.0 / skewness**2, z.shape)
     off = (z if upper else -z) / np.sqrt(shape)
-    rare, tail = shape < _ALIKE, np.empty_like(z)
+    rare = shape < _ALIKE
+    tail = np.empty_like(z)
     incomplete = gammaincc if upper else gammainc
     tail[rare] = incomplete(shape[rare], shape[rare] * np.maximum(1.0 + off[rare], 0.0))
     # a Gamma variable is not negative, and beyond the other end nothing is left
-    shape, off = shape[~rare], np.clip(off[~rare], 1e-12 - 1.0, 1e6)
+    shape = shape[~rare]
+    off = np.clip(off[~rare], 1e-12 - 1.0, 1e6)
     r = np.sqrt(2.0 * shape * np.maximum(off - np.log1p(off), 0.0))
     u = off * np.sqrt(shape)
     close = np.abs(off) < 1e-4
     r = np.where(close, u * (1.0 - off / 3.0), np.sign(off) * r)
-    ratio, known = np.where(close, 1.0, u / np.where(close, 1.0, r)), np.where(close, 1.0, r)
+    ratio = np.where(close, 1.0, u / np.where(close, 1.0, r))
+    known = np.where(close, 1.0, r)
     correction = np.where(close, 1.0 / (3.0 * np.sqrt(shape)), np.log(ratio) / known)
     tail[~rare] = ndtr(-(r + correction) if upper else r + correction)
     return tail
@@ -368,7 +384,8 @@ def normal_laplace_tail(
     squares = np.maximum(present[0], floor) ** 2, np.maximum(present[1], floor) ** 2
     middle = 0.5 * (squares[0] + squares[1])
     half = np.maximum(0.5 * np.abs(squares[0] - squares[1]), _SPAN * middle)
-    high, low = middle + half, np.maximum(middle - half, 0.5 * floor**2)
+    high = middle + half
+    low = np.maximum(middle - half, 0.5 * floor**2)
     difference = high * _one_laplace_tail(x, sd, np.sqrt(high)) - low * _one_laplace_tail(
         x, sd, np.sqrt(low)
     )
@@ -414,8 +431,9 @@ def noisy_tail(
     sizes, widths = (np.array(part) for part in zip(*tables, strict=True))
     share = -np.diff(_beyond(), append=0.0)
     out = np.empty(x.size)
-    for here in blocks(x.size, len(share), _BLOCK):
-        row, weight = which[here], a[here, None]
+    for here in batches(x.size, len(share), _BLOCK):
+        row = which[here]
+        weight = a[here, None]
         spread = np.hypot(error[here, None], weight * widths[row])
         out[here] = mixture_tail(gap[here], spread, weight * sizes[row], share)
     return np.asarray(out.reshape(x.shape))
@@ -452,7 +470,8 @@ def _sizes(distribution: BodyDistribution, ratio: float) -> tuple[FloatArray, Fl
     quantiles at the probabilities of :func:`_beyond`, so close that no tail is off by more than a
     few per cent, bound the sizes; each stands for a uniform variable between two of them.
     """
-    pairs, m = distribution.items // 2, distribution.items
+    pairs = distribution.items // 2
+    m = distribution.items
     points = public_points(distribution, math.ceil(_PAIRS / pairs), "noise bodies")[:, : 2 * pairs]
     sizes = np.sort(np.abs(points[:, ::2] - ratio * points[:, 1::2]).ravel())
     left = np.ceil(len(sizes) * 2.0 ** (-np.arange(4.0 * math.log2(len(sizes)) + 1.0) / 4.0))
@@ -504,7 +523,7 @@ def noisy_quantiles(
         outside = 1.0 - size * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1)
         return np.asarray(outside > level)
 
-    _, high = bracket(exceeded, np.zeros(len(known)), 0.5 * _PERIOD * whole, 32)
+    _, high = bisect(exceeded, np.zeros(len(known)), 0.5 * _PERIOD * whole, 32)
     return np.asarray(np.interp(sds, known, high))
 
 

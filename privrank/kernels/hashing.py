@@ -17,17 +17,25 @@ _INITIAL = np.array(
 @compiled
 def _rounds(v: Words, number: int) -> None:
     """Mix the four words of the state so many times."""
-    a, b, c, d = v[0], v[1], v[2], v[3]
+    a = v[0]
+    b = v[1]
+    c = v[2]
+    d = v[3]
     for _ in range(number):
-        a, c = a + b, c + d
+        a = a + b
+        c = c + d
         b = (b << np.uint64(13) | b >> np.uint64(51)) ^ a
         d = (d << np.uint64(16) | d >> np.uint64(48)) ^ c
         a = a << np.uint64(32) | a >> np.uint64(32)
-        c, a = c + b, a + d
+        c = c + b
+        a = a + d
         b = (b << np.uint64(17) | b >> np.uint64(47)) ^ c
         d = (d << np.uint64(21) | d >> np.uint64(43)) ^ a
         c = c << np.uint64(32) | c >> np.uint64(32)
-    v[0], v[1], v[2], v[3] = a, b, c, d
+    v[0] = a
+    v[1] = b
+    v[2] = c
+    v[3] = d
 
 
 @compiled
@@ -56,7 +64,8 @@ def siphash(text: NDArray[np.uint8], ends: IntArray, key: Words) -> Words:
     SipHash-2-4 (Aumasson and Bernstein 2012). Given the strings one after the other, and where the
     first begins and each ends.
     """
-    out, v = np.empty(len(ends) - 1, np.uint64), np.empty(4, np.uint64)
+    out = np.empty(len(ends) - 1, np.uint64)
+    v = np.empty(4, np.uint64)
     for i in range(len(out)):
         out[i] = _hash(text[ends[i] : ends[i + 1]], key, v)
     return out
@@ -69,11 +78,13 @@ def distinct_numbers(words: Words, rows: IntArray, wanted: IntArray, key: Words)
     They are the hashes of the words of the name and of 0, 1, 2, ... modulo `rows`, but for those
     that were met before.
     """
-    out, v = np.empty(wanted.sum(), np.int64), np.empty(4, np.uint64)
+    out = np.empty(wanted.sum(), np.int64)
+    v = np.empty(4, np.uint64)
     text = np.empty(words.shape[1] + 1, np.uint64)
     place = 0
     for i in range(len(words)):
-        text[:-1], turn = words[i], 0
+        text[:-1] = words[i]
+        turn = 0
         met = {np.int64(-1)}
         while len(met) <= wanted[i]:
             text[-1] = turn

@@ -38,7 +38,7 @@ def _discordant(a: IntArray, b: IntArray, order: IntArray, tree: IntArray) -> in
 
 
 @compiled
-def kendall_distance(a: IntArray, b: IntArray) -> int:
+def discordant_pairs(a: IntArray, b: IntArray) -> int:
     """Return the Kendall distance of two rank vectors, in O(m log m).
 
     Given two vectors of the ranks 1..m, each a permutation, returns the number of pairs of items
@@ -56,7 +56,8 @@ def kendall_to_center(ranks: IntArray, center: IntArray) -> IntArray:
     distances in the order of the rows. Memory beyond the result is O(m).
     """
     n, m = ranks.shape
-    order, tree = np.empty(m, np.int64), np.empty(m + 1, np.int64)
+    order = np.empty(m, np.int64)
+    tree = np.empty(m + 1, np.int64)
     out = np.empty(n, np.int64)
     for row in range(n):
         # the distance is symmetric: the centre decides the order of the visits
@@ -108,7 +109,8 @@ def insertion_ranks(codes: IntArray) -> IntArray:
         for j in range(m - 1, -1, -1):
             # j + 1 places are free, and codes[j] of them must be left behind item j
             wanted = j + 1 - codes[row, j]
-            place, step = 0, top
+            place = 0
+            step = top
             while step > 0:
                 ahead = place + step
                 if ahead <= m and tree[ahead] < wanted:
@@ -182,7 +184,8 @@ def packed_pairs(ranks: IntArray) -> Words:
         place = 0
         own[:] = ranks[row]
         for i in range(m - 1):
-            rank, later = own[i], own[i + 1 :]
+            rank = own[i]
+            later = own[i + 1 :]
             here = behind[place : place + m - 1 - i]
             for j in range(len(later)):
                 here[j] = rank > later[j]
@@ -203,8 +206,10 @@ def _bits(x: np.uint64) -> np.int64:
     modulo 2^64. Compilers know these lines, and put the processor's own instruction in their place
     where it has one.
     """
-    twos, fours = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
-    eights, ones = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+    twos = np.uint64(0x5555555555555555)
+    fours = np.uint64(0x3333333333333333)
+    eights = np.uint64(0x0F0F0F0F0F0F0F0F)
+    ones = np.uint64(0x0101010101010101)
     x -= (x >> np.uint64(1)) & twos
     x = (x & fours) + ((x >> np.uint64(2)) & fours)
     x = (x + (x >> np.uint64(4))) & eights
@@ -245,7 +250,8 @@ def discordance_counts(words: Words, weights: IntArray, most: int) -> IntArray:
         later = n - a - 1
         apart[:later] = 0
         for word in range(count):
-            own, others = words[word, a], words[word, a + 1 :]
+            own = words[word, a]
+            others = words[word, a + 1 :]
             for b in range(later):
                 apart[b] += _bits(own ^ others[b])
         for b in range(later):
@@ -254,11 +260,11 @@ def discordance_counts(words: Words, weights: IntArray, most: int) -> IntArray:
 
 
 _BATCH = 512
-"""Rankings looked at together in `pair_counts`: their ranks stay in the fast cache."""
+"""Rankings looked at together in `count_pairs`: their ranks stay in the fast cache."""
 
 
 @compiled
-def pair_counts(ranks: IntArray) -> IntArray:
+def count_pairs(ranks: IntArray) -> IntArray:
     """Return for all items i, j how many rankings place i before j, in O(n m^2) and m^2 memory.
 
     Given an (n, m) matrix whose rows are permutations of 1..m, returns an (m, m) matrix whose
@@ -292,11 +298,13 @@ def inversion_scores(ranks: IntArray, scores: IntArray) -> IntArray:
     inverted where the later column has the smaller rank. O(n m^2).
     """
     n, m = ranks.shape
-    out, ahead = np.zeros(n, np.int64), scores[1:]
+    out = np.zeros(n, np.int64)
+    ahead = scores[1:]
     for row in range(n):
         total = 0
         for a in range(m - 1):
-            rank, later = ranks[row, a], ranks[row, a + 1 :]
+            rank = ranks[row, a]
+            later = ranks[row, a + 1 :]
             for i in range(len(later)):
                 total += ahead[i] if later[i] < rank else 0
         out[row] = total
@@ -315,7 +323,9 @@ def inversion_sums(ranks: IntArray, weights: IntArray) -> IntArray:
     for row in range(n):
         weight = weights[row]
         for a in range(m - 1):
-            rank, later, sums = ranks[row, a], ranks[row, a + 1 :], out[a, a + 1 :]
+            rank = ranks[row, a]
+            later = ranks[row, a + 1 :]
+            sums = out[a, a + 1 :]
             for i in range(len(later)):
                 sums[i] += weight if later[i] < rank else 0
     return out

@@ -21,17 +21,24 @@ def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
     it.
     """
     m = len(pivots)
-    order, behind = pivots.copy(), np.empty(m, np.int64)
-    starts, ends = np.empty(m + 1, np.int64), np.empty(m + 1, np.int64)
-    starts[0], ends[0], waiting = 0, m, 1
+    order = pivots.copy()
+    behind = np.empty(m, np.int64)
+    starts = np.empty(m + 1, np.int64)
+    ends = np.empty(m + 1, np.int64)
+    starts[0] = 0
+    ends[0] = m
+    waiting = 1
     while waiting > 0:
         waiting -= 1
-        start, end = starts[waiting], ends[waiting]
+        start = starts[waiting]
+        end = ends[waiting]
         if end - start < 2:
             continue
         # one partition: items preferred to the pivot before it, all others behind, both in the
         # order they came in; either side then waits on the stack for its own partition
-        pivot, place, rest = order[start], start, 0
+        pivot = order[start]
+        place = start
+        rest = 0
         for k in range(start + 1, end):
             i = order[k]
             if pairs[i, pivot] > pairs[pivot, i]:
@@ -42,8 +49,10 @@ def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
                 rest += 1
         order[place] = pivot
         order[place + 1 : end] = behind[:rest]
-        starts[waiting], ends[waiting] = start, place
-        starts[waiting + 1], ends[waiting + 1] = place + 1, end
+        starts[waiting] = start
+        ends[waiting] = place
+        starts[waiting + 1] = place + 1
+        ends[waiting + 1] = end
         waiting += 2
     return order
 
@@ -65,18 +74,21 @@ def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> 
             place = 0
             while order[place] != item:
                 place += 1
-            target, best = place, tolerance
+            target = place
+            best = tolerance
             # passing the item before it gains their margin, so a move gains a running sum
             gain = 0.0
             for k in range(place - 1, -1, -1):
                 gain += margins[item, order[k]]
                 if gain > best:
-                    target, best = k, gain
+                    target = k
+                    best = gain
             gain = 0.0
             for k in range(place + 1, m):
                 gain -= margins[item, order[k]]
                 if gain > best:
-                    target, best = k, gain
+                    target = k
+                    best = gain
             # those between the old place and the new one close the gap
             if target != place:
                 moved = True
@@ -108,7 +120,8 @@ def _mixture(apart: FloatArray, change: FloatArray) -> FloatArray:
     By elimination in the normal equations, with 10^-10 of their trace added to the diagonal.
     """
     count = len(apart)
-    normal, right = np.empty((count, count)), np.empty(count)
+    normal = np.empty((count, count))
+    right = np.empty(count)
     trace = 0.0
     for a in range(count):
         for b in range(a + 1):
@@ -155,9 +168,14 @@ def stationary_direction(
     the map linear, their changes would cancel best. No division is by zero for any records.
     """
     n, m = records.shape
-    bias, lower, width = shape[0], shape[1], shape[2] - shape[1]
-    slopes, u, count = np.empty(n, np.float32), start.copy(), 0
-    images, changes = np.empty((depth + 1, m)), np.empty((depth + 1, m))
+    bias = shape[0]
+    lower = shape[1]
+    width = shape[2] - shape[1]
+    slopes = np.empty(n, np.float32)
+    u = start.copy()
+    count = 0
+    images = np.empty((depth + 1, m))
+    changes = np.empty((depth + 1, m))
     for _ in range(steps):
         along = np.dot(records, u.astype(np.float32))
         # the gradient is a sum of the records, each times the slope of psi along it
@@ -176,9 +194,11 @@ def stationary_direction(
             return image
         if count > depth:  # the oldest step makes room
             for k in range(depth):
-                images[k], changes[k] = images[k + 1], changes[k + 1]
+                images[k] = images[k + 1]
+                changes[k] = changes[k + 1]
             count = depth
-        images[count], changes[count] = image, change
+        images[count] = image
+        changes[count] = change
         weights = _mixture(change - changes[:count], change)
         guess = image.copy()
         for k in range(count):

@@ -31,7 +31,8 @@ def subset_values(halves: tuple[FloatArray, FloatArray], *, soft: bool = False) 
     """
     low, high = halves
     m, width = low.shape
-    sets, items = np.arange(1 << m, dtype=np.int32), np.arange(m, dtype=np.int32)
+    sets = np.arange(1 << m, dtype=np.int32)
+    items = np.arange(m, dtype=np.int32)
     inside = (sets[:, None] >> items) & 1 > 0
     size = inside.sum(axis=1)
     values = np.zeros(1 << m)

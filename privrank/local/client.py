@@ -173,7 +173,8 @@ class Client:
         >>> print(client.explain().split(".")[0])
         Your ranking does not leave this device
         """
-        response, digits = self.protocol.response, self.protocol.digits
+        response = self.protocol.response
+        digits = self.protocol.digits
         part = "it" if digits == 1 else f"each of its {digits} parts"
         return (
             f"Your ranking does not leave this device. One report does, drawn at random: with "

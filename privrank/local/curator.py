@@ -24,7 +24,7 @@ from privrank.local.tally import Tally, release_of
 from privrank.release.archived import NOT_JSON, archive, read_archive
 from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, UNPLACED
 from privrank.results.aggregation import AggregationResult
-from privrank.util.arrays import IntArray, own
+from privrank.util.arrays import IntArray, readonly_copy
 from privrank.util.checks import as_list, check_alpha, check_count, check_number
 
 UNASKED = "not asked for"
@@ -60,7 +60,8 @@ def comparisons_of(groups: Groups) -> IntArray:
 
 def divided(groups: Groups, ahead: Iterable[bool]) -> Groups:
     """Return the next round, given which items of the comparisons precede their pivots."""
-    answers, parts = iter(ahead), []
+    answers = iter(ahead)
+    parts = []
     for pivot, *others in groups:
         precedes = dict(zip(others, answers, strict=False))
         before = tuple(item for item in others if precedes[item])
@@ -145,7 +146,8 @@ class Curator:
     def _begin(self, groups: Groups) -> None:
         """Open the queries of a round, and fix how many answers each is to get."""
         items, pivots = comparisons_of(groups).T
-        self._groups, self._forward = groups, items < pivots
+        self._groups = groups
+        self._forward = items < pivots
         ends = np.minimum(items, pivots), np.maximum(items, pivots)
         self._open = pair_place(*ends, self._items)
         # of those who are not asked yet as many are expected to answer as did so far
@@ -388,7 +390,7 @@ class Curator:
             release=release,
             alpha=check_alpha(alpha),
             target="population",
-            places=own(release.parts[ORDER].values, np.int64),
+            places=readonly_copy(release.parts[ORDER].values, np.int64),
             stated=statements_of(release),
         )
 
@@ -445,7 +447,8 @@ class Curator:
             # its check has shown the record to be as it was written
             curator = cls(protocol_from_json(record["protocol"]), record["respondents"])  # type: ignore[arg-type]
             curator._begin(tuple(tuple(group) for group in record["groups"]))
-            curator._quota, curator.handed = record["quota"], record["handed"]
+            curator._quota = record["quota"]
+            curator.handed = record["handed"]
             curator._asked, curator._given, curator._first = np.array(
                 record["counts"], dtype=np.int64
             )
@@ -508,7 +511,10 @@ class Population:
         check_generator(rng)
         for name, share in (("dropout", dropout), ("late", late)):
             check_number(name, share, 0, 1, "[)")
-        self.protocol, self.rng, self.dropout, self.late = protocol, rng, dropout, late
+        self.protocol = protocol
+        self.rng = rng
+        self.dropout = dropout
+        self.late = late
         self._ranks = rng.permutation(check_rankings(ranks, protocol.items))
         self._asked = 0
         self._held = self._reports(0, [])
@@ -544,7 +550,8 @@ class Population:
         # who drops out never answers; who is late is held until the next call, and comes first then
         coming = self.rng.random(number) >= self.dropout
         later = self.rng.random(number) < self.late
-        held, self._held = self._held, {k: v[coming & later] for k, v in reports.items()}
+        held = self._held
+        self._held = {k: v[coming & later] for k, v in reports.items()}
         return {k: np.concatenate([held[k], v[coming & ~later]]) for k, v in reports.items()}
 
     def run(self, curator: Curator) -> None:

@@ -35,7 +35,7 @@ from privrank.plans.choice import check_ties
 from privrank.release import names
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts, Ties
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, blocks
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, batches
 
 FEWEST = 2
 """Reports below which nothing has a standard error."""
@@ -43,7 +43,7 @@ FEWEST = 2
 UNASKED = 0.25
 """Variance taken for a fraction that nobody was asked about: the largest of any in [0, 1]."""
 
-MOST_ITEMS = 50
+MAX_ITEMS = 50
 """Items up to which second moments of all pairs are kept, some 1.5 million numbers each."""
 
 _PSEUDO = 3.0
@@ -97,10 +97,13 @@ def release_consensus(
                 f"method='kwiksort' sorts by the majorities of pairs, and reports of the protocol "
                 f"{protocol.kind!r} are about whole rankings: leave out method=."
             )
-        rule, order, gaps = "Borda", by_score(estimates.scores, tie_break), {}
+        rule = "Borda"
+        order = by_score(estimates.scores, tie_break)
+        gaps = {}
     else:
         best = consensus_of(rule, estimates.filled, estimates.pairs.largest_variance, tie_break)
-        order, gaps = best.order, best.findings if rule in ("Kemeny", "EB-Kemeny") else {}
+        order = best.order
+        gaps = best.findings if rule in ("Kemeny", "EB-Kemeny") else {}
     values = {
         names.SCORES: fixed_point(estimates.scores),
         names.COVARIANCE: fixed_point(estimates.covariance),
@@ -155,16 +158,17 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
     If all orders are equally likely, the design effect is (s + 1) / 3.
     """
     check_tally(tally)
-    protocol, read = tally.protocol, check_ties(ties, decided=False, facts=None)
+    protocol = tally.protocol
+    read = check_ties(ties, decided=False, facts=None)
     if not isinstance(protocol, Asking) or protocol.digits != 1:
         raise ValueError(
             f"comparisons are read from reports of one pair or of the order of a few items, and "
             f"these are of the protocol {protocol.kind!r}: collect reports of Comparisons or "
             f"SubRanking, or of RandomPairs with pairs=1."
         )
-    if protocol.width > 2 and len(protocol.items) > MOST_ITEMS:
+    if protocol.width > 2 and len(protocol.items) > MAX_ITEMS:
         raise ValueError(
-            f"worths are read from orders of {protocol.width} of up to {MOST_ITEMS} items, and "
+            f"worths are read from orders of {protocol.width} of up to {MAX_ITEMS} items, and "
             f"these are of {len(protocol.items)}: use SubRanking with size=2."
         )
     if read != "davidson":
@@ -227,8 +231,10 @@ class _Found:
 def _asked(tally: Tally, protocol: Asking) -> _Found:
     """Return what votes on the asked pairs say."""
     votes = Votes.of(tally, protocol)
-    ahead, behind = votes.numbers(1), votes.numbers(-1)
-    net, counts = ahead - behind, ahead + behind
+    ahead = votes.numbers(1)
+    behind = votes.numbers(-1)
+    net = ahead - behind
+    counts = ahead + behind
     _met(counts, protocol)
     pairs = PairVotes.of(net, counts, protocol.gain)
     scores, covariance, filled = _borda(votes, pairs)
@@ -268,8 +274,10 @@ class Votes:
         # the sign of every pair of asked items, turned round where the later item comes first, so
         # that a vote of 1 is always for the earlier item of the list
         vote = protocol.signs[:, left, right][values].astype(np.int64).reshape(cells, -1)
-        one, other = items[..., left].reshape(cells, -1), items[..., right].reshape(cells, -1)
-        first, second = np.minimum(one, other), np.maximum(one, other)
+        one = items[..., left].reshape(cells, -1)
+        other = items[..., right].reshape(cells, -1)
+        first = np.minimum(one, other)
+        second = np.maximum(one, other)
         vote = np.where(one < other, vote, -vote)
         return cls(len(protocol.items), first, second, vote, tally.count)
 
@@ -365,7 +373,8 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     of the others. So residuals of the item count (m - 1) / a times. Beside that the surface may be
     wrong about the pair, for which it has the largest variance that a fraction can have, 1/4.
     """
-    m, counts = len(pairs.counts), pairs.counts
+    m = len(pairs.counts)
+    counts = pairs.counts
     unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
     # fractions of pairs that nobody was asked about are those of the fitted surface
     filled = np.array(pairs.fractions)
@@ -388,7 +397,8 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     each report has one vector of them, and the covariance of their mean is that of the vectors over
     n.
     """
-    m, pairs = len(protocol.items), len(protocol.all_pairs)
+    m = len(protocol.items)
+    pairs = len(protocol.all_pairs)
     # moments are those of the sums by item
     net, covariance = _moments(tally, *_sent(protocol))
     counts = np.full(pairs, tally.n, dtype=np.int64)
@@ -462,7 +472,7 @@ def by_item(tally: Tally) -> csr_array:
     sent, ends = _sent(protocol)
     parts = [
         sent(tally.assignment[rows], tally.answer[rows]) @ ends
-        for rows in blocks(len(tally.count), len(ends))
+        for rows in batches(len(tally.count), len(ends))
     ]
     table = np.concatenate(parts)
     # directions of scores sum to 0 up to their rounding
@@ -474,9 +484,11 @@ def _moments(tally: Tally, sent: Sent, ends: IntArray) -> tuple[IntArray, FloatA
 
     Sums of whole numbers are exact.
     """
-    sums, products = np.zeros(len(ends), dtype=np.int64), np.zeros((ends.shape[1],) * 2)
-    for rows in blocks(len(tally.count), len(ends)):
-        count, vectors = tally.count[rows], sent(tally.assignment[rows], tally.answer[rows])
+    sums = np.zeros(len(ends), dtype=np.int64)
+    products = np.zeros((ends.shape[1],) * 2)
+    for rows in batches(len(tally.count), len(ends)):
+        count = tally.count[rows]
+        vectors = sent(tally.assignment[rows], tally.answer[rows])
         sums += count @ vectors
         exact = (vectors @ ends).astype(np.float64)
         products += (exact * count[:, None]).T @ exact

@@ -281,7 +281,8 @@ class Protocol(ABC):
         """
         # an assignment that is drawn here may be about any of the items, so the ranking needs all
         if assignment is None:
-            code, needed = self.draw_assignment(), list(range(len(self.items)))
+            code = self.draw_assignment()
+            needed = list(range(len(self.items)))
         else:
             code = checks.check_count("assignment", assignment, low=0, high=self.assignments - 1)
             names = {name for names in self.question(code) for name in names}
@@ -525,7 +526,8 @@ def check_rankings(ranks: object, items: Sequence[str], *, ties: bool = False) -
     if hasattr(type(ranks), "columns"):
         # of studies alone: the libraries that read a frame are none of a client's
         ranks = import_module("privrank.encode.samples").ranks_by_name(ranks, items)
-    rankings, m = checks.as_array(ranks), len(items)
+    rankings = checks.as_array(ranks)
+    m = len(items)
     if rankings.ndim != 2 or rankings.shape[1] != m or rankings.dtype.kind not in "iu":
         raise ValueError(
             f"ranks must be whole numbers, in a data frame with the protocol's items as columns, "

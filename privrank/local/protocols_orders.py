@@ -30,10 +30,12 @@ LARGEST_SIZE = 8
 LARGEST_SHUFFLE = 2**63 - 1
 """Number of the last public shuffle there is."""
 
-MOST_DIGITS = 62
+MAX_DIGITS = 62
 """Of two values each, in a number that every table can hold."""
 
-_PAIR_ORDER, _MATCHING = 1, 2  # seeds of public shuffles, of pairs and of items
+# seeds of the public shuffles of pairs and of items
+_PAIR_ORDER = 1
+_MATCHING = 2
 
 Method = Literal["randomized", "laplace"]
 Pairing = Literal["public", "private"]
@@ -193,7 +195,7 @@ class RandomPairs(Asking):
     def __post_init__(self) -> None:
         """Check the number of pairs and the method."""
         super().__post_init__()
-        pairs = check_count("pairs", self.pairs, low=1, high=min(self.assignments, MOST_DIGITS))
+        pairs = check_count("pairs", self.pairs, low=1, high=min(self.assignments, MAX_DIGITS))
         self._set(pairs=pairs, digits=pairs)
         check_choice("method", self.method, Method)
 
@@ -281,8 +283,8 @@ class PairBits(Asking):
                     "out of all."
                 )
         elif self.pairs == "all":
-            if most > MOST_DIGITS:
-                raise ValueError(f"pairs='all' is with up to {2 * MOST_DIGITS + 1} items.")
+            if most > MAX_DIGITS:
+                raise ValueError(f"pairs='all' is with up to {2 * MAX_DIGITS + 1} items.")
             self._set(digits=most)
         else:
             pairs = min(8, most) if self.pairs is None else self.pairs

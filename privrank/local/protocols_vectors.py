@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privrank.local import publicdraws
 from privrank.local.protocols import Protocol
-from privrank.util.arrays import IntArray, blocks
+from privrank.util.arrays import IntArray, batches
 from privrank.util.checks import check_count
 
 SEEDS = 2**32
@@ -215,7 +215,8 @@ class CapBorda(Protocol):
         >>> favoured.shape
         (1, 1, 51)
         """
-        m, N = len(self.items), self.options
+        m = len(self.items)
+        N = self.options
 
         def closest(rows: slice) -> IntArray:
             scores = m + 1 - 2 * ranks[rows]
@@ -233,7 +234,7 @@ class CapBorda(Protocol):
 
 def _in_blocks(function: Callable[[slice], IntArray], rows: int, entries: int) -> IntArray:
     """Return the function's values for all rows, so many at once as memory allows."""
-    return np.concatenate([function(part) for part in blocks(max(rows, 1), entries, _BLOCK)])
+    return np.concatenate([function(part) for part in batches(max(rows, 1), entries, _BLOCK)])
 
 
 def best_cap(epsilon: float, items: int, candidates: int) -> int:

@@ -26,8 +26,10 @@ Identities = NDArray[np.uint64]
 
 COLUMNS = ("protocol_id", "assignment", "answer", "report_id")
 
-FOREIGN, MALFORMED = "another protocol", "malformed"
-RANGE, REPEATED = "out of range", "repeated id"
+FOREIGN = "another protocol"
+MALFORMED = "malformed"
+RANGE = "out of range"
+REPEATED = "repeated id"
 """Why a report is rejected; a row that has several reasons counts under the first of this order."""
 
 STRUCK = -1
@@ -73,8 +75,8 @@ def read_reports(
     -----
     **Identity.** Of equal reports with one id one counts. Of reports with one id that differ none
     does, so that whoever learns the id of a report cannot put another in its place
-    (:func:`once`). So a report that was sent twice counts once, and the outcome does not depend on
-    the order of rows. Ids are compared by a hash of 64 bits: n reports with different ids lose
+    (:func:`one_per_identity`). So a report that was sent twice counts once, and the outcome does
+    not depend on the order of rows. Ids are compared by a hash of 64 bits: n reports with different ids lose
     about n^2 / 2^64 of their number by accident, less than one at a thousand million.
     """
     table = _table(reports, protocol_id)
@@ -89,7 +91,7 @@ def read_reports(
     # of two cells the worse decides
     faults = np.where(names == "", _NO_NUMBER, np.maximum(asked_fault, answer_fault))
     sound = own & (faults == _FINE)
-    single = once(hashed(names)[sound], assignment[sound], answer[sound])
+    single = one_per_identity(hashed(names)[sound], assignment[sound], answer[sound])
     rejected = {
         FOREIGN: int((~own).sum()),
         MALFORMED: int((own & (faults == _NO_NUMBER)).sum()),
@@ -99,7 +101,7 @@ def read_reports(
     return *single, rejected
 
 
-def once(
+def one_per_identity(
     identity: Identities, assignment: IntArray, answer: IntArray
 ) -> tuple[Identities, IntArray, IntArray]:
     """Return what the reports of each identity say, :data:`STRUCK` where they differ, sorted.
@@ -110,7 +112,8 @@ def once(
     identity, first, place = np.unique(identity, return_index=True, return_inverse=True)
     # each report against the first of its id
     differs = (assignment != assignment[first][place]) | (answer != answer[first][place])
-    assignment, answer = assignment[first], answer[first]
+    assignment = assignment[first]
+    answer = answer[first]
     assignment[place[differs]] = answer[place[differs]] = STRUCK
     return identity, assignment, answer
 
@@ -150,7 +153,9 @@ def _framed(columns: Mapping[Any, Any]) -> pd.DataFrame:
         ) from None
 
 
-_FINE, _BEYOND, _NO_NUMBER = 0, 1, 2
+_FINE = 0
+_BEYOND = 1
+_NO_NUMBER = 2
 
 
 def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArray[np.int8]]:
@@ -160,7 +165,8 @@ def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArra
     """
     # the range is checked before the cast to int64, which would wrap unsigned numbers round
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
-        numbers, fault = values.to_numpy(), np.zeros(len(values), dtype=np.int8)
+        numbers = values.to_numpy()
+        fault = np.zeros(len(values), dtype=np.int8)
     else:
         entries = [_whole_number(entry) for entry in values.astype(object)]
         fault = np.array([_NO_NUMBER if e is None else _FINE for e in entries], dtype=np.int8)

@@ -122,7 +122,8 @@ class SubsetResponse:
 
     def secure(self, favoured: Sequence[int]) -> int:
         """Draw one value for the sorted `favoured` ones, from the operating system's bits."""
-        number, edge = below(self.total), self.favoured * self.favoured_weight
+        number = below(self.total)
+        edge = self.favoured * self.favoured_weight
         agrees = number < edge
         place = number // self.favoured_weight if agrees else (number - edge) // self.other_weight
         # both are found in any case, so that the time it takes does not show which one is reported
@@ -180,7 +181,8 @@ def read_ranking(
             raise ValueError(
                 f"ranking has a gap: {len(items)} items have the ranks 1 to {len(items)}."
             )
-    size, last = len(items), max(levels.values(), default=0) + 1
+    size = len(items)
+    last = max(levels.values(), default=0) + 1
     # of equal levels, or of none, which come last, the lots decide
     lots = shuffled(size) if partial == "complete" else range(size)
     keys = [

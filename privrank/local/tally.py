@@ -29,7 +29,7 @@ from privrank.local.reports import (
     REPEATED,
     STRUCK,
     Identities,
-    once,
+    one_per_identity,
     read_reports,
 )
 from privrank.release.archived import NOT_JSON, archive, read_archive
@@ -37,7 +37,7 @@ from privrank.release.names import GAIN, ORDER, REJECTED, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
-from privrank.util.arrays import FloatArray, IntArray, immutable, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import LARGEST_COUNT, as_array, check_flag
 
 Values = Mapping[str, tuple[IntArray, float]]
@@ -112,8 +112,9 @@ class Tally:
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
         for name in _ARRAYS:
-            kind, values = np.uint64 if name == "identity" else np.int64, getattr(self, name)
-            object.__setattr__(self, name, None if values is None else own(values, kind))
+            kind = np.uint64 if name == "identity" else np.int64
+            values = getattr(self, name)
+            object.__setattr__(self, name, None if values is None else readonly_copy(values, kind))
         object.__setattr__(self, "rejected", dict(self.rejected))
 
     @classmethod
@@ -184,7 +185,7 @@ class Tally:
             both = [np.append(getattr(self, name), getattr(other, name)) for name in _CELLS]
             return Tally(self.protocol, *_cells_of(*both)[:3], rejected, None, None)
         # with ids: report by report, so that one that is in both counts once
-        single = once(
+        single = one_per_identity(
             *(np.concatenate(pair) for pair in zip(self._reports, other._reports, strict=True))
         )
         # what both hold once, or one holds and the other contradicts, is lost
@@ -195,7 +196,8 @@ class Tally:
     def _reports(self) -> tuple[Identities, IntArray, IntArray]:
         """What each id was asked and answered."""
         assert self.identity is not None and self.cell is not None
-        assignment, answer = np.append(self.assignment, STRUCK), np.append(self.answer, STRUCK)
+        assignment = np.append(self.assignment, STRUCK)
+        answer = np.append(self.answer, STRUCK)
         return self.identity, assignment[self.cell], answer[self.cell]
 
     def __radd__(self, other: object) -> Tally:

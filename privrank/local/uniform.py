@@ -58,7 +58,7 @@ from scipy.sparse import csr_array
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nullmodel import NullModel
-from privrank.hypotheses.nulls import FULL, Null, Order, fingerprint, public_generator
+from privrank.hypotheses.nulls import Null, Order, draws_of, public_generator, table_key
 from privrank.hypotheses.statistic import Statistic
 from privrank.local.client import protocol_from_json
 from privrank.local.estimates import by_item
@@ -70,7 +70,7 @@ from privrank.release.names import GAIN, STATISTIC
 from privrank.release.release import Release
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import hypotheses_of_uniformity
-from privrank.util.arrays import FloatArray, IntArray, blocks, own
+from privrank.util.arrays import FloatArray, IntArray, batches, readonly_copy
 from privrank.util.solvers import spectrum
 from privrank.util.workers import progress
 
@@ -80,16 +80,17 @@ NULL = "statistic under H0"
 STEP = 2.0**-10
 """Lattice of the statistic, far finer than its spread: rounding leaves ties of draws ties."""
 
-_LIGHT, _HEAVY = 2**14, 2**17
+_LIGHT = 2**14
+_HEAVY = 2**17
 """Random numbers of a draw up to which there are 9,999 draws, and up to which 1,999."""
 
 _BLOCK = 2**21
 """Numbers that are held at a time."""
 
 
-def usual_draws(size: int) -> int:
+def draws_for(size: int) -> int:
     """Return how many null draws there are unless asked for, by the random numbers of one."""
-    return FULL if size <= _LIGHT else 1_999 if size <= _HEAVY else 999
+    return draws_of(size, _LIGHT, _HEAVY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +128,14 @@ class Asked:
                 f"or Comparisons without ties=True."
             )
         table = by_item(tally)
-        if is_whole(protocol) and not table.count_nonzero():
+        if is_drawn_as_one(protocol) and not table.count_nonzero():
             raise ValueError(
                 "tally must hold reports that prefer an item, and in these the votes for each are "
                 "as many as against it: collect more reports."
             )
         assignment, place = np.unique(tally.assignment, return_inverse=True)
         count = np.bincount(place, tally.count, minlength=len(assignment)).astype(np.int64)
-        whole = (tally.count, table.toarray()) if is_whole(protocol) else None
+        whole = (tally.count, table.toarray()) if is_drawn_as_one(protocol) else None
         net = np.asarray(tally.count @ table, dtype=np.float64)
         return cls(protocol, assignment, count, net, whole)
 
@@ -160,7 +161,8 @@ class Asked:
         if self.whole is not None:
             reports, added = self.whole
             return np.asarray((added * reports[:, None]).T @ added)
-        m, wins = len(self.protocol.items), _wins(self.protocol)
+        m = len(self.protocol.items)
+        wins = _wins(self.protocol)
         covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
         digits = self.items.reshape(-1, self.items.shape[2])
         weight = np.repeat(self.count, self.items.shape[1])
@@ -195,10 +197,11 @@ class Asked:
         # the seed is made of what was asked, never of answers: one table serves every result of
         # these numbers, and the p-value is a function of the release
         facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
-        seeds = int(self.protocol.id, 16), fingerprint(facts.tolist())
+        seeds = int(self.protocol.id, 16), table_key(facts.tolist())
         rng = public_generator("uniformity of reports", *seeds)
-        bar, parts = progress("draws under H0", number), []
-        for rows in blocks(number, self.size, _BLOCK):
+        bar = progress("draws under H0", number)
+        parts = []
+        for rows in batches(number, self.size, _BLOCK):
             size = rows.stop - rows.start
             parts.append(self._values(self._net_wins(size, rng)))
             bar.update(size)
@@ -218,7 +221,8 @@ class Asked:
                 rng.integers(0, 2, shape, np.int8) if single else rng.binomial(reports, 0.5, shape)
             )
             return np.asarray((2.0 * forward - reports) @ added)
-        options, count = self.protocol.options, np.repeat(self.count, self.items.shape[1])
+        options = self.protocol.options
+        count = np.repeat(self.count, self.items.shape[1])
         if options == 2:  # a multinomial draw, but in less time
             first = rng.binomial(count, 0.5, (number, len(count)))
             drawn = np.stack((first, count - first), axis=2)
@@ -229,15 +233,18 @@ class Asked:
     @cached_property
     def _votes(self) -> csr_array:
         """A row for each value of each digit: what it adds to the net wins of the items."""
-        digits, options = self.items.reshape(-1, self.items.shape[2]), self.protocol.options
-        rows, width = len(digits) * options, digits.shape[1]
+        digits = self.items.reshape(-1, self.items.shape[2])
+        options = self.protocol.options
+        rows = len(digits) * options
+        width = digits.shape[1]
         columns = np.repeat(digits, options, axis=0)
         votes = np.tile(_wins(self.protocol), (len(digits), 1))
-        starts, shape = np.arange(rows + 1) * width, (rows, len(self.protocol.items))
+        starts = np.arange(rows + 1) * width
+        shape = (rows, len(self.protocol.items))
         return csr_array((votes.ravel(), columns.ravel(), starts), shape)
 
 
-def is_whole(protocol: Protocol) -> bool:
+def is_drawn_as_one(protocol: Protocol) -> bool:
     """Whether the parts of a report depend on each other under H0, so that it is drawn as one."""
     several = isinstance(protocol, RandomPairs) and protocol.digits > 1
     return several or isinstance(protocol, DuchiBall | CapBorda)
@@ -251,7 +258,7 @@ def _wins(protocol: Protocol) -> FloatArray:
 def release_test(tally: Tally, draws: int | None) -> Release:
     """Return the statistic of a tally with its null draws, so many or the usual number."""
     facts = Asked.of(tally)
-    drawn = facts.draws(usual_draws(facts.size) if draws is None else draws)
+    drawn = facts.draws(draws_for(facts.size) if draws is None else draws)
     return release_of(
         tally,
         {STATISTIC: (np.array([facts.statistic]), STEP), NULL: (np.sort(drawn), STEP)},
@@ -261,7 +268,7 @@ def release_test(tally: Tally, draws: int | None) -> Release:
     )
 
 
-def infer(
+def infer_reports(
     release: Release, *, alpha: float = 0.05, simulation: Mapping[str, Any] | None = None
 ) -> RankTestResult:
     """Return the test from a release of a tally's statistic: post-processing."""
@@ -270,7 +277,9 @@ def infer(
     protocol = protocol_from_json(str(release.plan.settings["protocol"]))
     # the null distribution is part of the release, so a test that is read back needs no draws
     null = Null.of_draws(release.values[NULL])
-    given = "each report or its reverse" if is_whole(protocol) else "how often each was asked"
+    given = (
+        "each report or its reverse" if is_drawn_as_one(protocol) else "how often each was asked"
+    )
     return read_test(
         null,
         release=release,
@@ -357,12 +366,15 @@ class Collection:
 
     def _counts(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
         """Draw how often each pair is asked, and how often the first of its items is ahead."""
-        protocol, pairs, m = self.protocol, self.protocol.assignments, len(place)
+        protocol = self.protocol
+        pairs = self.protocol.assignments
+        m = len(place)
         assert isinstance(protocol, Asking)
         # where respondents are fewer than pairs most pairs are not asked: only those drawn are held
         if pairs <= self.nobs:
             number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
-            questions, count = np.flatnonzero(number), number[number > 0]
+            questions = np.flatnonzero(number)
+            count = number[number > 0]
         else:
             questions, count = np.unique(protocol.assign(self.nobs, rng), return_counts=True)
         first, second = protocol.asked(questions)[:, 0].T
@@ -390,4 +402,4 @@ def _as_drawn(statistic: IntArray, order: Order) -> int:
 def _leads(m: int, theta: float) -> FloatArray:
     """Return how much more often an item is ahead of one 0, 1, ... places after it than behind."""
     ahead = [0.5, *(pair_probability(gap, theta) for gap in range(1, m))]
-    return own(2.0 * np.array(ahead) - 1.0, np.float64)
+    return readonly_copy(2.0 * np.array(ahead) - 1.0, np.float64)

@@ -17,8 +17,8 @@ import numpy as np
 
 from privrank.consensus.orders import by_score, pair_matrix
 from privrank.consensus.rules import Rule, consensus_of
-from privrank.encode.encoded import EncodedSample, Rows
-from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.encode.encoded import EncodedSample, SampleBlock
+from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
@@ -74,16 +74,17 @@ def release_aggregation(
     def drawn() -> Drawn:
         tie_break = draw_permutation(len(sample.items), rng)
         steps = int(plan.number("steps"))
-        votes, draws = _votes(encoded, steps), find or consensus_in
+        votes = _votes(encoded, steps)
+        draws = find or consensus_in
         values, findings = draws(plan, votes, sample.nobs * steps, tie_break, rng)
         return Drawn(values, tie_break, findings)
 
-    return released(plan, sample, drawn, budget=budget, rng=rng)
+    return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
 
 
-def pair_counts(ranks: AnyArray) -> IntArray:
+def pair_count_values(ranks: AnyArray) -> IntArray:
     """Return how many of the rankings, ranks 1..m in the rows, place item i before item j."""
-    from privrank.kernels.rankings import pair_counts as count
+    from privrank.kernels.rankings import count_pairs as count
 
     return count(np.ascontiguousarray(ranks, dtype=np.int64))
 
@@ -106,14 +107,14 @@ def half_votes(ranks: IntArray) -> IntArray:
 
 def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     """Return the steps for item i before item j; (i, j) and (j, i) add up to nobs times `steps`."""
-    count = half_votes if encoded.partial else pair_counts
+    count = half_votes if encoded.partial else pair_count_values
     if encoded._people is None:
         return count(encoded._rows)
     whole = steps // 2 if encoded.partial else steps
     return encoded._people.total(partial(_votes_of, count=count, steps=whole))
 
 
-def _votes_of(part: Rows, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:
+def _votes_of(part: SampleBlock, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:
     """Return the votes of a part: a respondent with k rankings casts L / k steps for each."""
     size = np.bincount(part.person)[part.person]
     votes = (steps // k * count(part.cells[size == k]) for k in np.unique(size).tolist())
@@ -124,12 +125,14 @@ def consensus_in(
     plan: Plan, counts: IntArray, weight: int, tie_break: tuple[int, ...], rng: Rng
 ) -> Found:
     """Return noisy pair counts or Borda totals, the order found in them, and its score."""
-    values, findings = {}, {}
+    values = {}
+    findings = {}
     if PAIRS in plan.parts:
         part = plan.parts[PAIRS]
         assert part.noise is not None
         values[PAIRS] = draw(part, counts[np.triu_indices(len(counts), 1)], rng)
-        fractions, variance = pair_matrix(values[PAIRS] / weight), part.noise.variance / weight**2
+        fractions = pair_matrix(values[PAIRS] / weight)
+        variance = part.noise.variance / weight**2
         best = consensus_of(cast(Rule, plan.method), fractions, variance, tie_break)
         values[ORDER] = best.order
         if plan.method in ("Kemeny", "EB-Kemeny"):

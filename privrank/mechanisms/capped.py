@@ -19,7 +19,7 @@ from scipy.linalg import qr, svd
 from scipy.optimize import minimize
 
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.solvers import attempt, solve, spectrum, zero
+from privrank.util.solvers import find_root, solve, spectrum, with_fallback
 
 GAP = 1e-3
 """A value lies below the maximum by at most this fraction of A + B, and never above it."""
@@ -27,10 +27,12 @@ GAP = 1e-3
 _DIRECTION = 1e-5
 """Change of the unit vector at which the fixed point stops; its value errs by about the square."""
 
-_STEPS, _DEPTH = 100, 5
+_STEPS = 100
+_DEPTH = 5
 """Steps of the fixed point at most, and how many of them each extrapolation looks back on."""
 
-_NOMINAL_EPSILON, _WORTHWHILE = 0.5, 1.05
+_NOMINAL_EPSILON = 0.5
+_WORTHWHILE = 1.05
 """The budget a design is made for, and by which factor it has to improve the variance there."""
 
 
@@ -177,7 +179,9 @@ class CappedNorm:
             return value, w, gap
         factors = None
         if x.shape[1] > len(x):  # the maximum lies in the span of the records
-            factors = attempt(lambda: qr(x.T, mode="economic", check_finite=False), lambda: None)
+            factors = with_fallback(
+                lambda: qr(x.T, mode="economic", check_finite=False), lambda: None
+            )
         if factors is None:
             return self._maximise(x, w)
         basis, triangle = factors
@@ -196,7 +200,8 @@ class CappedNorm:
         g = S'c for S the scaled records and c = 2 sqrt(B psi'), and (mu I - S'S)^-1 S' is
         S'(mu I - SS')^-1: a system as small as the number of records.
         """
-        g, along = weights @ x, x @ u
+        g = weights @ x
+        along = x @ u
         here = float(weights @ (along * along)) / (4 * self.bias)
         mu = float(g @ u) / 2 + here
         if x.shape[1] > len(x):
@@ -239,14 +244,15 @@ class CappedNorm:
         g, matrix = self._gradient(x, weights)
         eigenvalues, vectors = spectrum(matrix)
         c = vectors.T @ g / 2
-        top, size = float(eigenvalues[-1]), float(np.linalg.norm(c))
+        top = float(eigenvalues[-1])
+        size = float(np.linalg.norm(c))
         least = top + max(abs(float(c[-1])), 1e-12 * (top + size))
 
         def excess(mu: float) -> float:
             return float(np.linalg.norm(c / (mu - eigenvalues))) - 1
 
         # |u| falls in mu: its root makes |u| = 1, unless |u| < 1 from the least mu on
-        mu = zero(excess, least, top + 2 * size) if excess(least) > 0 else least
+        mu = find_root(excess, least, top + 2 * size) if excess(least) > 0 else least
         u = c / (mu - eigenvalues)
         # mu + g'(mu I - M)^-1 g / 4, in the coordinates of the eigenvectors
         bound = mu + float(c @ u)
@@ -256,7 +262,8 @@ class CappedNorm:
 
     def _toward(self, x: FloatArray, w: FloatArray, target: FloatArray) -> FloatArray:
         """Return the best point of the segment from one point of K to another."""
-        start, end = self._project(x, w)[1], self._project(x, target)[1]
+        start = self._project(x, w)[1]
+        end = self._project(x, target)[1]
         s = 0.0
         for k in range(1, 50):  # the derivative falls along the segment
             trial = s + 0.5**k
@@ -270,7 +277,7 @@ class CappedNorm:
             vectors, sizes, _ = svd(squares, full_matrices=False, check_finite=False)
             return np.asarray((vectors * sizes)[:, sizes > 1e-9])
 
-        columns = attempt(fewest, lambda: squares)
+        columns = with_fallback(fewest, lambda: squares)
         point = np.hstack(((1 - s) * w[:, :1] + s * target[:, :1], columns))
         return np.asarray(point / max(1.0, float(np.linalg.norm(point))))
 
@@ -291,7 +298,7 @@ class CappedNorm:
             return -float(height.sum()), -slope.ravel() / size
 
         options = {"maxiter": 200, "maxcor": 20, "ftol": 1e-13, "gtol": 1e-9}
-        peak = attempt(
+        peak = with_fallback(
             lambda: minimize(loss, w.ravel(), jac=True, method="L-BFGS-B", options=options).x,
             w.ravel,
         )
@@ -352,10 +359,11 @@ def _theory(r: float, bias: float, upper: float) -> tuple[float, float, float]:
     def excess(c: float) -> float:
         return c * c * float(distribution(c) @ (d * d)) - r
 
-    least, most = math.sqrt(r) / float(np.abs(d).max()), 1.999 * bias
+    least = math.sqrt(r) / float(np.abs(d).max())
+    most = 1.999 * bias
     if least >= most or excess(most) <= 0:
         return 0.0, 0.0, math.inf
-    c = zero(excess, least, most)
+    c = find_root(excess, least, most)
     p = distribution(c)
     q = 1 / (1 + np.exp(-np.linspace(-8, 8, 97)))[:, None]
     edge = float((r / q[:, 0] + (w / (1 - q * w)) @ p).min())

@@ -32,21 +32,22 @@ from privrank.hypotheses.nulls import (
     Order,
     Sampler,
     Value,
-    fingerprint,
     null_draws,
     null_of,
+    table_key,
 )
 from privrank.hypotheses.statistic import Blindness, Statistic
 from privrank.mechanisms.permutation import noisy_quantile
-from privrank.util.arrays import IntArray, own, signs_of_orders
+from privrank.util.arrays import IntArray, readonly_copy, signs_of_orders
 
 Alternative = Literal["larger", "smaller", "two-sided"]
 Measure = Callable[[IntArray], IntArray]
 
-MOST_ITEMS = 6
+MAX_ITEMS = 6
 """Most items whose m! rankings are counted one by one."""
 
-_LEVEL, _COUNT_LEVEL = 0.05, 0.005
+_LEVEL = 0.05
+_COUNT_LEVEL = 0.005
 """What the parts of an omnibus share, and the share of the count of impossible observations."""
 
 _BITS = 62
@@ -103,7 +104,7 @@ class ExpectedCounts:
 
     def impossible_value(self, counts: IntArray, order: Order) -> int:
         """Return how many observations cannot occur, in 1024ths."""
-        return GRID * impossible(counts, self.p)
+        return GRID * impossible_count(counts, self.p)
 
     def kendall_value(self, counts: IntArray, order: Order) -> int:
         """Return how far the mean sign vector is from its null mean, of counts by ranking.
@@ -127,7 +128,7 @@ class ExpectedCounts:
 
     def sizes(self) -> tuple[int, ...]:
         """Return what names the public draws: n, the number of categories, a fingerprint of p."""
-        return self.n, len(self.p), fingerprint(self.p)
+        return self.n, len(self.p), table_key(self.p)
 
     def null(self, name: str, value: Value) -> partial[Null]:
         """Return the Monte Carlo null of a value, as a function of the number of draws.
@@ -140,7 +141,7 @@ class ExpectedCounts:
 
 @lru_cache(maxsize=64)
 def _expected(cells: ExpectedCounts) -> IntArray:
-    return own(np.rint(np.ldexp(np.array(cells.p) * cells.n, cells.bits)), np.int64)
+    return readonly_copy(np.rint(np.ldexp(np.array(cells.p) * cells.n, cells.bits)), np.int64)
 
 
 @lru_cache(maxsize=64)
@@ -149,7 +150,8 @@ def _ranges(cells: ExpectedCounts) -> tuple[IntArray, IntArray]:
     from scipy.stats import binom
 
     positive = np.asarray(cells.p) > 0
-    p, level = np.asarray(cells.p)[positive] / math.fsum(cells.p), 0.25 / len(cells.p)
+    p = np.asarray(cells.p)[positive] / math.fsum(cells.p)
+    level = 0.25 / len(cells.p)
     probability, place = np.unique(p, return_inverse=True)
     low, high = (
         end(level, cells.n, probability)[place].astype(np.int64) << cells.bits
@@ -176,7 +178,7 @@ def _null_of_two(measure: Measure, n: int, p: Probabilities, draws: int) -> Null
     return Null(values, np.bincount(place, weights).astype(np.float64))
 
 
-def total_variation(n: int, p: Probabilities) -> Statistic:
+def distance_from_null(n: int, p: Probabilities) -> Statistic:
     """Return the total variation distance S of the shares from the probabilities p.
 
     Returns
@@ -202,12 +204,17 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     **Null.** Exact for up to 2^22 choices of two categories, else Monte Carlo over multinomial
     counts.
     """
-    k, cells = len(p), ExpectedCounts(n, p)
-    name, measure = "total variation distance from the null", cells.excess
-    step, sensitivity = cells.unit() / (1 << cells.bits) / n / GRID, GRID
+    k = len(p)
+    cells = ExpectedCounts(n, p)
+    name = "total variation distance from the null"
+    measure = cells.excess
+    step = cells.unit() / (1 << cells.bits) / n / GRID
+    sensitivity = GRID
     if is_uniform(p):
-        name, measure = "total variation distance", partial(excess, n=n)
-        step, sensitivity = 1.0 / (n * k), min(k, n)
+        name = "total variation distance"
+        measure = partial(excess, n=n)
+        step = 1.0 / (n * k)
+        sensitivity = min(k, n)
     value: Value = partial(_whole, measure)
     two = k == 2 and n <= _LARGEST
     null = partial(_null_of_two, measure, n, p) if two else cells.null(name, value)
@@ -220,7 +227,7 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
 
 def _items_of(p: Probabilities) -> int:
     """Return the m of which these are probabilities of all m! rankings."""
-    return next(m for m in range(2, MOST_ITEMS + 1) if math.factorial(m) == len(p))
+    return next(m for m in range(2, MAX_ITEMS + 1) if math.factorial(m) == len(p))
 
 
 def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -> Statistic:
@@ -260,25 +267,30 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     observations is 0. So the omnibus is consistent
     (:func:`privrank.mechanisms.categories.omnibus`).
     """
-    cells, ruled_out = ExpectedCounts(n, p), 0.0 in p
+    cells = ExpectedCounts(n, p)
+    ruled_out = 0.0 in p
     values: tuple[Value, ...] = (partial(_whole, cells.excess), cells.cellwise_value)
-    kind, sensitivity = "choices", GRID
+    kind = "choices"
+    sensitivity = GRID
     sample: Sampler = partial(sorted_multinomial, n, p)
-    sizes: tuple[int, ...] = (n, len(p), fingerprint(sorted(p)))
+    sizes: tuple[int, ...] = (n, len(p), table_key(sorted(p)))
     if rankings:
-        kind, sensitivity = "rankings", GRID + ALLOWANCE
+        kind = "rankings"
+        sensitivity = GRID + ALLOWANCE
         values = (*values, cells.kendall_value)
-        sample, sizes = partial(multinomial, n, p), cells.sizes()
+        sample = partial(multinomial, n, p)
+        sizes = cells.sizes()
     # Bonferroni: the parts share the level, less that of the count of impossible observations
     counted = ruled_out and not math.isinf(xi)
     level = (_LEVEL - _COUNT_LEVEL * counted) / len(values)
-    parts = [Part(value, level) for value in values]
-    name, label = "omnibus", f"omnibus of counted {kind}"
+    parts = [OmnibusPart(value, level) for value in values]
+    name = "omnibus"
+    label = f"omnibus of counted {kind}"
     if ruled_out:
         name = f"omnibus with impossible {kind}"
     if counted:
         label += " and of impossible ones"
-        parts.append(Part(cells.impossible_value, _COUNT_LEVEL))
+        parts.append(OmnibusPart(cells.impossible_value, _COUNT_LEVEL))
     statistic = omnibus(
         name,
         NullSample(label, sizes, sample),
@@ -290,12 +302,13 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
         consistent="privrank.mechanisms.categories.omnibus_of",
     )
     apart = ruled_out and not counted
-    return replace(statistic, impossible=partial(impossible, p=p)) if apart else statistic
+    return replace(statistic, impossible=partial(impossible_count, p=p)) if apart else statistic
 
 
 def of_ranks(counted: Statistic) -> Statistic:
     """Return a statistic of counts by order as one of ranks, shape (n, m)."""
-    simulated, impossible = counted.simulated, counted.impossible
+    simulated = counted.simulated
+    impossible = counted.impossible
     return replace(
         counted,
         value=partial(_of_ranks, counted.value),
@@ -325,7 +338,7 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     -------
     Statistic
         The count M of the first category for ``"larger"``, that of the second for ``"smaller"``,
-        and |M / n - p| as `total_variation` has it for ``"two-sided"``.
+        and |M / n - p| as `distance_from_null` has it for ``"two-sided"``.
 
     Notes
     -----
@@ -347,18 +360,23 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     """
     if alternative == "two-sided":
         return replace(
-            total_variation(n, (p, 1.0 - p)),
+            distance_from_null(n, (p, 1.0 - p)),
             name="distance of the share from the null",
             # beyond, its null distribution may be Monte Carlo
             randomised=n <= _LARGEST,
         )
-    category = 0 if alternative == "larger" else 1
+    category = 0
+    name = "count of the first category"
+    if alternative != "larger":
+        category = 1
+        name = "count of the second category"
+        p = 1.0 - p
     return Statistic(
-        name=f"count of the {('first', 'second')[category]} category",
+        name=name,
         step=1.0,
         sensitivity=1,
         value=partial(_count, category=category),
-        null=partial(_binomial_null, n, (p, 1.0 - p)[category]),
+        null=partial(_binomial_null, n, p),
         blind_to=("one side",),
         consistent=None,
         randomised=True,
@@ -384,7 +402,7 @@ QUANTILE_DRAWS = 1_999
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OmnibusPart:
     """One statistic of an omnibus.
 
     Parameters
@@ -426,7 +444,7 @@ class _Omnibus:
     """max_j (T_j - q_j) of statistics T_j in lattice steps and public whole numbers q_j."""
 
     sample: NullSample
-    parts: tuple[Part, ...]
+    parts: tuple[OmnibusPart, ...]
     scale: float
     draws: int
 
@@ -458,7 +476,7 @@ def _quantiles(whole: _Omnibus) -> IntArray:
     """Return q_j, from a public sequence of its own, apart from that of the p-values."""
     name = f"quantiles of the {whole.sample.label}"
     table = null_draws(name, whole.sample.sizes, whole.drawn, whole.draws)
-    return own(
+    return readonly_copy(
         [
             math.ceil(noisy_quantile(draws, part.level, whole.scale))
             for draws, part in zip(table.T, whole.parts, strict=True)
@@ -470,7 +488,7 @@ def _quantiles(whole: _Omnibus) -> IntArray:
 def omnibus(
     name: str,
     sample: NullSample,
-    parts: tuple[Part, ...],
+    parts: tuple[OmnibusPart, ...],
     sensitivity: int,
     xi: float,
     draws: int,
@@ -551,7 +569,7 @@ def omnibus(
     )
 
 
-def impossible(counts: IntArray, p: Probabilities) -> int:
+def impossible_count(counts: IntArray, p: Probabilities) -> int:
     """Return Z, the number of observations of probability 0, from counts by category.
 
     Under the null it is 0, whatever their number. It moves by at most 1 when one is replaced,

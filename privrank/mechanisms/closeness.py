@@ -87,15 +87,15 @@ from privrank.mechanisms.permutation import (
     gram_blocks,
     gram_of,
     kernel_distance,
+    largest_distance,
     noisy_quantile,
     permuted_statistics,
-    total_variation,
 )
 from privrank.mechanisms.samples import completed_groups, one_row_each, tabulated
-from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.plans.closeness import (
     DIAMETER,
-    MOST_TABULATED,
+    MAX_TABULATED,
     ONE_NUMBER,
     RELEASED_STEPS,
     RankKernel,
@@ -181,7 +181,7 @@ def release_comparison(
         values |= draw_details(data, plan, rng)
         return Drawn(values, early or draw_permutation(len(sample.items), rng))
 
-    return released(plan, sample, drawn, budget=budget, rng=rng)
+    return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
 
 
 def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroups:
@@ -219,7 +219,8 @@ def _outcome(comparison: Comparison, plan: Plan, statistics: FloatArray, rng: Rn
     if comparison.decision is not None:
         return comparison.decision(statistics, plan, rng)
     # M_0 = T_0 + sigma L, and of it only H(M_0) leaves this function
-    scale, noisy = plan.number("scale"), statistics[0]
+    scale = plan.number("scale")
+    noisy = statistics[0]
     if scale > 0:
         noisy = noisy + draw_cells(scale, noise_cell(scale), 1, rng)[0]
     return round(round_up(smoothed_pvalue(statistics, float(noisy), scale)) * RELEASED_STEPS)
@@ -227,7 +228,8 @@ def _outcome(comparison: Comparison, plan: Plan, statistics: FloatArray, rng: Rn
 
 def _effect(plan: Plan, distances: FloatArray, rng: Rng) -> IntArray:
     """Return the noisy distance, and what is released beside it; `distances` are sensitive."""
-    part, numbers = plan.parts[STATISTIC], [float(distances[0])]
+    part = plan.parts[STATISTIC]
+    numbers = [float(distances[0])]
     if THRESHOLD_LEVEL in plan.settings:
         assert isinstance(part.noise, DiscreteLaplace)
         level = plan.number(THRESHOLD_LEVEL) / 2.0
@@ -241,7 +243,8 @@ def public_quantiles(comparison: Comparison, sample: Sample, scale: float) -> Fl
     """Return the quantiles by which an omnibus compares its parts; none for other statistics."""
     if comparison.form not in ("groups", "cells"):
         return np.empty(0)
-    sizes, items = sample.sizes, len(sample.items)
+    sizes = sample.sizes
+    items = len(sample.items)
     if comparison.statistic in ("mallows", "kendall"):
         drawn = departures.ranking_parts(sizes, items, comparison.statistic)
     else:
@@ -275,7 +278,7 @@ def _pairs(data: _Data, comparison: Comparison) -> Measure:
     """Return the largest distance of two groups, as a function of tables."""
     if data.gram is not None:
         return partial(kernel_distance, gram=data.gram)
-    return chi_square if comparison.statistic == "chi-square" else total_variation
+    return chi_square if comparison.statistic == "chi-square" else largest_distance
 
 
 def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
@@ -283,7 +286,8 @@ def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
 
     Groups without units, if any, are left out.
     """
-    sample, parts = encoded.sample, [part for part in encoded._parts if part.sample.nobs]
+    sample = encoded.sample
+    parts = [part for part in encoded._parts if part.sample.nobs]
     people = [part.sample.nobs for part in parts]
     if sample.kind == "choices":
         return _Data(
@@ -293,7 +297,7 @@ def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
     ranks = np.concatenate([part._rows for part in parts])
     # of few items the kinds are all m! orders, of many each respondent is a kind
     m = len(sample.items)
-    if m <= MOST_TABULATED:
+    if m <= MAX_TABULATED:
         from privrank.kernels.rankings import places_of
 
         orders = orders_of(m)

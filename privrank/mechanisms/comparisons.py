@@ -22,20 +22,20 @@ from privrank.bradley_terry.paircounts import check_connected, halves
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
-from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.mechanisms.tallies import (
-    bounded,
     largest_design_effect,
-    met,
     net_wins,
+    observed_moments,
+    observed_pairs,
+    observed_wins,
     pair_moments,
     round_directions,
     round_expected,
     same_half,
-    second_moments,
+    sample_rows,
     statistic,
     units,
-    wins_met,
 )
 from privrank.plans.calibration import NEAREST, OUTPUT_STEP
 from privrank.privacy.budget import Ledger
@@ -93,28 +93,30 @@ def release_comparisons(
     -----
     **Privacy.** What is released, and by which noise, is the plan's
     (:func:`plan_comparisons`); it is spent before a count is read. Rows beyond the bounds are left
-    out by a secret draw then (:func:`privrank.mechanisms.tallies.bounded`). Groups of respondents
-    have independent noise each (:mod:`privrank.privacy.netnoise`).
+    out by a secret draw then (:func:`privrank.mechanisms.tallies.sample_rows`). Groups of
+    respondents have independent noise each (:mod:`privrank.privacy.netnoise`).
     """
-    design, exact = encoded.design, math.isinf(plan.epsilon)
+    design = encoded.design
+    exact = math.isinf(plan.epsilon)
     if exact and (budget is None or math.isinf(budget.epsilon)):
         # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
-        encoded = bounded(encoded, rng)
+        encoded = sample_rows(encoded, rng)
         design = _observed(
             encoded, always=names.MOMENTS[0] in plan.parts or plan.mechanism == names.WINS
         )
 
     def drawn() -> Drawn:
-        return _drawn(bounded(encoded, rng), plan, link, solver, reader, rng)
+        return _drawn(sample_rows(encoded, rng), plan, link, solver, reader, rng)
 
-    return released(plan, design, drawn, budget=budget, rng=rng, link=link)
+    return spend_and_release(plan, design, drawn, budget=budget, rng=rng, link=link)
 
 
 def _drawn(
     encoded: Encoded, plan: Plan, link: Link, solver: Solver, reader: str, rng: Rng
 ) -> Drawn:
     """Draw every part of a plan but those of the second stage, measured by the help of these."""
-    items, exact = len(encoded.design.items), math.isinf(plan.epsilon)
+    items = len(encoded.design.items)
+    exact = math.isinf(plan.epsilon)
     values: dict[str, IntArray] = {}
     if names.WORTHS in plan.parts:
         values[names.WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
@@ -122,14 +124,14 @@ def _drawn(
     moments = {*names.MOMENTS, *names.TIE_MOMENTS, names.BY_PAIR}
     for name in sorted(plan.parts.keys() - {names.WORTHS, *later, *moments}):
         if name == names.WINS and exact:
-            values[name] = wins_met(encoded).ravel()
+            values[name] = observed_wins(encoded).ravel()
             continue
         counts = statistic(encoded, name)
         # every group of respondents has noise of its own
         groups = counts.reshape(-1, items) if name == names.NET else [counts]
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
     if names.MOMENTS[0] in plan.parts:
-        values |= second_moments(encoded)
+        values |= observed_moments(encoded)
 
     def second_stage(first: Release) -> Release:
         if names.OPPONENTS in later:
@@ -187,8 +189,10 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
     :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so that both stages compose.
     """
-    part, findings = release.plan.parts[names.DEPENDENCE], dict(release.found)
-    pairs, varied = release.plan.settings[names.DEPENDENCE] == "pairs", release.design.varied
+    part = release.plan.parts[names.DEPENDENCE]
+    findings = dict(release.found)
+    pairs = release.plan.settings[names.DEPENDENCE] == "pairs"
+    varied = release.design.varied
     if pairs and not varied:
         exact = pair_moments(encoded)
     else:
@@ -220,7 +224,7 @@ def _observed(encoded: Encoded, *, always: bool) -> Design:
     design = encoded.design
     if design.pairs is not None and design.pairs.origin == "declared" and not always:
         return design
-    pairs = met(encoded)
+    pairs = observed_pairs(encoded)
     check_connected(pairs, design.items)
     if design.covariates is None:
         return replace(design, pairs=pairs)
@@ -258,12 +262,13 @@ def draw_worths(
     Cai, Chakraborty and Wang (2023), Algorithm 1; the approximate minimiser follows Iyengar et al.
     (2019).
     """
-    pairs = met(encoded)
+    pairs = observed_pairs(encoded)
     target = np.asarray(0.5 * net_wins(encoded), dtype=np.float64)
     if loss_bounds(link).answers_curve:
         # the answers enter through the loss itself
-        won, lost = 0.5 * wins_met(encoded)
-        loss, target = EdgeLoss.likelihood(link, won, lost), np.zeros_like(target)
+        won, lost = 0.5 * observed_wins(encoded)
+        loss = EdgeLoss.likelihood(link, won, lost)
+        target = np.zeros_like(target)
     else:
         loss = EdgeLoss.matching(ScoreFunction(link), pairs.count)
     if noise.scale > 0.0:
@@ -327,7 +332,8 @@ def certified_worths(
     gradient, as computed and with its rounding error, over gamma. Each centre is closer by 2^-53
     times degrees over gamma, which a refused ridge keeps far below 1. Ordinary noise needs one.
     """
-    gamma, far = noise.gamma, loss.far
+    gamma = noise.gamma
+    far = loss.far
     # all numbers that depend on the size of the noise are fractions: no rounding until they are
     # small (gaps gathered first, then the centre c taken off in whole grid steps)
     unit = Fraction(gamma) * Fraction(OUTPUT_STEP)
@@ -337,7 +343,8 @@ def certified_worths(
         Fraction(a) - Fraction(b) + unit * move
         for a, b, move in zip(target, drawn, moves, strict=True)
     ]
-    rest, moved = np.array([float(number) for number in sought]), loss
+    rest = np.array([float(number) for number in sought])
+    moved = loss
     linear = item_contrasts(pairs, len(target))
     fit = fit_ridge(rest, linear, gamma, loss, solver=solver)
     centre = np.zeros(len(target), dtype=np.int64)
@@ -365,10 +372,12 @@ def _gathered(drawn: AnyArray, gap: Fraction, unit: Fraction) -> list[int]:
     """
     moves = [0] * len(drawn)
     for sign in (1, -1):
-        last, total = Fraction(0), 0
+        last = Fraction(0)
+        total = 0
         for size, i in sorted((sign * Fraction(x), i) for i, x in enumerate(drawn) if sign * x > 0):
             total += max(math.floor((size - last - gap) / unit), 0)
-            moves[i], last = sign * total, size
+            moves[i] = sign * total
+            last = size
     return moves
 
 

@@ -54,8 +54,8 @@ from privrank.mechanisms.permutation import (
     kernel_products,
     noisy_quantile,
 )
-from privrank.plans.closeness import DIAMETER, MOST_TABULATED, RankKernel
-from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, own
+from privrank.plans.closeness import DIAMETER, MAX_TABULATED, RankKernel
+from privrank.util.arrays import FloatArray, IntArray, batches, orders_of, readonly_copy
 
 _CELLS = 2**19
 """Cells of tables looked at a time."""
@@ -63,7 +63,8 @@ _CELLS = 2**19
 _TABULATED = 2**18
 """Counts up to which expected deviations are tabulated; beyond they grow like the root."""
 
-_WHOLE, _EACH = 0.035, 0.05
+_WHOLE = 0.035
+_EACH = 0.05
 """Levels of the sum, and of all departures together; valid whatever they add up to."""
 
 _DRAWS = 1_000
@@ -92,7 +93,7 @@ def share_departures(tables: TableArray) -> FloatArray:
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     total = int(sizes.sum())
     departures = np.empty(tables.shape[:2])
-    for rows in blocks(len(tables), tables[0].size, _CELLS):
+    for rows in batches(len(tables), tables[0].size, _CELLS):
         pooled = _pooled(tables[rows])
         for g, size in enumerate(sizes):
             deviation = np.abs(total * tables[rows, g].astype(np.int64) - size * pooled)
@@ -169,18 +170,21 @@ def cell_parts(tables: TableArray) -> FloatArray:
       terms.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
-    total, two = int(sizes.sum()), len(sizes) == 2
+    total = int(sizes.sum())
+    two = len(sizes) == 2
     share = sizes / total
-    both, most = share * (1.0 - share), np.maximum(share, 1.0 - share)
+    both = share * (1.0 - share)
+    most = np.maximum(share, 1.0 - share)
     sums, largest = (np.zeros(tables.shape[:2]) for _ in range(2))
-    for rows in blocks(len(tables), tables[0].size, _CELLS):
+    for rows in batches(len(tables), tables[0].size, _CELLS):
         pooled = _pooled(tables[rows])
         for g in range(1 if two else len(sizes)):
             deviation = np.abs(total * tables[rows, g].astype(np.int64) - sizes[g] * pooled)
             expected = _expected(pooled, int(sizes[g]), total).sum(axis=1)
             sums[rows, g] = deviation.sum(axis=1) / total - expected
             largest[rows, g] = (deviation / total - _spread(pooled, share[g])).max(axis=1)
-    groups, cells = sums / (2.0 * most + both), largest / (9.0 / 8.0 * most)
+    groups = sums / (2.0 * most + both)
+    cells = largest / (9.0 / 8.0 * most)
     if two:
         return np.stack((groups[:, 0], cells[:, 0]), axis=1)
     whole = sums.sum(axis=1) / (4.0 * (1.0 - share.min()) + both.sum())
@@ -224,13 +228,16 @@ def _expected(pooled: IntArray, size: int, total: int) -> FloatArray:
 def _expected_table(size: int, total: int) -> FloatArray:
     from scipy.stats import binom
 
-    share, count = size / total, np.arange(min(total, _TABULATED) + 1)
+    share = size / total
+    count = np.arange(min(total, _TABULATED) + 1)
     # De Moivre: 2 j (1 - w) P(Bin(c, w) = j) for j = floor(c w) + 1
     j = count * size // total + 1
     deviation = 2.0 * j * (1.0 - share) * binom.pmf(j, count, share)
     # e(c) = min over j <= c of d(j) + (c - j) w (1 - w): a running minimum of what is over a line
     rise = share * (1.0 - share) * count
-    return own(np.minimum.accumulate(np.maximum.accumulate(deviation) - rise) + rise, np.float64)
+    return readonly_copy(
+        np.minimum.accumulate(np.maximum.accumulate(deviation) - rise) + rise, np.float64
+    )
 
 
 def omnibus_values(parts: FloatArray, public: FloatArray) -> FloatArray:
@@ -242,18 +249,20 @@ def omnibus_values(parts: FloatArray, public: FloatArray) -> FloatArray:
 def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
     """Return draws of `cell_parts`, or of the departures, of groups that choose uniformly."""
     if cells:
-        return own(np.concatenate(list(map(cell_parts, choice_tables(sizes, k)))), np.float64)
+        return readonly_copy(
+            np.concatenate(list(map(cell_parts, choice_tables(sizes, k)))), np.float64
+        )
     apart = np.concatenate(list(map(share_departures, choice_tables(sizes, k))))
-    return own(parts_of_departures(apart, np.array(sizes), 1.0), np.float64)
+    return readonly_copy(parts_of_departures(apart, np.array(sizes), 1.0), np.float64)
 
 
 @lru_cache(maxsize=64)
 def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatArray:
     """Return draws of the departures of groups that rank m items uniformly."""
-    ranks, drawn = ranking_tables(sizes, m, m <= MOST_TABULATED)
+    ranks, drawn = ranking_tables(sizes, m, m <= MAX_TABULATED)
     gram = gram_of(ranks, kernel)
     apart = np.concatenate([kernel_departures(tables(), gram) for tables in drawn])
-    return own(parts_of_departures(apart, np.array(sizes), DIAMETER[kernel]), np.float64)
+    return readonly_copy(parts_of_departures(apart, np.array(sizes), DIAMETER[kernel]), np.float64)
 
 
 def levels(groups: int, parts: int) -> tuple[float, ...]:
@@ -278,7 +287,7 @@ def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
 def choice_tables(sizes: tuple[int, ...], k: int) -> Iterator[TableArray]:
     """Yield public tables (draws, groups, k) of groups of these sizes that choose uniformly."""
     rng = public_generator("closeness of choices", k, *sizes)
-    for rows in blocks(_DRAWS, len(sizes) * k, _HELD):
+    for rows in batches(_DRAWS, len(sizes) * k, _HELD):
         yield _multinomial(rng, sizes, k, rows.stop - rows.start)
 
 
@@ -291,15 +300,19 @@ def ranking_tables(
     or one public sample, whose re-labellings are drawn.
     """
     rng = public_generator("closeness of rankings", m, *sizes)
-    total, groups, draws = sum(sizes), len(sizes), _DRAWS
+    total = sum(sizes)
+    groups = len(sizes)
+    draws = _DRAWS
     if tabulated:
-        kinds, ranks = math.factorial(m), orders_of(m)
+        kinds = math.factorial(m)
+        ranks = orders_of(m)
         drawn = partial(_multinomial, rng, sizes, kinds)
     else:
-        kinds, ranks = total, uniform_rankings(rng, total, m)
+        kinds = total
+        ranks = uniform_rankings(rng, total, m)
         draws = min(_DRAWS, max(_WORK // (groups * total), _DRAWS // 10))
         drawn = partial(_relabelled, rng, sizes)
-    held = blocks(draws, groups * max(groups, kinds), _HELD)
+    held = batches(draws, groups * max(groups, kinds), _HELD)
     return ranks, [partial(drawn, rows.stop - rows.start) for rows in held]
 
 

@@ -11,25 +11,26 @@ import numpy as np
 
 from privrank.distributions import kendall
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nulls import FULL, Order, Value, fingerprint, null_draws, null_of
+from privrank.hypotheses.nulls import FULL, Order, Value, null_draws, null_of, table_key
 from privrank.hypotheses.statistic import Blindness, Statistic
 from privrank.mechanisms.categories import (
     ALLOWANCE,
     GRID,
     QUANTILE_DRAWS,
     NullSample,
-    Part,
+    OmnibusPart,
     omnibus,
 )
 from privrank.util.arrays import FloatArray, IntArray
 
-MOST_PAIRED = 200
+MAX_PAIRED = 200
 """Most items of which all pairs are looked at, in time n m^2 for each of thousands of draws."""
 
 _TAIL = 1e-3
 """Probability under the null on either side that clipping may touch."""
 
-_WEIGHT, _SCORE = 2**20, 2**32
+_WEIGHT = 2**20
+_SCORE = 2**32
 """One, as the weight of a ranking and as the mean sign of a pair, in integers."""
 
 
@@ -47,7 +48,7 @@ class _Model:
 
     def sizes(self) -> tuple[int, ...]:
         # relabelling the items changes no distribution, so the centre is no part of it
-        return self.n, self.m, fingerprint([self.theta])
+        return self.n, self.m, table_key([self.theta])
 
     def sample(self, rng: np.random.Generator) -> IntArray:
         return Mallows.from_theta(self.m, self.theta, np.array(self.center)).rvs(self.n, rng)
@@ -175,7 +176,7 @@ def _radius(m: int, theta: float) -> float:
     """Return c, the .999 null quantile of |f - E f|, at least the length of one inverted pair."""
     drawn = null_draws(
         "radius of a ranking",
-        (m, fingerprint([theta])),
+        (m, table_key([theta])),
         partial(_draw_square, m=m, theta=theta),
         FULL,
     )
@@ -196,7 +197,8 @@ def _reach(m: int, theta: float) -> float:
 def _kernel(model: _Model, ranks: IntArray, order: Order) -> int:
     from privrank.kernels import rankings as kernels
 
-    m, theta = model.m, model.theta
+    m = model.m
+    theta = model.theta
     reach = _reach(m, theta)
     # columns in the order of the centre
     columns = np.ascontiguousarray(ranks[:, np.argsort(model.center)])
@@ -242,9 +244,9 @@ def clipped_kernel(n: int, model: Mallows) -> Statistic:
     **Null.** Monte Carlo over rankings from the model.
     """
     known = _model(n, model)
-    if known.m > MOST_PAIRED:
+    if known.m > MAX_PAIRED:
         raise ValueError(
-            f"the clipped sign vector is for at most {MOST_PAIRED} items, got {known.m}: use the "
+            f"the clipped sign vector is for at most {MAX_PAIRED} items, got {known.m}: use the "
             f"distance to the centre."
         )
     return _statistic(
@@ -268,14 +270,14 @@ def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
     **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus` of its parts.
     """
     distance = clipped_distance(n, model)
-    if len(model.items) > MOST_PAIRED:
+    if len(model.items) > MAX_PAIRED:
         return distance
     known = _model(n, model)
     name = "omnibus of a Mallows model"
     return omnibus(
         name,
         NullSample(name, known.sizes(), known.sample),
-        tuple(Part(one.value, 0.025) for one in (clipped_kernel(n, model), distance)),
+        tuple(OmnibusPart(one.value, 0.025) for one in (clipped_kernel(n, model), distance)),
         GRID + ALLOWANCE,
         xi,
         QUANTILE_DRAWS,

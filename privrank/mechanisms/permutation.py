@@ -40,7 +40,7 @@ kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diam
 ``"kendall"`` and sqrt(2 (1 - e^-2)) = 1.31504 for ``"mallows"``.
 
 **Many rankings.** A kernel matrix grows with the square of their number. Of more than
-`MOST_MATRIX` rankings of 7 to 100 items the features are explicit (:class:`Features`):
+`MAX_MATRIX` rankings of 7 to 100 items the features are explicit (:class:`Features`):
 
 - of ``"kendall"`` the C = m (m - 1) / 2 signs of the pairs, divided by sqrt(C), so that nothing
   changes but rounding;
@@ -86,12 +86,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
-from privrank.plans.closeness import MOST_FEATURED, MOST_MATRIX, RankKernel
+from privrank.plans.closeness import MAX_FEATURED, MAX_MATRIX, RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
-from privrank.util.arrays import FloatArray, IntArray, Words, blocks
+from privrank.util.arrays import FloatArray, IntArray, Words, batches
 from privrank.util.checks import Rng
-from privrank.util.solvers import bracket, spectrum
+from privrank.util.solvers import bisect, spectrum
 
 TableArray = NDArray[np.int32]
 
@@ -158,9 +158,10 @@ class Features:
         landmarks, root, heights = _landmarks(m)
         signs = np.zeros((count * (groups - 1), len(first)))
         rest = np.zeros((count * (groups - 1), len(landmarks)))
-        for rows in blocks(len(self.ranks), len(first) + len(landmarks), _FEATURED):
+        for rows in batches(len(self.ranks), len(first) + len(landmarks), _FEATURED):
             shares = tables[:, :-1, rows] / sizes[:-1, None] - tables[:, -1:, rows] / sizes[-1]
-            flat, ranks = shares.reshape(len(signs), -1), self.ranks[rows]
+            flat = shares.reshape(len(signs), -1)
+            ranks = self.ranks[rows]
             signs += flat @ np.where(ranks[:, first] < ranks[:, second], 1.0, -1.0)
             if self.kernel == "mallows":
                 rest += flat @ heights[_discordances(ranks, landmarks)]
@@ -255,7 +256,7 @@ def _shuffled_tables(counts: IntArray, permutations: int, rng: Rng) -> TableArra
     generator = secret_generator() if rng is None and len(kind) > LARGEST_SHUFFLE else rng
     # the cell of a respondent: the table's number, the sample dealt to, the kind
     tables = np.empty((permutations, samples, kinds), dtype=np.int32)
-    for rows in blocks(permutations, len(kind), _FEW):
+    for rows in batches(permutations, len(kind), _FEW):
         number = rows.stop - rows.start
         if len(kind) > LARGEST_SHUFFLE:
             assert generator is not None
@@ -285,7 +286,7 @@ def permuted_statistics(
     """
     tables = np.asarray(counts, dtype=np.int32)[None]
     parts = []
-    for rows in blocks(permutations + 1, len(counts) * max(counts.shape), _CELLS):
+    for rows in batches(permutations + 1, len(counts) * max(counts.shape), _CELLS):
         # the data go with the first batch: a kernel matrix is then computed once, not twice
         first = rows.start == 0
         number = rows.stop - rows.start - first
@@ -306,11 +307,12 @@ def _largest(tables: TableArray, distance: Callable[[int, int], FloatArray]) -> 
 
 def _apart(tables: TableArray, sizes: IntArray, g: int, h: int) -> IntArray:
     """Return n_h c_g - n_g c_h: the difference of two samples' frequencies times n_g n_h."""
-    first, second = tables[:, g].astype(np.int64), tables[:, h].astype(np.int64)
+    first = tables[:, g].astype(np.int64)
+    second = tables[:, h].astype(np.int64)
     return np.asarray(first * sizes[h] - second * sizes[g])
 
 
-def total_variation(tables: TableArray) -> FloatArray:
+def largest_distance(tables: TableArray) -> FloatArray:
     """Return the largest total variation distance of two samples' frequencies, by table.
 
     Parameters
@@ -418,7 +420,7 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
 
 def gram_of(ranks: IntArray, kernel: RankKernel) -> Gram:
     """Return the kernel matrix of rankings, or the features of many, as public sizes decide."""
-    if len(ranks) > MOST_MATRIX and ranks.shape[1] <= MOST_FEATURED:
+    if len(ranks) > MAX_MATRIX and ranks.shape[1] <= MAX_FEATURED:
         return Features(ranks, kernel)
     return list(gram_blocks(ranks, kernel))
 
@@ -479,7 +481,7 @@ def swapped(pairs: IntArray, kinds: int, patterns: int, rng: Rng) -> TableArray:
     """
     n = pairs.shape[1]
     tables = np.empty((patterns, 2, kinds), dtype=np.int32)
-    for rows in blocks(patterns, n, _COINS):
+    for rows in batches(patterns, n, _COINS):
         number = rows.stop - rows.start
         # where the coin is 1 the answers of a respondent change places
         coins = draw_one_each(np.full(number * n, 2), rng).reshape(number, n)
@@ -521,7 +523,8 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int
     if scale == 0:
         return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
     reach = copies * scale * (2.0 - math.log(min(level, 1.0 - level)))
-    low, high = float(draws.min()) - reach, float(draws.max()) + reach
+    low = float(draws.min()) - reach
+    high = float(draws.max()) + reach
 
     def exceeded(q: float) -> bool:
         steps = (q - draws) / scale
@@ -531,4 +534,4 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int
             tail *= 1.0 + 0.5 * np.abs(steps)
         return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
 
-    return bracket(exceeded, low, high, 60)[1]
+    return bisect(exceeded, low, high, 60)[1]

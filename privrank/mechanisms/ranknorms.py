@@ -40,16 +40,16 @@ from privrank.mechanisms.capped import capped_norm
 from privrank.mechanisms.categories import (
     ALLOWANCE,
     GRID,
-    MOST_ITEMS,
+    MAX_ITEMS,
     QUANTILE_DRAWS,
     NullSample,
-    Part,
+    OmnibusPart,
     binomial,
     of_ranks,
     omnibus,
     omnibus_of,
 )
-from privrank.util.arrays import IntArray, Words, blocks, orders_of, signs_of_orders
+from privrank.util.arrays import IntArray, Words, batches, orders_of, signs_of_orders
 
 CERTIFIED = 200
 """Up to this many rankings or items, null draws carry their certificate as data do."""
@@ -60,7 +60,8 @@ _WORK = 2**23
 _RIDGE = 0.01
 """What is added under the root, in units of n: it bounds the slope, and so rounding errors."""
 
-BORDA_LEVEL, RESIDUAL_LEVEL = 0.045, 0.005
+BORDA_LEVEL = 0.045
+RESIDUAL_LEVEL = 0.005
 """How a level of .05 is shared by the Borda norm and the residual norm."""
 
 
@@ -155,7 +156,7 @@ def pair_sums(ranks: IntArray, order: Order) -> IntArray:
     n, m = ranks.shape
     first, second = np.array(order)[: 2 * (m // 2)].reshape(-1, 2).T
     ahead = np.zeros(m // 2, dtype=np.int64)
-    for rows in blocks(n, m):
+    for rows in batches(n, m):
         block = ranks[rows]
         ahead += np.count_nonzero(block[:, first] < block[:, second], axis=0)
     return np.asarray(2 * ahead - n)
@@ -167,7 +168,7 @@ def sees_everything(n: int, m: int) -> bool:
     It is for at most 6 items, whose m! orders can be counted, and where n^2 W is at most 2^23, W
     the words that the m (m - 1) / 2 pairs of items of a ranking fill, 64 to a word.
     """
-    return m <= MOST_ITEMS or n <= most_rankings(m)
+    return m <= MAX_ITEMS or n <= most_rankings(m)
 
 
 def _missed(
@@ -176,7 +177,7 @@ def _missed(
     """Return what is missed without the third part, and where it is proved that nothing is."""
     if not sees_everything(n, m):
         return (blind,), None
-    return (), proof if m <= MOST_ITEMS else None
+    return (), proof if m <= MAX_ITEMS else None
 
 
 def most_rankings(m: int) -> int:
@@ -272,7 +273,8 @@ def _constants(m: int, third: bool) -> tuple[int, float, float]:
 
 
 def _residual(ranks: IntArray, order: Order, n: int, m: int) -> int:
-    third, centred = sees_everything(n, m), 2 * ranks - (m + 1)
+    third = sees_everything(n, m)
+    centred = 2 * ranks - (m + 1)
     return _residual_of(
         centred.sum(axis=0), (centred * centred).sum(axis=0), _discordances(ranks, third), n, third
     )
@@ -282,7 +284,8 @@ def _residual_of(
     sums: IntArray, squares: IntArray, met: tuple[IntArray, IntArray, int], n: int, third: bool
 ) -> int:
     """Return the residual norm from the sums of u_a and of u_a^2 by item, and the distances met."""
-    m, (apart, times, discordant) = len(sums), met
+    m = len(sums)
+    (apart, times, discordant) = met
     pairs = m * (m - 1) // 2
     square, mean, delta = _constants(m, third)
     # first term: 3 times the sum of u_a^2 less its mean, for each item; whole numbers
@@ -331,20 +334,21 @@ class Limit:
 
     def sample(self, rng: np.random.Generator) -> Any:
         """Return counts of all orders, or the chi-squares of the three vectors."""
-        if self.m <= MOST_ITEMS:
+        if self.m <= MAX_ITEMS:
             return multinomial(self.n, uniform(math.factorial(self.m)), rng)
         return rng.chisquare((self.m - 1, self.m - 1, (self.m - 1) * (self.m - 2) / 2))
 
     def borda(self, drawn: Any, order: Order) -> int:
         """Return the plain norm of what `sample` has drawn, in lattice steps."""
-        if self.m <= MOST_ITEMS:
+        if self.m <= MAX_ITEMS:
             return _plain_of(drawn @ (2 * orders_of(self.m) - (self.m + 1)))
         return math.floor(GRID * math.sqrt(self.n * drawn[0] / (4 * (self.m - 1))))
 
     def residual(self, drawn: Any, order: Order) -> int:
         """Return the residual norm of what `sample` has drawn, in lattice steps."""
-        n, m = self.n, self.m
-        if m <= MOST_ITEMS:
+        n = self.n
+        m = self.m
+        if m <= MAX_ITEMS:
             centred = 2 * orders_of(m) - (m + 1)
             met = _distances_of_orders(drawn, m)
             return _residual_of(drawn @ centred, drawn @ centred**2, met, n, third=True)
@@ -367,7 +371,7 @@ def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int
     from privrank.kernels import rankings as kernels
 
     n, m = ranks.shape
-    if m <= MOST_ITEMS:
+    if m <= MAX_ITEMS:
         return _distances_of_orders(count_orders(ranks), m)
     if 8 * n * math.log2(m) < m:
         # few rankings of many items: sorting takes m log m for a pair, comparing bits m^2 / 128
@@ -379,7 +383,7 @@ def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int
         counts = kernels.discordance_counts(words, np.ones(n, dtype=np.int64), m * (m - 1) // 2)
     else:
         # the sum alone, by items: a pair of rankings disagrees on (i, j) if one has i ahead
-        ahead = kernels.pair_counts(ranks)
+        ahead = kernels.count_pairs(ranks)
         none = np.empty(0, dtype=np.int64)
         return none, none, sum((ahead * ahead.T).sum(axis=1).tolist())
     return _as_pairs(counts, n)
@@ -403,7 +407,7 @@ def _as_pairs(counts: IntArray, n: int) -> tuple[IntArray, IntArray, int]:
     return np.append(apart, 0), np.append(times, n), int(apart @ times)
 
 
-@lru_cache(maxsize=MOST_ITEMS)
+@lru_cache(maxsize=MAX_ITEMS)
 def _words(m: int) -> Words:
     """Return one column for each of the m! orders: its pairs, as bits."""
     signs = signs_of_orders(m)
@@ -428,9 +432,9 @@ def of_orders(n: int, m: int, xi: float) -> Statistic:
     -----
     **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus_of`.
     """
-    if m > MOST_ITEMS:
+    if m > MAX_ITEMS:
         raise ValueError(
-            f"method='omnibus' counts all m! orders, so it takes at most {MOST_ITEMS} items, "
+            f"method='omnibus' counts all m! orders, so it takes at most {MAX_ITEMS} items, "
             f"got {m}: use method='auto'."
         )
     return of_ranks(omnibus_of(n, uniform(math.factorial(m)), xi, rankings=True))
@@ -465,13 +469,17 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
     """
     if m == 2:
         return of_ranks(replace(binomial(n, 0.5), distance=False))
-    borda, residual = borda_norm(n, m), residual_norm(n, m)
+    borda = borda_norm(n, m)
+    residual = residual_norm(n, m)
     label = "omnibus of rankings against uniformity"
     drawn: tuple[Value | None, Value | None] = borda.simulated, None
-    sample, draws = _rankings(n, m), min(QUANTILE_DRAWS, usual_draws("rankings", n, m))
+    sample = _rankings(n, m)
+    draws = min(QUANTILE_DRAWS, usual_draws("rankings", n, m))
     if are_many(n, m):
         limit = Limit(n, m)
-        drawn, sample, draws = (limit.borda, limit.residual), limit.sample, QUANTILE_DRAWS
+        drawn = (limit.borda, limit.residual)
+        sample = limit.sample
+        draws = QUANTILE_DRAWS
         label += ", many"
     blind, proof = _missed(
         n, m, "first and last alone", "privrank.mechanisms.ranknorms.of_rankings"
@@ -480,8 +488,8 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
         "Borda and residual norm",
         NullSample(label, (n, m), sample),
         (
-            Part(borda.value, BORDA_LEVEL, drawn[0]),
-            Part(residual.value, RESIDUAL_LEVEL, drawn[1]),
+            OmnibusPart(borda.value, BORDA_LEVEL, drawn[0]),
+            OmnibusPart(residual.value, RESIDUAL_LEVEL, drawn[1]),
         ),
         GRID + ALLOWANCE,
         xi,

@@ -12,11 +12,11 @@ from functools import partial
 
 import numpy as np
 
-from privrank.encode.encoded import EncodedGroups, EncodedSample, Rows
+from privrank.encode.encoded import EncodedGroups, EncodedSample, SampleBlock
 from privrank.encode.rankingforms import complete_ranks
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.plans.samples import Effect
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import (
@@ -30,7 +30,7 @@ from privrank.privacy.draws import (
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.util.arrays import FloatArray, IntArray, Words, blocks, orders_of, signs_of_orders
+from privrank.util.arrays import FloatArray, IntArray, Words, batches, orders_of, signs_of_orders
 from privrank.util.checks import Rng
 
 Draw = Callable[[IntArray], IntArray]
@@ -72,7 +72,9 @@ def release_sample(
     """
 
     def drawn() -> Drawn:
-        sample, data, values = encoded.sample, tabulated(one_row_each(encoded, rng)), {}
+        sample = encoded.sample
+        data = tabulated(one_row_each(encoded, rng))
+        values = {}
         if sample.completed:
             data = completed(data, null, rng)
         if effect is not None:
@@ -92,7 +94,7 @@ def release_sample(
             values[DECISION] = np.array([draw_bit(query.probability(data, order), rng)])
         return Drawn(values, order)
 
-    return released(plan, encoded.sample, drawn, budget=budget, rng=rng)
+    return spend_and_release(plan, encoded.sample, drawn, budget=budget, rng=rng)
 
 
 def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> EncodedSample:
@@ -113,7 +115,8 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     places of others: what is done with the rows must not depend on their order, nor does it
     (:class:`privrank.hypotheses.statistic.Statistic`), or treats all orders alike.
     """
-    drawn, many = encoded._people, len(encoded.sample.items)
+    drawn = encoded._people
+    many = len(encoded.sample.items)
     if drawn is None:
         return encoded
     if encoded.sample.unit == "respondent" and encoded.sample.max_rows > 1:
@@ -129,11 +132,12 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     return replace(encoded, _rows=rows.astype(np.int64), _people=None)
 
 
-def _drawn(part: Rows, key: Words) -> Rows:
+def _drawn(part: SampleBlock, key: Words) -> SampleBlock:
     """Return a part with one row of each respondent."""
-    names, size = part.name[part.person], np.ones(len(part.person), dtype=np.int64)
+    names = part.name[part.person]
+    size = np.ones(len(part.person), dtype=np.int64)
     chosen = draw_rows(part.person, size, 1, (names,), key) > 0
-    return Rows(part.name, part.person[chosen], part.cells[chosen])
+    return SampleBlock(part.name, part.person[chosen], part.cells[chosen])
 
 
 def tabulated(encoded: EncodedSample) -> IntArray:
@@ -212,7 +216,7 @@ def completed_groups(encoded: EncodedGroups, rng: Rng) -> EncodedGroups:
 
 def _in_blocks(codes: IntArray, width: int, draw: Draw) -> IntArray:
     ranks = np.empty(codes.shape, dtype=np.int64)
-    for rows in blocks(len(codes), width):
+    for rows in batches(len(codes), width):
         ranks[rows] = draw(codes[rows])
     return ranks
 
@@ -230,7 +234,8 @@ def _inserted(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     items = np.argsort(null.center)
     ordered = codes[:, items]
     # item j goes before those of worse buckets, and before c of the `size` - 1 of its own
-    before, size = np.zeros((n, m), dtype=np.int64), np.ones((n, m), dtype=np.int64)
+    before = np.zeros((n, m), dtype=np.int64)
+    size = np.ones((n, m), dtype=np.int64)
     for j in range(1, m):
         before[:, j] = (ordered[:, :j] > ordered[:, j : j + 1]).sum(axis=1)
         size[:, j] += (ordered[:, :j] == ordered[:, j : j + 1]).sum(axis=1)

@@ -42,7 +42,7 @@ class Drawn:
     then: Callable[[Release], Release] | None = None
 
 
-def released(
+def spend_and_release(
     plan: Plan,
     survey: Design | Sample,
     drawn: Callable[[], Drawn],

@@ -29,7 +29,7 @@ import numpy as np
 
 from privrank.bradley_terry import dependence, linear
 from privrank.encode.coding import distinct_codes
-from privrank.encode.encoded import Encoded, Part, Parts, sum_by
+from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
 from privrank.plans.choice import FINE, STEPS
 from privrank.privacy.draws import draw_key, draw_rows
 from privrank.release.names import (
@@ -45,14 +45,14 @@ from privrank.release.names import (
     TIES,
 )
 from privrank.release.survey import Covariates, Design, PairCounts
-from privrank.util.arrays import FloatArray, IntArray, Words, blocks
+from privrank.util.arrays import FloatArray, IntArray, Words, batches
 from privrank.util.checks import Rng
 
 _DENSE = 0.02
 """Share of pairs that respondents answer from which products of dense matrices are faster."""
 
 
-def met(encoded: Encoded) -> PairCounts:
+def observed_pairs(encoded: Encoded) -> PairCounts:
     """Return the comparisons per pair; sensitive under a private design."""
     first, second, count, _ = encoded._pairs
     seen = count > 0
@@ -85,15 +85,16 @@ def item_counts(encoded: Encoded) -> IntArray:
 
 def wins_and_losses(encoded: Encoded) -> IntArray:
     """Return wins of the items, and losses with a minus sign, in halves if tied; sensitive."""
-    net, compared = net_wins(encoded), item_counts(encoded)
+    net = net_wins(encoded)
+    compared = item_counts(encoded)
     doubled = np.concatenate((net + compared, net - compared))
     return doubled if encoded.design.ties else doubled // 2
 
 
-def wins_met(encoded: Encoded) -> IntArray:
+def observed_wins(encoded: Encoded) -> IntArray:
     """Return wins plus ties' halves, doubled, of the first and the second item of each pair met.
 
-    Shape (2, edges), pairs as in :func:`met`; sensitive.
+    Shape (2, edges), pairs as in :func:`observed_pairs`; sensitive.
     """
     _, _, count, net = encoded._pairs
     seen = count > 0
@@ -109,21 +110,25 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
         return by_item[name](encoded)
     if name == TIES:
         return encoded._ties
-    (first, second, count, net), facts = encoded._pairs, design.covariates
+    (first, second, count, net) = encoded._pairs
+    facts = design.covariates
     if name in (ORDER_EFFECT, GROUP_ANSWERS):
         assert facts is not None  # both are parts of models with covariates
         pattern = first // m
         if name == ORDER_EFFECT:  # wins less losses of the items named first
             return np.array([facts.first[pattern] @ net])
         return sum_by(facts.cell[pattern], count, facts.cells)
-    first, second = first % m, second % m  # whatever the covariates are
+    # whatever the covariates are
+    first = first % m
+    second = second % m
     # position of pair (i, j), i < j, among all pairs in lexicographic order
     place = first * (2 * m - first - 1) // 2 + second - first - 1
     pairs = m * (m - 1) // 2
     if name == PAIR_COUNTS:
         return sum_by(place, count, pairs)
     cells = np.zeros((2, pairs), dtype=np.int64)
-    cells[0, place], cells[1, place] = count + net, count - net
+    cells[0, place] = count + net
+    cells[1, place] = count - net
     return (cells if design.ties else cells // 2).ravel()
 
 
@@ -140,12 +145,12 @@ def same_half(encoded: Encoded, halves: IntArray) -> int:
     return int(count @ (halves[first] * halves[second]))
 
 
-def second_moments(encoded: Encoded) -> dict[str, IntArray]:
+def observed_moments(encoded: Encoded) -> dict[str, IntArray]:
     """Return the non-private second moments over respondents of answers and counts by pair.
 
     With covariates, one block of pairs for each combination of their values, one after the other.
     """
-    runs = linear.blocks(encoded.design, met(encoded))
+    runs = linear.edge_runs(encoded.design, observed_pairs(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
     ties = encoded.design.davidson
     named = MOMENTS + TIE_MOMENTS * ties
@@ -154,14 +159,17 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
     return values | {BY_PAIR: answers_of(encoded).total(partial(_answers_by_pair, codes=codes))}
 
 
-def _answers_by_pair(part: Part, codes: IntArray) -> IntArray:
+def _answers_by_pair(part: RespondentBlock, codes: IntArray) -> IntArray:
     """Return wins less losses of one part by pair met, then the answers that are no ties."""
-    place, size = np.searchsorted(codes, part.pair), len(codes)
+    place = np.searchsorted(codes, part.pair)
+    size = len(codes)
     decided = part.count - part.tied
     return np.concatenate([sum_by(place, values, size) for values in (part.net, decided)])
 
 
-def _second_moments(part: Part, codes: IntArray, runs: Sequence[slice], *, ties: bool) -> IntArray:
+def _second_moments(
+    part: RespondentBlock, codes: IntArray, runs: Sequence[slice], *, ties: bool
+) -> IntArray:
     """Return those of one part, given the pairs met and which of them belong together."""
     from scipy.sparse import csr_array
 
@@ -189,7 +197,7 @@ def _product(a: Any, b: Any) -> IntArray:
     return np.asarray(np.rint(a.toarray().T.astype(float) @ b.toarray()).astype(np.int64))
 
 
-def answers_of(encoded: Encoded) -> Parts:
+def answers_of(encoded: Encoded) -> RespondentBlocks:
     """Return the answers of respondents, part by part."""
     if encoded._parts is None:
         raise ValueError("dependence needs respondents: name them with respondent=.")
@@ -197,12 +205,12 @@ def answers_of(encoded: Encoded) -> Parts:
 
 
 def _codes(encoded: Encoded) -> IntArray:
-    """Return the numbers of the pairs met (:class:`privrank.encode.encoded.Part`)."""
+    """Return the numbers of the pairs met (:class:`privrank.encode.encoded.RespondentBlock`)."""
     m = len(encoded.design.items)
     return encoded._pairs[0] * m + encoded._pairs[1] % m
 
 
-def bounded(encoded: Encoded, rng: Rng) -> Encoded:
+def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
     """Return the counts of the rows that are kept; data without rows to draw from as they are.
 
     Of every respondent with more than `max_rows` answers that many are drawn, all sets of them
@@ -231,35 +239,38 @@ def bounded(encoded: Encoded, rng: Rng) -> Encoded:
     """
     if not encoded._loose:
         return encoded
-    design, pairs = encoded.design, encoded._pairs
+    design = encoded.design
+    pairs = encoded._pairs
     bound = partial(
         _bounded, most=design.max_rows, distinct=design.distinct_pairs, key=draw_key(rng)
     )
-    parts, codes = answers_of(encoded).then(bound), _codes(encoded)
+    parts = answers_of(encoded).then(bound)
+    codes = _codes(encoded)
     count, net = parts.total(partial(_counted, codes=codes))
     ties = parts.total(lambda part: part.tied.sum(keepdims=True))
     return Encoded(design, (pairs[0], pairs[1], count, net), parts, encoded._units, _ties=ties)
 
 
-def _bounded(part: Part, most: int, distinct: bool, key: Words) -> Part:
+def _bounded(part: RespondentBlock, most: int, distinct: bool, key: Words) -> RespondentBlock:
     """Return a part with the rows that are kept."""
-    names, size = part.name[part.person], part.count
+    names = part.name[part.person]
+    size = part.count
     # first one answer of each pair, then as many as the bound allows of what is left
     if distinct:
         size = draw_rows(_cell(part), size, 1, (names, part.pair), key)
     size = draw_rows(part.person, size, most, (names, np.full_like(names, 2**64 - 1)), key)
     some = np.flatnonzero(size)
     rows = part.person[some], part.pair[some], part.sign[some]
-    return Part(part.name, *rows, size[some].astype(part.size.dtype))
+    return RespondentBlock(part.name, *rows, size[some].astype(part.size.dtype))
 
 
-def _cell(part: Part) -> IntArray:
+def _cell(part: RespondentBlock) -> IntArray:
     """Return a number of the respondent and the pair of each entry, ascending."""
     steps = (np.diff(column, prepend=-1) != 0 for column in (part.person, part.pair))
     return np.cumsum(np.logical_or(*steps))
 
 
-def _counted(part: Part, codes: IntArray) -> IntArray:
+def _counted(part: RespondentBlock, codes: IntArray) -> IntArray:
     """Return the comparisons, and wins minus losses of the first item, by pair."""
     met, place = distinct_codes(part.pair, int(codes[-1]) + 1)
     counts = np.zeros((2, len(codes)), dtype=np.int64)
@@ -272,10 +283,10 @@ def _counted(part: Part, codes: IntArray) -> IntArray:
 _FINEST = 10
 """Weights of items are whole numbers of up to this many bits."""
 
-_MOST_SORTED = 50
+_MAX_SORTED = 50
 """Items up to which the answers that reach farthest along a contrast are found one by one."""
 
-_MOST_WEIGHTS = 2**20
+_MAX_WEIGHTS = 2**20
 """Numbers of weights up to which they are, too."""
 
 _BLOCK = 2**22
@@ -379,7 +390,7 @@ def round_directions(
     size = np.abs(weights).max(axis=(1, 2))
     factor = np.where(size > 0, 2.0**bits / np.where(size > 0, size, 1.0), 0.0)
     whole = np.rint(factor[:, None, None] * weights).astype(np.int64)
-    reached = _farthest(design, whole, expected)
+    reached = _max_deviation(design, whole, expected)
     farthest = reached.max(axis=1)
     factor = factor * expected.steps
     # what Q is under independent answers, in the units of whole weights; never below 1e-6 of the
@@ -387,7 +398,8 @@ def round_directions(
     squares = [int(far) ** 2 for far in farthest]
     independent = np.where(usable, directions.independent, 0.0)
     units = np.maximum(factor**2 * independent / design.nobs, 1e-12)
-    units, floor = np.maximum(units, [1e-6 * square for square in squares]), 1.0
+    units = np.maximum(units, [1e-6 * square for square in squares])
+    floor = 1.0
     if expected.ties is not None and len(squares) > 1:
         others = max(square / unit for square, unit in zip(squares[:-1], units[:-1], strict=True))
         floor = max(squares[-1] / max(others, 1e-6) / units[-1], 1.0)
@@ -405,16 +417,18 @@ def round_directions(
     return Contrasts(whole, farthest, scale, centre, most, ceiling, floor)
 
 
-def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray:
+def _max_deviation(design: Design, weights: IntArray, expected: Expected) -> IntArray:
     """Return how far a respondent's answers can reach by contrast and kind, or a bound."""
     if expected.ties is not None:
         return _farthest_with_ties(design, weights, expected, expected.ties)
-    items, named = weights[:, :, :-1], np.abs(weights[:, :, -1])
-    m, rows = items.shape[2], design.sensitivity.effective_rows
+    items = weights[:, :, :-1]
+    named = np.abs(weights[:, :, -1])
+    m = items.shape[2]
+    rows = design.sensitivity.effective_rows
     widest = expected.farthest * (items.max(axis=2) - items.min(axis=2) + named)
     if not design.distinct_pairs:
         return np.asarray(rows * widest)
-    if m > _MOST_SORTED or weights.size > _MOST_WEIGHTS:
+    if m > _MAX_SORTED or weights.size > _MAX_WEIGHTS:
         # the sum of all differences, by how often each weight is the larger one and the smaller
         order = np.sort(items, axis=2)
         every = order @ (2 * np.arange(m) - (m - 1)) + design.sensitivity.pairs * named
@@ -422,7 +436,7 @@ def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray
     first, second = np.triu_indices(m, 1)
     size = expected.steps + np.abs(expected.answers[first, second])
     out = np.zeros(weights.shape[:2], dtype=np.int64)
-    for block in blocks(len(weights), len(first) * weights.shape[1], _BLOCK):
+    for block in batches(len(weights), len(first) * weights.shape[1], _BLOCK):
         here = items[block]
         apart = size * np.abs(here[:, :, first] - here[:, :, second])
         largest = np.sort(apart, axis=2)[:, :, len(first) - min(rows, len(first)) :]
@@ -442,11 +456,15 @@ def _farthest_with_ties(
     of these, or `rows` times the largest where pairs may repeat.
     """
     first, second = np.triu_indices(len(ties), 1)
-    rows, out = design.sensitivity.effective_rows, np.zeros(weights.shape[:2], dtype=np.int64)
-    mean, tied, steps = expected.answers[first, second], ties[first, second], expected.steps
-    for block in blocks(len(weights), 3 * len(first) * weights.shape[1], _BLOCK):
+    rows = design.sensitivity.effective_rows
+    out = np.zeros(weights.shape[:2], dtype=np.int64)
+    mean = expected.answers[first, second]
+    tied = ties[first, second]
+    steps = expected.steps
+    for block in batches(len(weights), 3 * len(first) * weights.shape[1], _BLOCK):
         here = weights[block]
-        apart, tie = here[:, :, first] - here[:, :, second], here[:, :, -1:]
+        apart = here[:, :, first] - here[:, :, second]
+        tie = here[:, :, -1:]
         taken = mean * apart + tied * tie
         reach = np.maximum(steps * np.abs(apart) + np.abs(taken), np.abs(steps * tie - taken))
         if design.distinct_pairs:
@@ -524,7 +542,9 @@ def _moments(encoded: Encoded, expected: Expected) -> IntArray:
     )
 
 
-def _moments_of(part: Part, m: int, facts: Covariates | None, expected: Expected) -> IntArray:
+def _moments_of(
+    part: RespondentBlock, m: int, facts: Covariates | None, expected: Expected
+) -> IntArray:
     """Return those of one part."""
     from scipy.sparse import csr_array
 

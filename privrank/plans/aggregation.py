@@ -29,7 +29,8 @@ from privrank.util.checks import is_number, quoted
 Kind = Literal["cube pairs", "Gaussian pairs", "Laplace pairs", "K-norm totals", "Gaussian totals"]
 
 PAIR_KINDS: tuple[Kind, ...] = ("cube pairs", "Gaussian pairs")
-TIE, TIE_SHARE = 2e-4, 0.05
+TIE = 2e-4
+TIE_SHARE = 0.05
 """Predicted excesses that differ by less than .02 % of all pairs, or by less than a twentieth, tie.
 Borda's order loses more than that by not being Kemeny's where majorities are not those of scores,
 at any epsilon (.04 % on the SUSHI survey), and simulated losses are far below predicted ones."""
@@ -93,8 +94,10 @@ def predicted_excesses(
     mean fractions 1/2 + d_i of all items, that is m d, so s is the standard deviation of that noise
     over n m. It is an upper guide: most pairs are not at the worst d.
     """
-    m, sensitivity = len(sample.items), RankingSensitivity(len(sample.items))
-    pure, main = pure_epsilon(epsilon, delta) * (1.0 - share), epsilon * (1.0 - share)
+    m = len(sample.items)
+    sensitivity = RankingSensitivity(len(sample.items))
+    pure = pure_epsilon(epsilon, delta) * (1.0 - share)
+    main = epsilon * (1.0 - share)
     pairs = sensitivity.pairs_l1
     knorm = 4.0 * permutohedron_moment(m) * (m + 1)
     variances: dict[Kind, float] = {
@@ -132,7 +135,8 @@ def choose(kinds: tuple[Kind, ...], excesses: dict[Kind, float]) -> Kind:
     return min(tied or kinds, key=lambda kind: excesses[kind])
 
 
-QUERIES, FALLBACK = "queries", "fallback"
+QUERIES = "queries"
+FALLBACK = "fallback"
 """Names of what a sort asks, and of the pairs that replace it if it is not finished."""
 
 FALLBACK_SHARE = 0.05
@@ -160,7 +164,8 @@ def _plan_published(
     Queries have Laplace noise or, with a delta, Gaussian noise where its variance is less; proofs
     for either are in :mod:`privrank.published.agkm22`.
     """
-    xi, pairs = pure_epsilon(epsilon, delta), RankingSensitivity(m).pairs_l1
+    xi = pure_epsilon(epsilon, delta)
+    pairs = RankingSensitivity(m).pairs_l1
     steps = settings["steps"]
     assert isinstance(steps, int)
     if method == "exponential":
@@ -231,7 +236,8 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 }
 """What each method may release."""
 
-LEAST_SHARE, LARGEST_SHARE = 0.05, 0.50
+MIN_SHARE = 0.05
+LARGEST_SHARE = 0.50
 """Bounds of the share of the Kemeny score, where it is asked for."""
 
 LARGEST_EXCESS = 0.01
@@ -263,9 +269,9 @@ def plan_aggregation(
     (:func:`privrank.plans.aggregation.choose`) pairs are released, which say more, and whose Kemeny
     order is right where majorities are not those of scores.
     """
-    if not is_number(share) or not (share == 0 or LEAST_SHARE <= share <= LARGEST_SHARE):
+    if not is_number(share) or not (share == 0 or MIN_SHARE <= share <= LARGEST_SHARE):
         raise ValueError(
-            f"score_share must be 0 or a number in [{LEAST_SHARE:g}, {LARGEST_SHARE:g}], got "
+            f"score_share must be 0 or a number in [{MIN_SHARE:g}, {LARGEST_SHARE:g}], got "
             f"{quoted(share)}."
         )
     share = float(share)
@@ -274,7 +280,8 @@ def plan_aggregation(
             f"method={method!r} releases no pairs: leave out releases='pairs', or use "
             f"method='auto'."
         )
-    steps, xi = unit_steps(sample, partial), pure_epsilon(epsilon, delta)
+    steps = unit_steps(sample, partial)
+    xi = pure_epsilon(epsilon, delta)
     m = len(sample.items)
     settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
     # without noise a paper's method is an algorithm of ours: there is nothing to protect
@@ -295,7 +302,8 @@ def plan_aggregation(
     kinds = PAIR_KINDS if releases == "pairs" and method == "auto" else _KINDS[method]
     kind = choose(kinds, predicted_excesses(sample, epsilon, delta, share))
     # the score is pure, and delta all of Gaussian noise, whose epsilon is therefore not raised
-    main, gaussian = PAIRS if "pairs" in kind else TOTALS, "Gaussian" in kind
+    main = PAIRS if "pairs" in kind else TOTALS
+    gaussian = "Gaussian" in kind
     epsilons = split(epsilon if gaussian else xi, {SCORE: share} if share else {}, main)
     part = _main_part(kind, m, steps, epsilons[main], delta)
     parts = {main: part, ORDER: PartPlan(None, 0, 0.0)}
@@ -398,7 +406,8 @@ def predicted_excess(release: Release) -> float | None:
             counts = np.maximum(release.parts[PAIR_COUNTS].values, 1e-9)
             spread = np.sqrt(release.plan.number("square") / counts) / release.plan.number("gain")
             return float(np.minimum(0.17 * spread, 0.5).mean())
-        errors, m = release.parts[COVARIANCE], len(sample.items)
+        errors = release.parts[COVARIANCE]
+        m = len(sample.items)
         covariance = errors.step * errors.values.reshape(m, m)
         differences = 2.0 * (m * np.trace(covariance) - covariance.sum()) / (m * (m - 1))
         return excess_of(sample.nobs**2 * float(differences), sample)
@@ -424,7 +433,9 @@ def cautions(release: Release) -> tuple[str, ...]:
     of each with probability above 1/2 gives, on any one of them, each of the others at least
     exp(-epsilon n) / 2. So epsilon n must be at least about log m! (packing).
     """
-    m, n, epsilon = len(release.sample.items), release.sample.nobs, release.epsilon
+    m = len(release.sample.items)
+    n = release.sample.nobs
+    epsilon = release.epsilon
     if math.isinf(epsilon):
         return ()
     notes = []

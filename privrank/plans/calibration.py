@@ -14,7 +14,7 @@ import numpy as np
 
 from privrank.bradley_terry.losses import loss_bounds
 from privrank.distributions.links import UNIT_ROUNDOFF, Link
-from privrank.plans.choice import FINE, LEAST_RIDGE, OUTPUT, STEPS, Choice
+from privrank.plans.choice import FINE, MIN_RIDGE, OUTPUT, STEPS, Choice
 from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.netnoise import (
     PartNoise,
@@ -32,7 +32,7 @@ from privrank.release import names
 from privrank.release.plan import QUIET, PartPlan, Perturbation, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.solvers import bracket
+from privrank.util.solvers import bisect
 
 OUTPUT_STEP = 2.0**-30
 """Grid on which objective perturbation publishes its worths."""
@@ -65,7 +65,7 @@ def objective_scale(
     def short(scale: float) -> bool:
         return not (scale > 0 and objective_loss(sensitivity, scale, gamma, bounds) <= epsilon)
 
-    _, high = bracket(short, 0.0, high, 5000, relative=1e-12)
+    _, high = bisect(short, 0.0, high, 5000, relative=1e-12)
     return high * (1 + 1e-12)
 
 
@@ -94,7 +94,7 @@ def perturbation(
     slope = max(1.0, bounds.slope)
     errors = m + link.exact.accuracy + (9.0 if bounds.answers_curve else 7.0)
     worst = UNIT_ROUNDOFF * errors * (2.0 * slope * answers + m * gamma)
-    if gamma < max(LEAST_RIDGE * scale, 8.0 * worst / (NEAREST * link.exact.far)):
+    if gamma < max(MIN_RIDGE * scale, 8.0 * worst / (NEAREST * link.exact.far)):
         raise ValueError(
             f"penalty {gamma:g} is too small for objective perturbation with noise of scale "
             f"{scale:.3g}: use penalty='auto', a larger penalty or method='counts'."
@@ -189,7 +189,8 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     _check_range(design, parts)
     if main == names.WORTHS:
         objective = perturbation(design, choice.gamma, epsilons, choice.link)
-        parts[names.WORTHS], settings = objective.part, objective.settings
+        parts[names.WORTHS] = objective.part
+        settings = objective.settings
     if choice.form == "cluster" and math.isinf(epsilon):
         moments = names.MOMENTS + names.TIE_MOMENTS * design.davidson
         parts |= {name: PartPlan(QUIET, 0, math.inf) for name in (*moments, names.BY_PAIR)}
@@ -213,7 +214,8 @@ def _noise(design: Design, name: str, choice: Choice, epsilon: float, delta: flo
     largest sum of weights: :func:`privrank.privacy.netnoise.weighted_noise`. Other parts: as
     :func:`plan_comparisons` says.
     """
-    sensitivity, distribution = design.sensitivity, choice.noise
+    sensitivity = design.sensitivity
+    distribution = choice.noise
     if name == names.NET and design.covariates is not None and design.covariates.bounds:
         return weighted_noise(sensitivity, design.covariates.weight, epsilon)
     if name == names.NET:

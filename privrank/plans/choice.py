@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.netnoise import MOST_ITEMS, NoiseName, PartNoise, net_noise, side_noise
+from privrank.privacy.netnoise import MAX_ITEMS, NoiseName, PartNoise, net_noise, side_noise
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.names import (
     GROUP_ANSWERS,
@@ -53,7 +53,7 @@ GROUP_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 FARTHER = 2.0
 """How many times farther a respondent moves contrasts of groups where worths are apart."""
 
-MOST_NUMBERS = 2**25
+MAX_NUMBERS = 2**25
 """Weights of the contrasts of a model with covariates that fit into memory."""
 
 TYPICAL_SQUARE = 2.25
@@ -69,7 +69,7 @@ FINE = 2**8
 """Lattice steps of sums of squares within their own unit, where answers are less expected ones."""
 
 
-def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form | None:
+def requested_dependence(design: Design, epsilon: float, dependence: Dependence) -> Form | None:
     """Return the form that the caller asks for, None where it is to be chosen.
 
     Raises
@@ -94,7 +94,8 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
         return "cluster"
     # sums of squared contributions have to stay within 64 bits, and contrasts, which there are
     # for every covariate value, within memory
-    rows, facts = design.sensitivity.effective_rows, design.covariates
+    rows = design.sensitivity.effective_rows
+    facts = design.covariates
     if design.nobs * rows**2 > 2**46:
         raise ValueError(
             f"max_rows={design.max_rows} is too large to measure dependence by: state the length "
@@ -102,7 +103,7 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
         )
     kinds = 1 if facts is None else len(np.unique(facts.kinds))
     shown = len(design.items) * (1 if facts is None else len(facts.columns) + facts.cells)
-    if facts is not None and shown * kinds * len(design.items) > MOST_NUMBERS:
+    if facts is not None and shown * kinds * len(design.items) > MAX_NUMBERS:
         raise ValueError(
             "dependence cannot be measured for so many combinations of covariate values: cut "
             "numeric covariates into declared levels, or use dependence='none'."
@@ -179,10 +180,12 @@ def _cost(
     design: Design, epsilon: float, least: float, taken: float, form: Form, share: float
 ) -> float:
     """Return the cost of a form at a share, given the deviation of net wins with all of epsilon."""
-    sensitivity, n = design.sensitivity, design.nobs
+    sensitivity = design.sensitivity
+    n = design.nobs
     if taken + share >= 1.0:  # without room for it
         return math.inf
-    rows, pairs = sensitivity.effective_rows, sensitivity.pairs
+    rows = sensitivity.effective_rows
+    pairs = sensitivity.pairs
     independent = 2.0 * sensitivity.items * rows / pairs
     # answering the pair itself, and then either of its items with a third
     largest = (
@@ -197,7 +200,8 @@ def _cost(
     if (facts := design.covariates) is not None:
         # a group alone, whose design effect is the largest that there is if nothing is known of it
         groups = _groups(facts, design)
-        noise, side = groups * noise, FARTHER * groups * side
+        noise = groups * noise
+        side = FARTHER * groups * side
         known = _half_width(TYPICAL_EFFECT, side, noise, n)
         return min(known, _half_width(float(rows), 0.0, noise, n))
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
@@ -232,7 +236,7 @@ def _half_width(effect: float, side: float, noise: float, n: int) -> float:
 
 OUTPUT = "output"
 
-LEAST_RIDGE = 1 / 200
+MIN_RIDGE = 1 / 200
 """Least ridge of objective perturbation, over its noise scale."""
 
 DEFAULT_SHARES = {
@@ -249,13 +253,14 @@ BALANCED = (PAIR_COUNTS, GROUP_ANSWERS, ITEM_COUNTS)
 
 PairCountChoice = Literal["release", "equal", "proportional"]
 
-MOST_ITEMS_COMPLETE = 3000
+MAX_ITEMS_COMPLETE = 3000
 """Beyond this a table of all pairs is too large to assume or to release."""
 
-LEAST_ITEMS_MATCHED = 4
+MIN_ITEMS_MATCHED = 4
 """With fewer items the counts of pairs are those of items, or hardly less."""
 
-LEAST_COUNT, MOST_COUNT = 1e-6, 1e15
+MIN_COUNT = 1e-6
+MAX_COUNT = 1e15
 """Declared comparisons of a pair, which may be expected ones."""
 
 
@@ -314,7 +319,7 @@ def noise_choices(
     """
     noises = []
     for name in get_args(NoiseName):
-        if sensitivity.items > MOST_ITEMS.get(name, sensitivity.items) or (
+        if sensitivity.items > MAX_ITEMS.get(name, sensitivity.items) or (
             name == "gaussian" and (ties or delta == 0)
         ):
             continue
@@ -334,7 +339,7 @@ def side_choices(
     """Return the noise of either distribution of wins and losses, the less harmful first."""
     cells = 2 * sensitivity.items
     names: tuple[NoiseName, ...] = ("laplace",)
-    if cells <= MOST_ITEMS["zero-sum-laplace"]:
+    if cells <= MAX_ITEMS["zero-sum-laplace"]:
         names += ("zero-sum-laplace",)
     noises = [side_noise(sensitivity, name, epsilon, ties=ties) for name in names]
     return tuple(sorted(noises, key=lambda noise: deviation(noise, cells)))
@@ -407,16 +412,16 @@ def declared_pairs(
     if pair_counts is None or isinstance(pair_counts, str):
         choice = "release" if pair_counts is None else pair_counts
         check_choice("pair_counts", choice, PairCountChoice)
-        if m > MOST_ITEMS_COMPLETE:
+        if m > MAX_ITEMS_COMPLETE:
             raise ValueError(
-                f"pair_counts must be declared as a table for more than {MOST_ITEMS_COMPLETE} "
+                f"pair_counts must be declared as a table for more than {MAX_ITEMS_COMPLETE} "
                 f"items under a private design: a complete table of pairs would be too large."
             )
         if choice == "release":
             return None
-        if choice == "proportional" and m < LEAST_ITEMS_MATCHED:
+        if choice == "proportional" and m < MIN_ITEMS_MATCHED:
             raise ValueError(
-                f"pair_counts='proportional' needs at least {LEAST_ITEMS_MATCHED} items, because "
+                f"pair_counts='proportional' needs at least {MIN_ITEMS_MATCHED} items, because "
                 f"fewer have hardly more pairs than items: leave pair_counts= out."
             )
         return nominal_pairs(facts, "proportional" if choice == "proportional" else "equal")
@@ -445,9 +450,10 @@ def _read_pairs(table: Any, labels: tuple[Any, ...]) -> PairCounts:
     )
     # an item that is not declared has the place -1; a pair named in both orders has one cell, so
     # duplicates show as equal cells
-    low, high = np.minimum(first, second), np.maximum(first, second)
+    low = np.minimum(first, second)
+    high = np.maximum(first, second)
     cells = low * len(labels) + high
-    valid = (low >= 0) & (low < high) & (count >= LEAST_COUNT) & (count <= MOST_COUNT)
+    valid = (low >= 0) & (low < high) & (count >= MIN_COUNT) & (count <= MAX_COUNT)
     if not (len(count) and valid.all() and len(np.unique(cells)) == len(cells)):
         raise ValueError(f"{rule}.")
     order = np.argsort(cells)

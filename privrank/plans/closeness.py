@@ -27,7 +27,7 @@ import numpy as np
 
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, Distance
 from privrank.hypotheses.statistic import Blindness, Comparison
-from privrank.plans.samples import TEST, shares_of
+from privrank.plans.samples import TEST, budget_shares
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
@@ -155,8 +155,8 @@ def _unseen(
         blind.append("rare category, private labels" if private else "rare category")
     if statistic == "kendall":
         blind.append("equal pairwise fractions")
-    many = (1 + sample.paired) * sample.nobs > MOST_MATRIX
-    if statistic == "mallows" and many and MOST_TABULATED < items <= MOST_FEATURED:
+    many = (1 + sample.paired) * sample.nobs > MAX_MATRIX
+    if statistic == "mallows" and many and MAX_TABULATED < items <= MAX_FEATURED:
         blind.append("beyond landmarks")
     return tuple(blind)
 
@@ -205,7 +205,8 @@ def _distance(method: str, sample: Sample) -> Comparison:
     # who changes group changes sizes, too: the sum over groups has a sensitivity by nobs alone
     if sample.private_labels:
         return _unproved(statistic, "sum", private_label_sensitivity(sample.nobs, diameter), sample)
-    sizes, two = np.array(sample.sizes), len(sample.sizes) == 2
+    sizes = np.array(sample.sizes)
+    two = len(sample.sizes) == 2
     many = len(sample.items) > FEW_CATEGORIES
     sensitivity = mean_sensitivity(sizes, diameter)
     distance = effect = None
@@ -223,9 +224,7 @@ def _distance(method: str, sample: Sample) -> Comparison:
     if method == "pairs" or (two and not (method == "auto" and statistic == "tv" and many)):
         name = DISTANCES[statistic] if two else f"largest {DISTANCES[statistic]}"
         blind = _unseen(statistic, "pairs", sample)
-        known = statistic == "tv" or (
-            statistic == "mallows" and len(sample.items) <= MOST_TABULATED
-        )
+        known = statistic == "tv" or (statistic == "mallows" and len(sample.items) <= MAX_TABULATED)
         proof = "privrank.plans.closeness" if known and not blind else None
         return Comparison(name, statistic, "pairs", sensitivity, blind, proof, effect, distance)
     if method == "tv":
@@ -267,13 +266,13 @@ some 1e-9, a hundred-thousandth of the sensitivity of the largest samples."""
 LARGEST_GRAM = 20_000
 """Rankings up to which a kernel matrix is computed; time and memory grow with the square."""
 
-MOST_FEATURED = 100
+MAX_FEATURED = 100
 """Items up to which many rankings have features in its place: one for each pair of items."""
 
-MOST_TABULATED = 6
+MAX_TABULATED = 6
 """Items up to which rankings are counted one by one."""
 
-MOST_MATRIX = 5_000
+MAX_MATRIX = 5_000
 """Rankings of which a kernel matrix is computed; of more, features."""
 
 LARGEST_DEAL = 10**9
@@ -285,7 +284,8 @@ EFFECT_GRID = 1024
 ONE_NUMBER = EFFECT_GRID + 2
 """How far one unit moves each number of an effect, in lattice steps."""
 
-FEWEST, MOST = 19, 100_000
+FEWEST = 19
+MOST = 100_000
 """Re-labellings that a test may have."""
 
 
@@ -337,7 +337,8 @@ def plan_details(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
     sum to a public number, n_g, or n_g m (m - 1) / 2, and differences of neighbours to 0, so that
     noise that sums to zero applies.
     """
-    m, moved = len(sample.items), _l1(sample)
+    m = len(sample.items)
+    moved = _l1(sample)
     parts = [PartPlan(DiscreteLaplace.calibrate(moved, epsilon), moved, epsilon)]
     if m <= _LARGEST_ZERO_SUM and epsilon < np.inf:
         if epsilon <= moved:
@@ -370,9 +371,9 @@ def smoothing_scale(sensitivity: float, epsilon: float) -> float:
 
 def check_gram(rankings: int, items: int) -> None:
     """Refuse, given public numbers, a kernel matrix that would be too large."""
-    if rankings > LARGEST_GRAM and items > MOST_FEATURED:
+    if rankings > LARGEST_GRAM and items > MAX_FEATURED:
         raise ValueError(
-            f"kernel tests of more than {MOST_FEATURED} items compare all pairs of rankings, of at "
+            f"kernel tests of more than {MAX_FEATURED} items compare all pairs of rankings, of at "
             f"most {LARGEST_GRAM:,} in all, and these are {rankings:,}: test a random sample of "
             f"the respondents."
         )
@@ -441,7 +442,7 @@ def plan_comparison(
     xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
     """
     beside = _beside(comparison, sample, epsilon, effect_epsilon, details_epsilon)
-    total, shares = shares_of(epsilon, delta, beside)
+    total, shares = budget_shares(epsilon, delta, beside)
     parts = {PVALUE: PartPlan(QUIET, 1, shares[TEST], 1.0 / RELEASED_STEPS)}
     scale = _scale(comparison, shares[TEST])
     settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}

@@ -11,21 +11,21 @@ from scipy.optimize import minimize_scalar
 
 from privrank.bradley_terry.estimate import default_ridge, nominal_information
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
-from privrank.bradley_terry.paircounts import MOST_ERROR
+from privrank.bradley_terry.paircounts import MAX_ERROR
 from privrank.distributions.links import LOGIT, Link
 from privrank.plans.calibration import objective_scale
 from privrank.plans.choice import (
     BALANCED,
     DEFAULT_SHARES,
-    LEAST_RIDGE,
+    MIN_RIDGE,
     OUTPUT,
     Choice,
     Dependence,
     Form,
-    asked_form,
     choose_form,
     deviation,
     noise_choices,
+    requested_dependence,
     side_choices,
     side_deviation,
 )
@@ -58,13 +58,13 @@ Method = Literal["auto", "counts", "objective"]
 Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 Target = Literal["auto", "net wins", "win rate"]
 
-MOST_ITEMS_WIN_MATRIX = 20
+MAX_ITEMS_WIN_MATRIX = 20
 """Items up to which noise on all cells of the win matrix is considered; beyond it never helps."""
 
-MOST_ITEMS_WITH_TIES = 200
+MAX_ITEMS_WITH_TIES = 200
 """Items up to which a tie parameter is fitted: its matrices are dense."""
 
-LEAST_ITEMS_WITH_RATES = 3
+MIN_ITEMS_WITH_RATES = 3
 """Items from which wins and losses are released for win rates."""
 
 SPLIT_NOISE = 0.8
@@ -125,8 +125,9 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
     Of those `wanted` and, for respondents, of dependence. Refuses unknown names and shares that
     leave nothing for the main release.
     """
-    design, shares = request.design, request.shares
-    form = asked_form(design, request.epsilon, request.dependence)
+    design = request.design
+    shares = request.shares
+    form = requested_dependence(design, request.epsilon, request.dependence)
     if shares is not None and not isinstance(shares, Mapping):
         raise TypeError(
             f"shares must be a mapping from side releases to shares of epsilon, got "
@@ -188,8 +189,11 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     """
     if not names:
         return {}
-    sensitivity, m, epsilon = design.sensitivity, len(design.items), FINE_EPSILON
-    square, least = ScoreFunction(LOGIT).mean_square, noise_choices(sensitivity, epsilon, 0.0)[0]
+    sensitivity = design.sensitivity
+    m = len(design.items)
+    epsilon = FINE_EPSILON
+    square = ScoreFunction(LOGIT).mean_square
+    least = noise_choices(sensitivity, epsilon, 0.0)[0]
     cells = 1 if design.covariates is None else design.covariates.cells
     answers = DiscreteLaplace.calibrate(sensitivity.group_answers_l1, epsilon)
     put = {
@@ -210,7 +214,8 @@ def noises_left(
     From public numbers: of net wins the first is that under which differences between items get the
     least variance. The win matrix has two. Refuses what does not apply.
     """
-    facts, noise = request.design.covariates, request.noise
+    facts = request.design.covariates
+    noise = request.noise
     weighted = facts is not None and bool(facts.bounds)
     if weighted and noise not in ("auto", "laplace"):
         raise ValueError(
@@ -232,7 +237,8 @@ def noises_left(
     if mechanism == "win matrix":
         both: tuple[NoiseName, ...] = ("laplace", "gaussian") if request.delta else ("laplace",)
         return tuple(name for name in both if noise in ("auto", name))
-    sensitivity, share = request.design.sensitivity, 1.0 - sum(shares.values())
+    sensitivity = request.design.sensitivity
+    share = 1.0 - sum(shares.values())
     if mechanism == "wins and losses":
         part = share * pure_epsilon(request.epsilon, request.delta)
         ties = bool(request.design.ties)
@@ -282,7 +288,7 @@ def plan_selection(request: Request, target: Target = "auto") -> Choice:
 def _plan_target(request: Request, target: Target) -> Choice:
     if not (request.private and request.design.unknown):
         return _of_counts(request, "net wins")[0]
-    if target != "net wins" and len(request.design.items) >= LEAST_ITEMS_WITH_RATES:
+    if target != "net wins" and len(request.design.items) >= MIN_ITEMS_WITH_RATES:
         plan = _plan_rates(request)
         if target == "win rate" or _counts_stand_out(request, plan):
             return plan
@@ -315,7 +321,8 @@ def _plan_rates(request: Request) -> Choice:
     split = _of_counts(request, "net wins", ITEM_COUNTS)[0]
     if request.noise in ("gaussian", "permutohedron") or ITEM_COUNTS in dict(request.shares or {}):
         return split  # which wins and losses do not have
-    sides, score = _of_counts(request, "wins and losses")[0], ScoreFunction(LOGIT)
+    sides = _of_counts(request, "wins and losses")[0]
+    score = ScoreFunction(LOGIT)
     most = SPLIT_NOISE * _net_variance(request, sides, score)
     less = _net_variance(request, split, score) <= most
     return split if less and _counts_stand_out(request, split) else sides
@@ -324,7 +331,7 @@ def _plan_rates(request: Request) -> Choice:
 def _counts_stand_out(request: Request, plan: Choice) -> bool:
     """Return whether comparisons of items, released, are expected to stand out from their noise."""
     compared = 2.0 * request.design.nominal_total / len(request.design.items)
-    return math.sqrt(_item_error(request, plan)) <= MOST_ERROR * compared
+    return math.sqrt(_item_error(request, plan)) <= MAX_ERROR * compared
 
 
 def plan_choices(request: Request) -> tuple[Choice, ...]:
@@ -338,8 +345,10 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
     likelihood of other links than the logit takes more than these: only the non-private run has it.
     Where opponents are asserted to be matched at random, wins and losses are all that is released.
     """
-    design, method = request.design, request.method
-    plain, plans = design.covariates is None, []
+    design = request.design
+    method = request.method
+    plain = design.covariates is None
+    plans = []
     if request.matched:
         if not plain or method == "objective" or request.link != LOGIT or design.davidson:
             raise ValueError(
@@ -358,13 +367,13 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
     if method != "objective":
         exact = not request.private and request.link != LOGIT
         plans += _of_counts(request, "win matrix" if exact else "net wins")
-        if plain and request.counted and len(design.items) <= MOST_ITEMS_WIN_MATRIX:
+        if plain and request.counted and len(design.items) <= MAX_ITEMS_WIN_MATRIX:
             plans += _of_counts(request, "win matrix")
     private = request.private and design.kind == "private" and request.dependence != "pairs"
     perturbed = private and plain and request.noise in ("auto", "laplace")
     if method == "objective" or (method == "auto" and perturbed):
         plan = _of_objective(request)
-        if method == "objective" or plan.gamma >= LEAST_RIDGE * _objective_noise(request, plan):
+        if method == "objective" or plan.gamma >= MIN_RIDGE * _objective_noise(request, plan):
             plans.append(plan)
     if len({plan.mechanism for plan in plans}) > 1:  # else they are in order
         plans.sort(key=lambda plan: predicted_error(request, plan))
@@ -387,13 +396,14 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
             f"ties='davidson' is a model of the logit, and link={request.link.name!r} was given: "
             f"leave link= out, or use ties=True, which counts a tie as half a win to each."
         )
-    if len(request.design.items) > MOST_ITEMS_WITH_TIES:
+    if len(request.design.items) > MAX_ITEMS_WITH_TIES:
         raise ValueError(
-            f"ties='davidson' is fitted for at most {MOST_ITEMS_WITH_TIES} items, got "
+            f"ties='davidson' is fitted for at most {MAX_ITEMS_WITH_TIES} items, got "
             f"{len(request.design.items)}: use ties=True, which counts a tie as half a win to "
             f"each, or fewer items."
         )
-    sensitivity, plans = request.design.sensitivity, _of_counts(request, "net wins")
+    sensitivity = request.design.sensitivity
+    plans = _of_counts(request, "net wins")
     for place, plan in enumerate(plans):
         if not ties_left(sensitivity, plan.noise):
             plans[place] = replace(
@@ -435,13 +445,19 @@ def _of_objective(request: Request) -> Choice:
 
 def _side_releases(request: Request) -> tuple[str, ...]:
     """Return the side releases that net wins need, those of covariates among them."""
-    design, facts = request.design, request.design.covariates
+    design = request.design
+    facts = request.design.covariates
     ordered = facts is not None and facts.ordered
     grouped = design.kind == "private" and facts is not None and facts.cells > 1
     tied = design.davidson and request.private and ties_left(design.sensitivity, "permutohedron")
-    counts = (PAIR_COUNTS,) * request.counted + (OPPONENTS,) * request.matched
-    sides = counts + (GROUP_ANSWERS,) * grouped
-    return sides + (ORDER_EFFECT,) * ordered + (TIES,) * bool(tied)
+    needed = {
+        PAIR_COUNTS: request.counted,
+        OPPONENTS: request.matched,
+        GROUP_ANSWERS: grouped,
+        ORDER_EFFECT: ordered,
+        TIES: tied,
+    }
+    return tuple(name for name, condition in needed.items() if condition)
 
 
 def _main_share(request: Request, plan: Choice) -> float:
@@ -477,7 +493,8 @@ def _objective_ridge(request: Request, plan: Choice) -> float:
     (r I + 2 lam^2 + gamma^2 s^2) / (I + gamma)^2 for worths of standard deviation s (1 for the
     logit, where r = 1). Here lam falls with gamma until the determinant costs nothing.
     """
-    score, design = _score(plan), request.design
+    score = _score(plan)
+    design = request.design
     information = nominal_information(len(design.items), design.nominal_total, score)
     sampling = information * (score.mean_variance / score.mean_curvature)
     if not request.private:
@@ -513,8 +530,10 @@ def predicted_error(request: Request, plan: Choice) -> float:
     items by its product with F - 1/2 (:func:`_count_error`). What it costs to release anything else
     is in the shares.
     """
-    design, penalty = request.design, request.penalty
-    score, m = _score(plan), len(design.items)
+    design = request.design
+    penalty = request.penalty
+    score = _score(plan)
+    m = len(design.items)
     information = nominal_information(m, design.nominal_total, score)
     sampling = information * (score.mean_variance / score.mean_curvature)
     if plan.mechanism == "objective perturbation":
@@ -529,7 +548,8 @@ def predicted_error(request: Request, plan: Choice) -> float:
             # pairs may have been fixed, or chosen at random: half way between the two
             sampling = 0.5 * (sampling + information * 0.25 / score.mean_curvature)
     noise += m * _count_error(request, plan) * score.mean_square
-    variance, spread = sampling + noise, score.spread**2
+    variance = sampling + noise
+    spread = score.spread**2
     gamma = plan.gamma
     if plan.mechanism != "objective perturbation":
         gamma = default_ridge(information, noise, score) if penalty is None else penalty
@@ -545,7 +565,8 @@ def _net_variance(request: Request, plan: Choice, score: ScoreFunction) -> float
     An error in the count of an item moves its expected wins by its mean score, the mean of F - 1/2
     over its opponents, whose F - 1/2 are correlated by about 1/2.
     """
-    design, counts = request.design, _item_error(request, plan)
+    design = request.design
+    counts = _item_error(request, plan)
     if plan.mechanism == "wins and losses":  # the noise of the difference is that of the sum
         return counts * (0.25 + 0.5 * score.mean_square)
     share = _main_share(request, plan)
@@ -568,7 +589,8 @@ def _item_error(request: Request, plan: Choice) -> float:
 
 def _cell_variance(request: Request, plan: Choice) -> float:
     """Return the variance of the noise of a cell of the win matrix, in wins."""
-    ties, share = bool(request.design.ties), _main_share(request, plan)
+    ties = bool(request.design.ties)
+    share = _main_share(request, plan)
     cells = cell_noise(request.design.sensitivity, plan.noise, share, request.delta, ties=ties)
     step = (0.5 if ties else 1.0) / cells.fineness
     return float(step**2 * cells.distribution.variance)

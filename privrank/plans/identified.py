@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privrank.bradley_terry.paircounts import MOST_ERROR, parts_of
+from privrank.bradley_terry.paircounts import MAX_ERROR, parts_of
 from privrank.hypotheses.nulls import public_generator
 from privrank.release import names
 from privrank.release.plan import Plan, equivalent_variance
@@ -14,7 +14,8 @@ from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import warn
 
-_DRAWS, _FIRST = 100, 10
+_DRAWS = 100
+_FIRST = 10
 """Releases that are simulated, and how many of them decide where all of these agree."""
 
 _CLEAR = 12.0
@@ -24,7 +25,7 @@ _RARE = 0.05
 """Probability of identifying less than half of the worths above which a fit warns."""
 
 
-def check_identified(design: Design, plan: Plan, *, allowed: bool) -> None:
+def check_will_identify(design: Design, plan: Plan, *, allowed: bool) -> None:
     """Refuse a fit that will probably leave most worths unidentified; warn where it may.
 
     Raises
@@ -65,11 +66,13 @@ def probably_unidentified(design: Design, plan: Plan) -> float:
     variance = _count_variance(design, plan)
     if variance == 0.0:
         return 0.0
-    m, expected = len(design.items), design.nominal_total / design.sensitivity.pairs
+    m = len(design.items)
+    expected = design.nominal_total / design.sensitivity.pairs
     noise = variance if design.matched else (m - 1) * variance
     if (m - 1) * expected > _CLEAR * math.sqrt(noise + (m - 1) * expected):
         return 0.0
-    rng, failed = public_generator("identified", m), np.zeros(_DRAWS, dtype=bool)
+    rng = public_generator("identified", m)
+    failed = np.zeros(_DRAWS, dtype=bool)
     for draw in range(_DRAWS):
         failed[draw] = _alone(design, expected, variance, rng) > 0.5
         if draw + 1 == _FIRST and failed[:_FIRST].all():
@@ -94,10 +97,12 @@ def _count_variance(design: Design, plan: Plan) -> float:
 
 def _alone(design: Design, expected: float, variance: float, rng: np.random.Generator) -> float:
     """Return the share of items that one simulated release leaves alone."""
-    m, pairs, deviation = len(design.items), design.sensitivity.pairs, math.sqrt(variance)
+    m = len(design.items)
+    pairs = design.sensitivity.pairs
+    deviation = math.sqrt(variance)
     if design.matched:
         noisy = rng.normal((m - 1) * expected, math.sqrt(variance + (m - 1) * expected), m)
-        return float((deviation > MOST_ERROR * np.maximum(noisy, 1.0)).mean())
+        return float((deviation > MAX_ERROR * np.maximum(noisy, 1.0)).mean())
     noisy = _asked(design, expected, pairs, rng) + rng.normal(0.0, deviation, pairs)
     if (member := parts_of(noisy, variance, m)) is None:
         return 0.0

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nullmodel import NullModel
-from privrank.release.survey import FEWEST_UNITS, Sample
+from privrank.release.survey import MIN_UNITS, Sample
 from privrank.util import checks
 
-MOST_TABULATED = 6
+MAX_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
 
 TOTAL = 1e-9
@@ -117,10 +117,10 @@ def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullMo
         return NullModel((1.0 / k,) * k if sample.kind == "choices" else ())
     if isinstance(null, Mallows):
         model = _mallows(null, sample)
-        if anywhere and model.center and len(sample.items) > MOST_TABULATED:
+        if anywhere and model.center and len(sample.items) > MAX_TABULATED:
             raise ValueError(
                 f"missing='complete' draws places from a Mallows null of at most "
-                f"{MOST_TABULATED} items, got {len(sample.items)}: use missing='bottom' if items "
+                f"{MAX_TABULATED} items, got {len(sample.items)}: use missing='bottom' if items "
                 f"without a rank are below the others."
             )
         return model
@@ -190,14 +190,15 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
             f"null must be 'uniform', a Mallows model, or a DataFrame with the item columns and a "
             f"column 'probability', got {type(null).__name__}: {_EARLIER}."
         )
-    if m > MOST_TABULATED:
+    if m > MAX_TABULATED:
         raise ValueError(
-            f"null can list the rankings of at most {MOST_TABULATED} items, got {m}: use a Mallows "
+            f"null can list the rankings of at most {MAX_TABULATED} items, got {m}: use a Mallows "
             f"model."
         )
     if not set(sample.items) <= set(null.columns):
         raise ValueError("null must have a column for each item of the rankings: one is missing.")
-    ranks, values = null[list(sample.items)].to_numpy(), checks.as_numbers(null["probability"])
+    ranks = null[list(sample.items)].to_numpy()
+    values = checks.as_numbers(null["probability"])
     whole = np.tile(np.arange(1, m + 1), (len(ranks), 1))
     if ranks.dtype.kind not in "iuf" or not np.array_equal(np.sort(ranks, axis=1), whole):
         raise ValueError(f"every row of null must hold the ranks 1 to {m} and a probability.")
@@ -250,7 +251,7 @@ def answers_behind(
     s^2 / (n^2 p) times the variance of f. So many answers stand for them.
     """
     p = np.array(null.probabilities)
-    number = checks.check_count("null_nobs", null_nobs, low=FEWEST_UNITS)
+    number = checks.check_count("null_nobs", null_nobs, low=MIN_UNITS)
     if sample.completed:
         raise ValueError(
             "null_nobs= compares complete rankings with complete ones: leave ties= and missing= "
@@ -275,9 +276,9 @@ def answers_behind(
         # a share has the variance (n p + s^2) / n^2 with noise: that of n / (1 + s^2 / (n p))
         # answers, taken at the rarest category, where noise matters most
         number = int(number / (1.0 + null_noise**2 / (number * p.min())))
-        if number < FEWEST_UNITS:
+        if number < MIN_UNITS:
             raise ValueError(
-                f"null_noise must leave as much as {FEWEST_UNITS} answers tell, and leaves "
+                f"null_noise must leave as much as {MIN_UNITS} answers tell, and leaves "
                 f"{number}: put rare categories together, or take a null with less noise."
             )
     counts = np.floor(p * number + 1e-6).astype(np.int64)
@@ -319,7 +320,8 @@ def formula_options(
     `left` side names.
     """
     given = {"ties": "refuse", "missing": "refuse", **arguments}
-    ties, missing = given.pop("ties"), given.pop("missing")
+    ties = given.pop("ties")
+    missing = given.pop("missing")
     if purpose != "consensus":
         ties, missing = as_declared(ties, missing)
     known = {"respondent", "max_rows", *more} | ({"categories"} if len(left) == 1 else set())

@@ -53,7 +53,7 @@ def effect_beside(
     return distance(), effect_epsilon
 
 
-def shares_of(
+def budget_shares(
     epsilon: float, delta: float, beside: Mapping[str, float | None]
 ) -> tuple[float, dict[str, float]]:
     """Return the whole epsilon of a test and of what is released `beside` it, and pure budgets.
@@ -118,7 +118,7 @@ def plan_sample(
     epsilon + effect_epsilon - log(1 - delta) at most. The random number at the boundary of a
     rejection region is drawn without looking at the data.
     """
-    total, shares = shares_of(epsilon, delta, {EFFECT: None if effect is None else effect[1]})
+    total, shares = budget_shares(epsilon, delta, {EFFECT: None if effect is None else effect[1]})
     xi = shares[TEST]
     parts = {DECISION: PartPlan(QUIET, 1, xi)}
     if isinstance(query, Statistic):
@@ -176,7 +176,8 @@ def least_bias(
     )
     least = math.sqrt(16 * s * (1 + 1e-12) / (n - 1))
     if tolerance is None:
-        mu, reason = least, "and biases end below 1"
+        mu = least
+        reason = "and biases end below 1"
     else:
         mu = math.tanh(m * tolerance_to_theta(m, tolerance) / 16)
         reason = f"and tolerance {tolerance:g} gives {mu:.3g}"
@@ -197,7 +198,9 @@ def _least_slope(n: int, room: float) -> float:
     """
     if room >= 1:
         return 0.0
-    a, b, c = room**2 / 4, (2 - room) / n, (1 - 1 / n) / n
+    a = room**2 / 4
+    b = (2 - room) / n
+    c = (1 - 1 / n) / n
     return max((b + math.sqrt(b * b + 4 * a * c)) / (2 * a), (4 / n - 1) / 2)
 
 

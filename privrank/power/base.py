@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.hypotheses.effects import check_power
-from privrank.hypotheses.solving import Search, solve
+from privrank.hypotheses.solving import Search, least_number
 from privrank.local.protocols import LARGEST_EPSILON
 from privrank.util import checks
 from privrank.util.arrays import immutable
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 Dependent = Literal["nobs", "epsilon", "effect"]
 Mode = Literal["central", "local"]
 
-SMALLEST, LARGEST = 1e-3, 1e3
+SMALLEST = 1e-3
+LARGEST = 1e3
 """Range of the epsilons that are looked for in the central model."""
 
 
@@ -104,7 +105,7 @@ class Estimate(float):
 
 @immutable
 @dataclass(frozen=True, slots=True)
-class Point:
+class DesignPoint:
     """One combination of what can vary in a design.
 
     Parameters
@@ -165,14 +166,14 @@ class Power(ABC):
             checks.check_count("n_jobs", self.n_jobs)
 
     @abstractmethod
-    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+    def _measure(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
         """Return what is predicted at a point, and its Monte Carlo standard error, 0 if exact.
 
         By the same random numbers at every point: those of replicate r are seeded by r alone.
         """
 
     @abstractmethod
-    def _effect_range(self, at: Point) -> tuple[float, float, float]:
+    def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
         """Return where an effect is looked for: where to start, and how far to go, low and high."""
 
     @property
@@ -305,7 +306,7 @@ class Power(ABC):
 
     def _answer(
         self,
-        measure: Callable[[Point, int], tuple[float, float]],
+        measure: Callable[[DesignPoint, int], tuple[float, float]],
         nobs: int | None = None,
         epsilon: float | None = None,
         effect: float | None = None,
@@ -353,10 +354,10 @@ class Power(ABC):
         epsilon: float | None,
         delta: float,
         alpha: float,
-    ) -> Point:
+    ) -> DesignPoint:
         """Return the point; refuses what is not in the range of an argument, but for None."""
         # None marks what is solved for: nobs 0 and NaN stand for it until the search fills them in
-        point = Point(
+        point = DesignPoint(
             nobs=0 if nobs is None else checks.check_count("nobs", nobs, low=2, high=self._most),
             effect=math.nan if effect is None else effect,
             epsilon=math.nan if epsilon is None else checks.check_epsilon(epsilon),
@@ -375,9 +376,9 @@ class Power(ABC):
     def _solved(
         self,
         name: str,
-        point: Point,
+        point: DesignPoint,
         target: float,
-        predicted: Callable[[Point, int], tuple[float, float]],
+        predicted: Callable[[DesignPoint, int], tuple[float, float]],
     ) -> Estimate:
         """Find one of nobs, epsilon and effect at which the target is met."""
         start, least, most = self._range(name, point)
@@ -385,8 +386,9 @@ class Power(ABC):
 
         def measure(x: float, replicates: int) -> tuple[float, float]:
             number: Any = int(x) if name == "nobs" else x
+            change = {varied: number}
             try:
-                return predicted(replace(point, **{varied: number}), replicates)
+                return predicted(replace(point, **change), replicates)
             except ValueError:  # a fit of this size is refused, and finds nothing
                 if x >= most or not self.probability:
                     raise
@@ -402,7 +404,8 @@ class Power(ABC):
             rising=self.rising,
             probability=self.probability,
         )
-        solved, units = solve(search, start), self._counted
+        solved = least_number(search, start)
+        units = self._counted
         if solved is None:
             up_to = "" if varied == "effect" else f" up to {most:.0f}"
             raise ValueError(
@@ -412,13 +415,14 @@ class Power(ABC):
         if varied != "effect":
             words = units if name == "nobs" else "epsilon ="
             return Estimate(solved.at, solved.error, words=words, assumption=self._assumption)
-        shown, words = self._shown(solved.at), f"{name.replace('_', ' ')} ="
+        shown = self._shown(solved.at)
+        words = f"{name.replace('_', ' ')} ="
         # the error carries over to the scale that is shown by a step to the side that has room
         side = -1.0 if solved.at + solved.error > most else 1.0
         error = abs(self._shown(solved.at + side * solved.error) - shown)
         return Estimate(shown, error, words=words, assumption=self._assumption)
 
-    def _range(self, name: str, at: Point) -> tuple[float, float, float]:
+    def _range(self, name: str, at: DesignPoint) -> tuple[float, float, float]:
         """Return where a number is looked for: where to start, and how far to go."""
         if name == "epsilon":
             ends = (
@@ -506,7 +510,8 @@ class Power(ABC):
             .rename(columns={effect: "effect"})
             .reindex(columns=["nobs", "epsilon", "effect"])
         )
-        frame[drawn], frame["std err"] = np.array(sizes), [size.error for size in sizes]
+        frame[drawn] = np.array(sizes)
+        frame["std err"] = [size.error for size in sizes]
         if self._limit is not None:
             limits = np.array([self._answer(self._limit, **point) for point in points])
             # of what is less than the least that is looked for nothing is known

@@ -21,7 +21,7 @@ from privrank.plans.comparisons import (
     plan_selection,
 )
 from privrank.plans.identified import probably_unidentified
-from privrank.power.base import Point
+from privrank.power.base import DesignPoint
 from privrank.power.surveys import ComparisonPower, spread_worths
 from privrank.release.release import Release
 from privrank.release.survey import Design, without_counts
@@ -30,10 +30,10 @@ from privrank.util.checks import as_numbers, check_count, is_number
 
 Aim = Literal["separated", "right"]
 
-MOST_CONTRAST = 6.0
+MAX_CONTRAST = 6.0
 """Largest difference of two worths that is looked for: a probability of .9975."""
 
-MOST_GAP = 4.0
+MAX_GAP = 4.0
 """Largest gap that is looked for."""
 
 
@@ -119,7 +119,8 @@ class BTLPower(ComparisonPower):
 
     def _worths(self, contrast: float) -> FloatArray:
         """Return the worths, those of the two items that are compared first."""
-        left, half = len(self._names) - 2, 0.5 * abs(contrast)
+        left = len(self._names) - 2
+        half = 0.5 * abs(contrast)
         others = spread_worths(0.0 if self.worths is None else self.worths, left)
         return np.concatenate(([half, -half], others))
 
@@ -132,7 +133,7 @@ class BTLPower(ComparisonPower):
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
         return plan_fit(Request(design, epsilon, delta, self.method, dependence=self.dependence))
 
-    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+    def _measure(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
         plan = self._planned(at)
         if plan is not None and probably_unidentified(self._facts(at.nobs, at.epsilon), plan) > 0.5:
             return 0.0, 0.0  # such a fit is refused
@@ -144,8 +145,8 @@ class BTLPower(ComparisonPower):
         contrast = table[:1] - table[1:2]
         return bool(pvalues(btl.infer(release)._inference(), contrast)[0] <= alpha)
 
-    def _effect_range(self, at: Point) -> tuple[float, float, float]:
-        return 0.5, 1e-3, MOST_CONTRAST
+    def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
+        return 0.5, 1e-3, MAX_CONTRAST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,9 +239,9 @@ class TopKPower(ComparisonPower):
 
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit selects the best k, and separates them if asked to."""
-        result = topk.infer(release, k=self.k, target=self.target)
+        result = topk.infer_topk(release, k=self.k, target=self.target)
         right = set(result.selected) == set(result.items[: self.k])
         return right and (self.aim == "right" or result.pvalue <= alpha)
 
-    def _effect_range(self, at: Point) -> tuple[float, float, float]:
-        return 0.3, 1e-3, MOST_GAP
+    def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
+        return 0.3, 1e-3, MAX_GAP

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privrank.aggregation import PrivateRankAggregation
-from privrank.consensus.orders import kemeny_score
+from privrank.consensus.orders import weight_against
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.encode.encoded import EncodedSample
@@ -23,7 +23,7 @@ from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import SubRanking
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import PUBLISHED, Releases, plan_aggregation
-from privrank.power.base import Mode, Point, Power, item_names
+from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.published import agkm22
 from privrank.release.names import ORDER
 from privrank.release.plan import Plan
@@ -37,10 +37,10 @@ Method = Literal[
     "auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"
 ]
 
-MOST_THETA = 6.0
+MAX_THETA = 6.0
 """Largest -log phi that is looked for: phi = .0025, nearly equal rankings."""
 
-MOST_RANKS = 2**22
+MAX_RANKS = 2**22
 """Ranks of a survey that is simulated, at most."""
 
 
@@ -137,9 +137,9 @@ class AggregationPower(Power):
 
     @property
     def _most(self) -> int:
-        return MOST_RANKS // len(item_names(self.items))
+        return MAX_RANKS // len(item_names(self.items))
 
-    def _planned(self, at: Point) -> Plan | Protocol:
+    def _planned(self, at: DesignPoint) -> Plan | Protocol:
         """Return what a fit releases, or the protocol of the reports."""
         items = item_names(self.items)
         if self._local:
@@ -152,7 +152,7 @@ class AggregationPower(Power):
             releases=self.releases,
         )
 
-    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+    def _measure(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
         m = len(item_names(self.items))
         # what one replicate adds at least that is not like the others
         swap = (2.0 * pair_probability(1, at.effect) - 1.0) / math.comb(m, 2)
@@ -170,7 +170,7 @@ class AggregationPower(Power):
     def _limit(self) -> Any:
         return self._least_excess if self.loss == "excess" else None
 
-    def _least_excess(self, at: Point, replicates: int) -> tuple[float, float]:
+    def _least_excess(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
         """Return an excess below which no private order is, and 0.
 
         Notes
@@ -196,9 +196,10 @@ class AggregationPower(Power):
         # m - gap pairs of places are so far apart
         return float(np.arange(m - 1, 0, -1) * far @ wrong) / math.comb(m, 2), 0.0
 
-    def _lost(self, at: Point, plan: Plan | Protocol, number: int) -> float:
+    def _lost(self, at: DesignPoint, plan: Plan | Protocol, number: int) -> float:
         """Return the excess, or the width of rank intervals, of one simulated survey."""
-        rng, m = public_generator("consensus", number), len(item_names(self.items))
+        rng = public_generator("consensus", number)
+        m = len(item_names(self.items))
         # the centre of the model is the order of the items, so arange(m) is the best order
         model = Mallows.from_theta(m, at.effect)
         release = _released(model.rvs(at.nobs, rng), plan, item_names(self.items), rng)
@@ -212,16 +213,16 @@ class AggregationPower(Power):
         # it is exact given the order, as pair probabilities of a Mallows model have a closed form
         pairs = _ahead(model)
         at_random = 0.25 * m * (m - 1)
-        lost = at_random if release is None else kemeny_score(release.parts[ORDER].values, pairs)
-        return (lost - kemeny_score(np.arange(m), pairs)) / math.comb(m, 2)
+        lost = at_random if release is None else weight_against(release.parts[ORDER].values, pairs)
+        return (lost - weight_against(np.arange(m), pairs)) / math.comb(m, 2)
 
-    def _effect_range(self, at: Point) -> tuple[float, float, float]:
+    def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
         if self.loss == "excess":
             raise ValueError(
                 "phi is not looked for by excess, which is small where rankings agree and where "
                 "none is to be found: state phi, or find it by width=, of a plan with loss='width'."
             )
-        return 0.2, 1e-3, MOST_THETA
+        return 0.2, 1e-3, MAX_THETA
 
     def _read(self, value: Any) -> float:
         if not is_number(value) or not 0 < value < 1:

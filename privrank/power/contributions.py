@@ -16,7 +16,7 @@ from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import declared_pairs
 from privrank.plans.comparisons import Request, plan_fit
 from privrank.plans.identified import probably_unidentified
-from privrank.power.surveys import released, simulated_counts, spread_worths
+from privrank.power.surveys import simulated_counts, simulated_release, spread_worths
 from privrank.release.plan import Plan
 from privrank.release.survey import Design, PairCounts
 from privrank.util import checks
@@ -25,9 +25,9 @@ from privrank.util.workers import in_processes
 
 BOUNDS = (1, 2, 5, 10, 20, 50)
 
-MOST_ROWS = 2**31
+MAX_ROWS = 2**31
 
-MOST_SIMULATED = 2**24
+MAX_SIMULATED = 2**24
 """Numbers of a simulated survey, at most: one for each respondent and item, or row."""
 
 Released = Literal["release", "proportional"]
@@ -114,7 +114,8 @@ def contribution_tradeoff(
     epsilon = checks.check_epsilon(for_epsilon, "for_epsilon")
     if math.isinf(epsilon):
         raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
-    cuts, distinct = _check_bounds(bounds), checks.check_flag("distinct_pairs", distinct_pairs)
+    cuts = _check_bounds(bounds)
+    distinct = checks.check_flag("distinct_pairs", distinct_pairs)
     labels = checks.check_items(items)
     choice = checks.check_choice("pair_counts", pair_counts, Released)
     true = spread_worths(worths, len(labels))
@@ -123,8 +124,9 @@ def contribution_tradeoff(
         checks.check_count("n_jobs", n_jobs)
     most = math.comb(len(labels), 2) if distinct else math.inf
     cuts = tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
-    answers = _declared(activity, MOST_SIMULATED // max(len(labels), cuts[-1]))
-    answers, rows = np.minimum(answers, most), {}
+    answers = _declared(activity, MAX_SIMULATED // max(len(labels), cuts[-1]))
+    answers = np.minimum(answers, most)
+    rows = {}
     for bound in cuts:
         facts = Design(
             labels,
@@ -167,9 +169,10 @@ def _errors(
     encoded = simulated_counts(fits[-1][0], true, answers, number, None)
     if encoded is None:
         return [math.nan] * 3
-    shares, errors = [], []
+    shares = []
+    errors = []
     for design, plan in fits:
-        result = btl.infer(released(replace(encoded, design=design), plan, number))
+        result = btl.infer(simulated_release(replace(encoded, design=design), plan, number))
         connected = max(map(list, result.components), key=len)
         apart = (result.params - true)[connected]
         shares.append(result.params.notna().mean())
@@ -192,7 +195,7 @@ def _check_bounds(bounds: object) -> tuple[int, ...]:
     several = checks.as_list(bounds)
     if not several:
         raise TypeError("bounds must be a sequence of values of max_rows, such as [1, 5, 20].")
-    cuts = tuple(checks.check_count("bounds", bound, high=MOST_ROWS) for bound in several)
+    cuts = tuple(checks.check_count("bounds", bound, high=MAX_ROWS) for bound in several)
     if any(one >= two for one, two in zip(cuts, cuts[1:], strict=False)):
         raise ValueError("bounds must ascend, each larger than the one before it.")
     return cuts

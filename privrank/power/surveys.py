@@ -13,7 +13,7 @@ import numpy as np
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.paircounts import groups_of
 from privrank.distributions.links import LOGIT
-from privrank.encode.encoded import Encoded, Part, Parts, sum_by
+from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_wins
@@ -21,7 +21,7 @@ from privrank.local.protocols_orders import Comparisons
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice, Dependence
-from privrank.power.base import Mode, Point, Power, item_names
+from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import Unit
 from privrank.release.plan import Plan
 from privrank.release.release import Release
@@ -29,7 +29,7 @@ from privrank.release.survey import Design, DesignKind, PairCounts, Ties
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import as_numbers, check_count, is_number
 
-MOST_ANSWERS = 2**22
+MAX_ANSWERS = 2**22
 """Answers of a survey that is simulated, at most; in the local model, ranks."""
 
 
@@ -102,7 +102,7 @@ class ComparisonPower(Power):
 
     @property
     def _most(self) -> int:
-        return MOST_ANSWERS // (len(self._names) if self._local else self.max_rows)
+        return MAX_ANSWERS // (len(self._names) if self._local else self.max_rows)
 
     @abstractmethod
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
@@ -117,7 +117,7 @@ class ComparisonPower(Power):
         pairs = PairCounts.equal(len(self._names), nobs * self.max_rows / self._distinct)
         return replace(design, pairs=replace(pairs, origin="observed"))
 
-    def _planned(self, at: Point) -> Plan | None:
+    def _planned(self, at: DesignPoint) -> Plan | None:
         """Return what a fit of such a survey releases; None in the local model."""
         if self._local:
             return None
@@ -138,16 +138,16 @@ class ComparisonPower(Power):
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit finds what there is."""
 
-    def _found(self, at: Point, plan: Plan | None, number: int) -> float:
+    def _found(self, at: DesignPoint, plan: Plan | None, number: int) -> float:
         """Return whether a fit of a simulated survey finds what there is, 1 or 0."""
         release = self._released(at, plan, self._worths(at.effect), number)
         return float(release is not None and self._finds(release, at.alpha))
 
-    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+    def _measure(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
         return mean_of(partial(self._found, at, self._planned(at)), replicates, self.n_jobs, "fits")
 
     def _released(
-        self, at: Point, plan: Plan | None, worths: FloatArray, number: int
+        self, at: DesignPoint, plan: Plan | None, worths: FloatArray, number: int
     ) -> Release | None:
         """Simulate a survey, by random numbers that depend on its number alone, and release it.
 
@@ -155,11 +155,14 @@ class ComparisonPower(Power):
         """
         if plan is None:
             return self._reported(at, worths, public_generator("survey", number))
-        answers, facts = np.full(at.nobs, self.max_rows), self._facts(at.nobs, at.epsilon)
+        answers = np.full(at.nobs, self.max_rows)
+        facts = self._facts(at.nobs, at.epsilon)
         encoded = simulated_counts(facts, worths, answers, number, self._tie_parameter)
-        return None if encoded is None else released(encoded, plan, number)
+        return None if encoded is None else simulated_release(encoded, plan, number)
 
-    def _reported(self, at: Point, worths: FloatArray, rng: np.random.Generator) -> Release | None:
+    def _reported(
+        self, at: DesignPoint, worths: FloatArray, rng: np.random.Generator
+    ) -> Release | None:
         """Return the release of a survey of reports, each of which is about one pair."""
         protocol = Comparisons(self._names, at.epsilon, ties=bool(self.ties))
         felt = worths + rng.gumbel(size=(at.nobs, len(worths)))
@@ -171,7 +174,7 @@ class ComparisonPower(Power):
             return None
 
 
-def released(encoded: Encoded, plan: Plan, number: int) -> Release:
+def simulated_release(encoded: Encoded, plan: Plan, number: int) -> Release:
     """Release the counts of a simulated survey, by noise that depends on its number alone."""
     return release_comparisons(
         encoded,
@@ -209,15 +212,19 @@ def simulated_counts(
     tie_parameter : float or None
         That of answers that may be ties.
     """
-    n, rows, m = len(answers), int(answers.max(initial=0)), len(worths)
+    n = len(answers)
+    rows = int(answers.max(initial=0))
+    m = len(worths)
     first, second = np.triu_indices(m, 1)
     pairs = len(first)
     # each kind of number has a generator: a smaller survey is the first part of a larger one
     questions = _questions(design, n, rows, public_generator("survey, pairs", number))
     orders = public_generator("survey, orders", number)
     given = np.arange(rows) < answers[:, None]
-    edge, person = questions[given], np.repeat(np.arange(n), answers)
-    one, other = first[edge], second[edge]
+    edge = questions[given]
+    person = np.repeat(np.arange(n), answers)
+    one = first[edge]
+    other = second[edge]
     felt = worths + orders.gumbel(size=(n, m))
     answer = np.where(felt[person, one] > felt[person, other], 1, -1)
     if tie_parameter is not None:
@@ -235,8 +242,11 @@ def simulated_counts(
         design = replace(design, pairs=observed if design.kind == "public" else None)
     parts = None
     if design.unit == "respondent":
-        once, pair = np.ones(len(edge), dtype=np.int64), (first * m + second)[edge]
-        parts = Parts((Part(np.arange(n, dtype=np.uint64), person, pair, answer, once),))
+        once = np.ones(len(edge), dtype=np.int64)
+        pair = (first * m + second)[edge]
+        parts = RespondentBlocks(
+            (RespondentBlock(np.arange(n, dtype=np.uint64), person, pair, answer, once),)
+        )
     return Encoded(
         design,
         (first, second, count, net),
@@ -262,7 +272,8 @@ def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) 
         return np.tile(np.arange(pairs), (some, 1))
     # after each place the questions are a uniform set of the first `last` + 1 pairs, and no draw
     # is ever repeated; random numbers are used up at a fixed rate, as smooth curves need
-    drawn, questions = rng.random((some, rows)), np.empty((some, rows), dtype=np.int64)
+    drawn = rng.random((some, rows))
+    questions = np.empty((some, rows), dtype=np.int64)
     for place in range(rows):
         last = pairs - rows + place
         one = (drawn[:, place] * (last + 1)).astype(np.int64)

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from privrank.closeness import ClosenessMethod, compare
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.effects import (
-    MOST_THETA,
+    MAX_THETA,
     Alternatives,
     curve_between,
     curve_of,
@@ -28,28 +28,31 @@ from privrank.hypotheses.nulls import Null, usual_draws
 from privrank.hypotheses.simulation import rejection_at_level
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.identity import IdentityMethod
-from privrank.identity import ask as ask_identity
+from privrank.identity import identity_statistic as ask_identity
 from privrank.local.protocols_orders import PairBits
 from privrank.local.uniform import Collection
 from privrank.mechanisms.categories import Alternative
-from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
+from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MAX_TABULATED, MOST, plan_comparison
 from privrank.plans.nullmodel import read_null
-from privrank.power.base import Mode, Point, Power, item_names
+from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample, SampleKind
 from privrank.results.rejections import comparison_rejects
 from privrank.uniformity import UniformityMethod
-from privrank.uniformity import ask as ask_uniformity
+from privrank.uniformity import uniformity_statistic as ask_uniformity
 from privrank.util.checks import as_numbers, check_count, is_number, quoted
 
-_LOOK, _DRAWS = 256, 1_999
+_LOOK = 256
+_DRAWS = 1_999
 """Draws of the null distribution at a first look, and of rankings in all."""
 
 _RELABELLINGS = 99
 """Re-labellings at a first look."""
 
-_WORK, _CHOICES, _GROUPED = 2**31, 10**8, 10**6
+_WORK = 2**31
+_CHOICES = 10**8
+_GROUPED = 10**6
 """Largest n m (m + 200) of rankings, n of choices, and n of groups, that is looked for."""
 
 
@@ -90,7 +93,7 @@ class TestPower(Power):
                 )
             # effects grow from 0 at H0: theta itself beside uniformity, and 1 - theta / theta_0
             # beside a Mallows null with theta_0
-            theta = min(-math.log(value) if value > 0 else math.inf, MOST_THETA)
+            theta = min(-math.log(value) if value > 0 else math.inf, MAX_THETA)
             return 1.0 - theta / against.null.theta if against.null.center else theta
         return self._read_distance(value)
 
@@ -109,7 +112,7 @@ class TestPower(Power):
         against = self._against(10)
         return effect if against.null.probabilities else against.model(effect).phi
 
-    def _limit(self, at: Point, replicates: int) -> tuple[float, float]:
+    def _limit(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
         """Return the most power that a private test of this level can have, and 0."""
         odds = np.geomspace(at.alpha, 1.0 / at.alpha, 401)
         errors = least_errors(
@@ -121,7 +124,7 @@ class TestPower(Power):
         )
         return min(float(np.min(odds * at.alpha + 1.0 - errors)), 1.0), 0.0
 
-    def _effect_range(self, at: Point) -> tuple[float, float, float]:
+    def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
         against = self._against(at.nobs)
         return against.start, 2.0**-20 * against.start, against.most
 
@@ -133,10 +136,13 @@ class OneSamplePower(TestPower):
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         """Return what the test releases, at a pure budget and a level."""
 
-    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+    def _measure(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
         """Return the power and its error; a first look takes few draws of the null, too."""
-        against, xi = self._against(at.nobs), pure_epsilon(at.epsilon, at.delta)
-        sample, null, noise = against.sample, None, DiscreteLaplace(0.0)
+        against = self._against(at.nobs)
+        xi = pure_epsilon(at.epsilon, at.delta)
+        sample = against.sample
+        null = None
+        noise = DiscreteLaplace(0.0)
         query = self._ask(sample, xi, at.alpha)
         # a statistic of rankings is simulated with fewer draws of the null than a test takes: what
         # these leave open is part of the error that is returned
@@ -470,11 +476,12 @@ class ClosenessPower(TestPower):
         sample = Sample(self.kind, item_names(self.items), small, "row", 1)
         return Alternatives(sample, read_null("uniform", sample))
 
-    def _measure(self, at: Point, replicates: int) -> tuple[float, float]:
+    def _measure(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
         """Return the power and its error; a first look takes few re-labellings, too."""
         # a look ranks the distance among 99 re-labellings, which costs a little power: it only
         # brackets the answer, and the last measurement takes as many as the test does
-        sample, look = self._sample(at.nobs), replicates < self.replicates
+        sample = self._sample(at.nobs)
+        look = replicates < self.replicates
         comparison = compare(self.method, sample)
         plan = plan_comparison(
             sample,
@@ -488,7 +495,7 @@ class ClosenessPower(TestPower):
         reject = comparison_rejects(comparison, plan, sample, at.alpha)
         return curve_between(reject, sample, self.n_jobs)[0].at(at.effect, replicates)
 
-    def _limit(self, at: Point, replicates: int) -> tuple[float, float]:
+    def _limit(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
         """Return that of the smallest group, whose units alone have another distribution."""
         # both ends of a group are rounded: it has at most one unit more than its share
         return super()._limit(
@@ -499,6 +506,6 @@ class ClosenessPower(TestPower):
     @property
     def _searched(self) -> tuple[float, float]:
         shares = np.asarray(self.shares, dtype=np.float64)
-        tabulated = self.kind == "choices" or len(item_names(self.items)) <= MOST_TABULATED
+        tabulated = self.kind == "choices" or len(item_names(self.items)) <= MAX_TABULATED
         least = math.ceil(3.0 * shares.sum() / shares.min())
         return float(least), float(_GROUPED if tabulated else LARGEST_GRAM)

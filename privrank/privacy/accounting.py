@@ -80,7 +80,8 @@ class Spending:
         spender = checks.check_text("by", by)
         if released is not None:
             checks.check_text("released", released)
-        spent, failure = checks.check_epsilon(epsilon), checks.check_delta(delta)
+        spent = checks.check_epsilon(epsilon)
+        failure = checks.check_delta(delta)
         if rho is None:
             return cls(spender, spent, failure, 0.5 * spent**2 if failure == 0 else None, released)
         largest = 0.5 * checks.LARGEST_EPSILON**2
@@ -101,7 +102,7 @@ def _exact(value: float) -> Fraction | float:
 
 @immutable
 @dataclass(frozen=True, slots=True)
-class Survey:
+class BudgetTerms:
     """Of which survey an account is: what it may spend, `pure` of it without delta; per which unit.
 
     With `pure` None all fits add up in one account.
@@ -161,7 +162,7 @@ class Account:
     Whitehouse, Ramdas, Rogers and Wu (2023), https://proceedings.mlr.press/v202/whitehouse23a.html.
     """
 
-    survey: Survey
+    survey: BudgetTerms
     spendings: tuple[Spending, ...] = ()
 
     def _total(self, lines: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
@@ -209,7 +210,8 @@ class Account:
 
     def shortage(self, line: Spending) -> str:
         """Say in sentences what a line asks for that is not covered, and what is left of it."""
-        left, limits = self.left, self.limits
+        left = self.left
+        limits = self.limits
         if self.survey.pure is None:
             return (
                 f"{line.by} asks for epsilon {line.epsilon:g}, delta {line.delta:g} but of the "

@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any, NoReturn
 from weakref import finalize
 
-from privrank.privacy.accounting import Account, Spending, Survey, Unit
+from privrank.privacy.accounting import Account, BudgetTerms, Spending, Unit
 from privrank.util.checks import (
     check_choice,
     check_delta,
@@ -133,7 +133,7 @@ def _checked_path(path: object) -> str:
     return place
 
 
-def _check_split(survey: Survey) -> None:
+def _check_split(survey: BudgetTerms) -> None:
     """Refuse a `pure` part of epsilon that is none, or whose rest nobody could spend."""
     if survey.rest < 0:
         raise ValueError(
@@ -241,7 +241,8 @@ class Ledger:
             )
         if epsilon is not None and self._is_new():
             stem = None if self._path is None else Path(self._path).stem
-            survey = Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given)
+            facts = {"label": stem, "delta": 0.0, "unit": "row"} | given
+            survey = BudgetTerms(**facts)
             _check_split(survey)
             self._make(survey)
         # whoever made the ledger fixed its facts: later ones may repeat, but never change them
@@ -463,9 +464,12 @@ class Ledger:
     def __repr__(self) -> str:
         """Show total and what is left."""
         place = "" if self.path is None else f"{self.path.name!r}, "
-        left, pure, rho = self.left, "", ""
+        left = self.left
+        pure = ""
+        rho = ""
         if self.pure is not None:
-            pure, rho = f"pure={self.pure:g}, ", "rho "
+            pure = f"pure={self.pure:g}, "
+            rho = "rho "
         return (
             f"Budget({place}epsilon={self.epsilon:g}, delta={self.delta:g}, {pure}"
             f"unit={self.unit!r}; left {left[0]:g}, {rho}{left[1]:g})"
@@ -487,7 +491,7 @@ class Ledger:
             connection.execute("PRAGMA page_count")  # SQLite takes back what was cut short
             return self._size() == 0
 
-    def _make(self, survey: Survey) -> None:
+    def _make(self, survey: BudgetTerms) -> None:
         """Write the tables, unless another process was faster."""
         with self._transaction("made") as connection:
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
@@ -532,7 +536,7 @@ class Ledger:
         texts = chain(surveys[0][1:2], *((line[0], *line[4:]) for line in lines))
         if not all(isinstance(text, str | None) for text in texts):  # which SQLite does not check
             raise self._damaged()
-        account = Account(Survey(*surveys[0][1:]), tuple(Spending(*line) for line in lines))
+        account = Account(BudgetTerms(*surveys[0][1:]), tuple(Spending(*line) for line in lines))
         other = getattr(self, "_survey", account.survey) != account.survey
         if other or account.spendings[: len(self._seen)] != self._seen:
             raise ValueError(

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from privrank.util.solvers import bracket
+from privrank.util.solvers import bisect
 
 SMALLEST_LATTICE_SCALE = 3.0
 """Below this the discrete distribution is not close enough to its limit for `lattice_delta`."""
@@ -63,8 +63,9 @@ def _smallest(private: Callable[[float], bool], low: float) -> float:
     # double until it is private, then halve the interval; the end that is returned was checked
     high = 2.0 * low
     while not private(high):
-        low, high = high, 2.0 * high
-    _, high = bracket(lambda scale: not private(scale), low, high, 200, relative=1e-12)
+        low = high
+        high = 2.0 * high
+    _, high = bisect(lambda scale: not private(scale), low, high, 200, relative=1e-12)
     scale = high * (1.0 + 1e-12)
     while not private(scale):
         scale *= 1.0 + 1e-9
@@ -247,7 +248,8 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     order, so it does not matter how well the grid finds the best.
     """
     log_order = np.linspace(-40.0, 40.0, 80_001)
-    above, log_whole = np.exp(log_order), np.logaddexp(0.0, log_order)
+    above = np.exp(log_order)
+    log_whole = np.logaddexp(0.0, log_order)
     spread = -(math.log(delta) + log_whole) / above
     best = float(np.max((epsilon - spread - log_order + log_whole) / (1.0 + above)))
     return max(best, 0.0) * (1.0 - 1e-12)

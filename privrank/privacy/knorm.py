@@ -29,10 +29,12 @@ from privrank.util.checks import Rng
 SLACK = 2.0**-26
 """Privacy loss per step set aside for rounding the weights of the radius."""
 
-_MASS_BITS, _TAIL_BITS = 41, 13
+_MASS_BITS = 41
+_TAIL_BITS = 13
 """The largest weight of a radius is 2^41; those below 2^28 are left to the tail."""
 
-_LARGEST_TABLE, _LARGEST_RADIUS = 2**21, 2**29
+_LARGEST_TABLE = 2**21
+_LARGEST_RADIUS = 2**29
 """So that the weights add up to at most 2^62, and coordinates keep to 32 bits."""
 
 
@@ -77,7 +79,8 @@ class Radius:
         start = 0 if offset > 0 else 1
         mode = max(dimension / rate - offset, float(start))
         spread = (math.sqrt(dimension) + 1.0) / rate
-        low, high = max(start, math.floor(mode - 8 * spread)), math.ceil(mode + 16 * spread) + 1
+        low = max(start, math.floor(mode - 8 * spread))
+        high = math.ceil(mode + 16 * spread) + 1
         if high - low > _LARGEST_TABLE or high > _LARGEST_RADIUS:
             raise ValueError(
                 f"epsilon is too small for this many items: the noise would have a radius of "
@@ -90,7 +93,8 @@ class Radius:
         log -= log.max()
         # log-concave: a run of radii around the mode, and beyond its end the weights fall
         support = log > -_TAIL_BITS * math.log(2.0)
-        k, weights = k[support], np.rint(np.exp(log[support]) * 2.0**_MASS_BITS).astype(np.int64)
+        k = k[support]
+        weights = np.rint(np.exp(log[support]) * 2.0**_MASS_BITS).astype(np.int64)
         weights.setflags(write=False)
         # a slower decay than needed is on the private side
         decay = min(
@@ -113,7 +117,8 @@ class Radius:
         """Return E R^power for power 1 or 2; the tail enters by moments of a geometric variable."""
         k = self.low + np.arange(len(self.weights), dtype=np.float64)
         q = math.exp(-1.0 / self.scale)
-        step, square = 1.0 / (1.0 - q), (1.0 + q) / (1.0 - q) ** 2
+        step = 1.0 / (1.0 - q)
+        square = (1.0 + q) / (1.0 - q) ** 2
         end = float(k[-1])
         beyond = end + step if power == 1 else end**2 + 2 * end * step + square
         total = float(self.weights.sum(dtype=np.float64)) + self.tail
@@ -261,7 +266,8 @@ class PermutohedronNoise:
         if self.radius is None:
             return self.fineness * totals
         # a uniform tile, a uniform point of its half-open copy of radius times K, a fair sign
-        m, radius = self.items, self.radius.draw(rng)
+        m = self.items
+        radius = self.radius.draw(rng)
         word = draw_one_each(np.full(max(m - 2, 0), m), rng)
         steps = draw_one_each(np.full(m - 1, 2 * radius), rng) - radius
         turn = 2 * draw_below(2, rng) - 1
@@ -324,8 +330,10 @@ def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
     coordinate of g along an edge towards the root is positive. So the half-open tile takes
     -radius..radius - 1.
     """
-    shape, m = np.shape(parent)[:-1], np.shape(parent)[-1] + 1
-    parent, steps = parent.reshape(-1, m - 1), steps.reshape(-1, m - 1)
+    shape = np.shape(parent)[:-1]
+    m = np.shape(parent)[-1] + 1
+    parent = parent.reshape(-1, m - 1)
+    steps = steps.reshape(-1, m - 1)
     tree = np.arange(len(parent))
     point = np.zeros((len(parent), m), dtype=steps.dtype)
     point[:, :-1] += steps
@@ -343,7 +351,8 @@ def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
         highest = np.where(larger, peak[tree, :, above], edge[:, None])
         passed = np.where(larger, way[tree, :, above], up[:, None])
         peak[tree, :, child] = peak[tree, child] = highest
-        way[tree, :, child], way[tree, child] = passed, -passed
+        way[tree, :, child] = passed
+        way[tree, child] = -passed
         peak[tree, child, child] = -1
     first, second = np.triu_indices(m, 1)
     own = second * m + first
@@ -358,7 +367,8 @@ def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
 def _from_root(parent: IntArray) -> IntArray:
     """Return for each tree the items 0..m-2, each after its parent."""
     root = parent.shape[1]
-    above, depth = parent.copy(), np.zeros_like(parent)
+    above = parent.copy()
+    depth = np.zeros_like(parent)
     while (moving := above != root).any():
         depth += moving
         above = np.where(

@@ -43,16 +43,16 @@ from privrank.util.checks import Rng
 
 NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 
-MOST_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "permutohedron": 50}
+MAX_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "permutohedron": 50}
 """Items up to which a distribution is drawn and simulated in about a second."""
 
-_LEAST_SCALE = 16.0
+_MIN_SCALE = 16.0
 """Scale in lattice steps above which noise is its continuous limit to some tenths of a percent."""
 
 _FINE_TIES = 8
 """Steps of permutohedron noise for one answer about an item, where ties are released as well."""
 
-_MOST_PROPOSED = 2**16
+_MAX_PROPOSED = 2**16
 """Numbers proposed at a time."""
 
 _LARGEST_SCALE = 2.0**44
@@ -133,7 +133,7 @@ class ZeroSumLaplace:
             return values.copy()
         distribution = DiscreteLaplace(self.scale)
         # about what it takes to keep one, whose probability is .55 / sqrt(m)
-        size = max(1, min(math.ceil(1.5 / (0.55 / math.sqrt(m))), _MOST_PROPOSED // m))
+        size = max(1, min(math.ceil(1.5 / (0.55 / math.sqrt(m))), _MAX_PROPOSED // m))
         while True:
             first = distribution.noise(size * (m - 1), rng).reshape(size, m - 1)
             if first.dtype != object and np.abs(first).max() >= LARGEST // m:
@@ -221,9 +221,9 @@ def _calibrated(
     sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float, least: int
 ) -> PartNoise:
     m = sensitivity.items
-    if m > MOST_ITEMS.get(name, m):
+    if m > MAX_ITEMS.get(name, m):
         raise ValueError(
-            f"noise={name!r} is drawn for at most {MOST_ITEMS[name]} items, got {m}: use "
+            f"noise={name!r} is drawn for at most {MAX_ITEMS[name]} items, got {m}: use "
             f"noise='auto' or 'laplace'."
         )
     if name == "laplace" or math.isinf(epsilon):
@@ -260,8 +260,8 @@ def weighted_noise(sensitivity: UnitSensitivity, weight: int, epsilon: float) ->
 
 
 def _zero_sum(cells: int, l1: int, epsilon: float) -> PartNoise:
-    # the power of two that brings the scale to at least `_LEAST_SCALE`
-    fine = int(2 ** max(0, math.ceil(math.log2(_LEAST_SCALE / (l1 / epsilon)))))
+    # the power of two that brings the scale to at least `_MIN_SCALE`
+    fine = int(2 ** max(0, math.ceil(math.log2(_MIN_SCALE / (l1 / epsilon)))))
     return PartNoise(
         ZeroSumLaplace.calibrate(cells, fine * l1, epsilon),
         fine * l1,
@@ -289,14 +289,15 @@ def side_noise(
     to which both distributions are calibrated (:class:`ZeroSumLaplace`,
     :class:`privrank.privacy.noise.DiscreteLaplace`).
     """
-    l1, cells = sensitivity.sides_l1(ties=ties), 2 * sensitivity.items
+    l1 = sensitivity.sides_l1(ties=ties)
+    cells = 2 * sensitivity.items
     if name == "laplace":
         return PartNoise(DiscreteLaplace.calibrate(l1, epsilon), l1)
-    if name == "zero-sum-laplace" and cells <= MOST_ITEMS[name]:
+    if name == "zero-sum-laplace" and cells <= MAX_ITEMS[name]:
         return _zero_sum(cells, l1, epsilon)
     raise ValueError(
         f"noise={name!r} is not for the wins and losses that pair_counts='proportional' releases: "
-        f"use noise='laplace', up to {MOST_ITEMS['zero-sum-laplace'] // 2} items "
+        f"use noise='laplace', up to {MAX_ITEMS['zero-sum-laplace'] // 2} items "
         f"'zero-sum-laplace', or leave it at 'auto'."
     )
 
@@ -385,7 +386,8 @@ def cell_noise(
     if name == "laplace" or math.isinf(epsilon):
         return PartNoise(DiscreteLaplace.calibrate(l1, epsilon), l1)
     # Gaussian: certified for two tables' worth of cells, as a unit may change its group
-    l2, cells = sensitivity.win_matrix_l2(ties=ties), sensitivity.items * (sensitivity.items - 1)
+    l2 = sensitivity.win_matrix_l2(ties=ties)
+    cells = sensitivity.items * (sensitivity.items - 1)
     scale, fine = integer_scale(epsilon, delta, l2, 2 * cells)
     steps = (2 if ties else 1) * (1 if sensitivity.distinct else sensitivity.rows)
     rho = 0.5 * (fine * l2 / scale) ** 2

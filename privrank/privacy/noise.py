@@ -101,8 +101,10 @@ def digits(x: Fraction, bits: int, one: int) -> int:
         context = Context(prec=places, Emax=MAX_EMAX, Emin=MIN_EMIN)
         y = context.exp(-context.divide(Decimal(x.numerator), Decimal(x.denominator)))
         p = context.divide(y, context.add(y, 1)) if one else y
-        n, whole = int(p.scaleb(places, context)), int(10**places)
-        low, high = ((n - 50) << bits) // whole, ((n + 50) << bits) // whole
+        n = int(p.scaleb(places, context))
+        whole = int(10**places)
+        low = ((n - 50) << bits) // whole
+        high = ((n + 50) << bits) // whole
         if low == high:
             return low
         places *= 2
@@ -144,7 +146,8 @@ def exact_geometric(scale: float, size: int, bits: Bits) -> Integers:
     number = np.zeros(size, dtype=np.int64)
     for place in range(low):
         number |= np.left_shift(_heads(rate * 2**place, 1, size, bits), place, dtype=np.int64)
-    above, todo = np.zeros(size, dtype=np.int64), np.arange(size)
+    above = np.zeros(size, dtype=np.int64)
+    todo = np.arange(size)
     while todo.size:
         todo = todo[_heads(rate * 2**low, 0, todo.size, bits)]
         above[todo] += 1
@@ -180,7 +183,8 @@ def exact_gaussian(scale: float, size: int, bits: Bits) -> Integers:
     ----------
     Canonne, Kamath and Steinke (2020), Algorithm 3, https://doi.org/10.29012/jpc.784.
     """
-    square, wide = Fraction(scale) ** 2, math.floor(scale) + 1
+    square = Fraction(scale) ** 2
+    wide = math.floor(scale) + 1
     out: Integers = np.zeros(size, dtype=np.int64)
     todo = np.arange(size)
     while todo.size:

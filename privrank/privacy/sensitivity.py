@@ -255,7 +255,8 @@ class UnitSensitivity:
         by that much beside the moments of nets.
         """
         nets = self.convex_moments_l1 if expected else self.second_moments_l1
-        k, m = self.effective_rows, self.items
+        k = self.effective_rows
+        m = self.items
         if not ties or not (expected or self.distinct):
             return nets
         if expected:
@@ -362,7 +363,8 @@ class UnitSensitivity:
             return 2.0 * reversal * (self.net_l1 // 4)
         if not self.distinct:
             return 2.0 * self.rows * (reversal if self.items == 2 else 2.0 * slope)
-        cut, rows = self._cut, self.effective_rows
+        cut = self._cut
+        rows = self.effective_rows
         # no more edges are shared than the cut is too small for, as kappa <= 2 G
         shared = min(max(2 * rows - cut, 0), cut)
         single = max(min(2 * (rows - shared), cut - shared), 0)

@@ -92,7 +92,8 @@ def noisy_kwiksort(
     """
     order = np.array(pivots, dtype=np.int64)
     waiting = [(0, len(order))]
-    queries, finished = 0, True
+    queries = 0
+    finished = True
     while waiting:
         start, end = waiting.pop()
         if end - start < 2:
@@ -101,12 +102,14 @@ def noisy_kwiksort(
             finished = False
             break
         # one noisy count for each member of the list against its pivot
-        pivot, others = order[start], order[start + 1 : end].copy()
+        pivot = order[start]
+        others = order[start + 1 : end].copy()
         answers = np.asarray(noisy(counts[others, pivot]))
         queries += len(others)
         ahead = 2 * answers > n
         place = start + int(ahead.sum())
-        order[start:place], order[place] = others[ahead], pivot
+        order[start:place] = others[ahead]
+        order[place] = pivot
         order[place + 1 : end] = others[~ahead]
         waiting += [(start, place), (place + 1, end)]
     return order, queries, finished
@@ -132,7 +135,8 @@ def exponential_order(pairs: AnyArray, rate: float, uniforms: FloatArray) -> Int
     m = len(block)
     halves = split_costs(block)
     values = subset_values(halves, soft=True)
-    subset, members = (1 << m) - 1, list(range(m))
+    subset = (1 << m) - 1
+    members = list(range(m))
     order = np.empty(m, dtype=np.int64)
     for place, uniform in zip(range(m - 1, -1, -1), uniforms, strict=True):
         cumulative = np.exp(values[subset] - last_terms(values, halves, subset, members)).cumsum()
@@ -155,7 +159,9 @@ def order_in(
     if "rate" in plan.settings:
         uniforms = np.array([draw_below(2**53, rng) * 2.0**-53 for _ in tie_break])
         return {ORDER: exponential_order(counts, plan.number("rate"), uniforms)}, {}
-    pivots, q, queries = np.array(tie_break), int(plan.number("cap")), plan.parts[QUERIES]
+    pivots = np.array(tie_break)
+    q = int(plan.number("cap"))
+    queries = plan.parts[QUERIES]
     order, _, finished = noisy_kwiksort(
         counts, weight, pivots, q, lambda values: draw(queries, values, rng)
     )

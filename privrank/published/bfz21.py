@@ -45,7 +45,8 @@ def pair_squares(n: int, m: int) -> Statistic:
 
     **Null.** Monte Carlo over the pair counts.
     """
-    d, unit = m // 2, 8 if n % 2 else 4
+    d = m // 2
+    unit = 8 if n % 2 else 4
     return Statistic(
         name="sum of squared pair counts",
         step=float(unit),
@@ -140,7 +141,7 @@ def _concordant(ranks: IntArray, order: Order, cell: int) -> int:
     from privrank.kernels import rankings as kernels
 
     m = len(order)
-    return (m * (m - 1) // 2 - int(kernels.kendall_distance(ranks[0], ranks[1]))) // cell
+    return (m * (m - 1) // 2 - int(kernels.discordant_pairs(ranks[0], ranks[1]))) // cell
 
 
 def central_distance(n: int, m: int) -> Statistic:
@@ -246,7 +247,8 @@ class Ramp:
 
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
         """Return the probability to reject, coin included, given ranks (n, m) and item order."""
-        d, sums = self.m // 2, pair_sums(ranks, order)
+        d = self.m // 2
+        sums = pair_sums(ranks, order)
         # Y - d = excess / n, times 16 / (2 d mu^2 (n - 1)), cut to [0, 1]
         slope = 16 / (2 * d * self.mu**2 * (self.n - 1))
         excess = (int(sums @ sums) - self.n * d) / self.n

@@ -71,7 +71,8 @@ def read_archive(text: object) -> dict[str, Any]:
     """
     try:
         record = json.loads(text, parse_constant=_refuse)  # type: ignore[arg-type]
-        stated, computed = record.pop("check"), _check(record)
+        stated = record.pop("check")
+        computed = _check(record)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
         raise ValueError(NOT_JSON) from None
     if stated != computed:
@@ -171,7 +172,8 @@ def _finite(value: object) -> bool:
 
 def _is_of(value: Any, hint: Any) -> bool:
     """Whether a value is of the type that a field of public facts declares; numbers are finite."""
-    kind, arguments = get_origin(hint), get_args(hint)
+    kind = get_origin(hint)
+    arguments = get_args(hint)
     # from version 2.5 on NDArray is an alias
     kind = get_origin(getattr(kind, "__value__", None)) or kind
     if is_dataclass(hint):
@@ -324,7 +326,8 @@ def _check_part(
     name: str, part: PartPlan, plan: Plan, survey: Design | Sample, source: str
 ) -> None:
     """Check the noise of a part against its sensitivity and epsilon."""
-    noise, epsilon = part.noise, part.epsilon
+    noise = part.noise
+    epsilon = part.epsilon
     if noise is None:
         _require(
             epsilon == 0 or name == names.ORDER, "A release has noise in every part that spends."
@@ -486,7 +489,8 @@ def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Int
         _finite(square) and 0 < float(square) <= 1, "A release has votes of a mean square up to 1."
     )
     if names.PAIRS in values:
-        counts, net = values[names.PAIR_COUNTS], values[names.PAIRS] * plan.parts[names.PAIRS].step
+        counts = values[names.PAIR_COUNTS]
+        net = values[names.PAIRS] * plan.parts[names.PAIRS].step
         _require(
             counts.size == net.size and (counts >= 0).all(),
             "A release has numbers of reports by pair.",

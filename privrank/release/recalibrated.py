@@ -66,7 +66,8 @@ def step_of(name: str, part: PartPlan, survey: Design | Sample, plan: Plan, sour
         return 1.0 / part.sensitivity
     if name == names.DEPENDENCE and survey.varied:
         # sums of squares of answers less expected ones, rounded by pair
-        unit, ties = survey.sensitivity, survey.davidson
+        unit = survey.sensitivity
+        ties = survey.davidson
         return unit.moments_l1(ties=ties, expected=True) / (part.sensitivity - unit.pairs - ties)
     if source == "respondents":
         return 1.0
@@ -79,14 +80,16 @@ def distance_of(name: str, part: PartPlan, survey: Design | Sample) -> float:
     if isinstance(survey, Sample):
         ranking = RankingSensitivity(len(survey.items))
         return (ranking.pairs_l2 if name == names.PAIRS else ranking.borda_l2) / part.step
-    unit, ties = survey.sensitivity, bool(survey.ties)
+    unit = survey.sensitivity
+    ties = bool(survey.ties)
     moved = unit.net_l2 if name == names.NET else unit.win_matrix_l2(ties=ties)
     return moved * survey.step(name, exact=False) / part.step
 
 
 def fits_nets(part: PartPlan, noise: Noise, plan: Plan, design: Design) -> bool:
     """Whether a number of ties has the noise that goes with that of its net wins."""
-    unit, nets = design.sensitivity, plan.parts[names.NET]
+    unit = design.sensitivity
+    nets = plan.parts[names.NET]
     of_nets = _noise_of_nets(design, _DISTRIBUTIONS[type(nets.noise)], nets.epsilon, ties=True)
     return alike(part, noise, tie_noise(unit, of_nets, nets.epsilon, part.epsilon))
 
@@ -95,7 +98,8 @@ def _noise_of_nets(
     design: Design, distribution: NoiseName, epsilon: float, delta: float = 0.0, *, ties: bool
 ) -> PartNoise:
     """Return the noise of net wins, with a number of ties or not, from the public facts."""
-    facts, unit = design.covariates, design.sensitivity
+    facts = design.covariates
+    unit = design.sensitivity
     if facts is not None and facts.bounds:
         return weighted_noise(unit, facts.weight, epsilon)
     return net_noise(unit, distribution, epsilon, delta, ties=ties)
@@ -106,7 +110,8 @@ def noise_again(name: str, part: PartPlan, design: Design, plan: Plan) -> PartNo
 
     The sensitivity is worked out from the public facts here, not taken from the archive.
     """
-    unit, distribution = design.sensitivity, _DISTRIBUTIONS.get(type(part.noise), "")
+    unit = design.sensitivity
+    distribution = _DISTRIBUTIONS.get(type(part.noise), "")
     if name == names.NET:
         return _noise_of_nets(
             design, distribution, part.epsilon, plan.delta, ties=names.TIES in plan.parts
@@ -138,7 +143,8 @@ def loss_per_step(noise: Noise) -> float:
 
 def fits_gaussian(name: str, part: PartPlan, noise: DiscreteGaussian, plan: Plan, m: int) -> bool:
     """Whether pair counts or Borda totals of rankings have the scale that calibration gives."""
-    ranking, steps = RankingSensitivity(m), plan.number("steps")
+    ranking = RankingSensitivity(m)
+    steps = plan.number("steps")
     if name == names.PAIRS:
         scale = lattice_scale(part.epsilon, plan.delta, ranking.pairs_l1, part.sensitivity)
         return part.sensitivity == steps and close(noise.scale, scale)

@@ -21,7 +21,7 @@ from privrank.release.archived import NOT_JSON, archive, read_archive, verify
 from privrank.release.names import REJECTED
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample, record_of, survey_of
-from privrank.util.arrays import IntArray, immutable, own
+from privrank.util.arrays import IntArray, immutable, readonly_copy
 
 Mechanism = Literal["net wins", "wins and losses", "win matrix", "objective perturbation"]
 
@@ -40,7 +40,7 @@ _NOISES: dict[str, type[Noise]] = {
 
 @immutable
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ReleasedPart:
     """One released statistic: its noisy values, and all that is public about its noise.
 
     Parameters
@@ -171,7 +171,7 @@ class Release:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        copies = {name: own(values, np.int64) for name, values in self.values.items()}
+        copies = {name: readonly_copy(values, np.int64) for name, values in self.values.items()}
         object.__setattr__(self, "values", copies)
 
     @property
@@ -234,7 +234,7 @@ class Release:
         return self.plan.delta
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, ReleasedPart]:
         """The released statistics.
 
         Examples
@@ -246,7 +246,7 @@ class Release:
         array([ 95.8, -47.8,  39.9, -87.9])
         """
         return {
-            name: Part(values, plan.noise, plan.sensitivity, plan.epsilon, plan.step)
+            name: ReleasedPart(values, plan.noise, plan.sensitivity, plan.epsilon, plan.step)
             for name, values in self.values.items()
             for plan in [self.plan.parts[name]]
         }
@@ -469,7 +469,8 @@ def _noise_record(noise: Noise | None) -> dict[str, Any] | None:
 def _noise_of(record: Mapping[str, Any] | None) -> Noise | None:
     if record is None:
         return None
-    return _NOISES[record["name"]](**{k: _read(v) for k, v in record.items() if k != "name"})
+    parameters = {key: _read(value) for key, value in record.items() if key != "name"}
+    return _NOISES[record["name"]](**parameters)
 
 
 def _number(value: Any) -> Any:
@@ -521,7 +522,9 @@ class FitError(Exception):
 
     def __init__(self, release: Release | None, reader: str, cause: str = "") -> None:
         super().__init__(release, reader, cause)
-        self.release, self.reader, self.cause = release, reader, cause
+        self.release = release
+        self.reader = reader
+        self.cause = cause
 
     def __str__(self) -> str:
         """Say what failed and how to go on."""

@@ -21,7 +21,7 @@ import numpy as np
 from privrank.privacy.accounting import Unit
 from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
 from privrank.release import names
-from privrank.util.arrays import FloatArray, IntArray, immutable, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
 
 DesignKind = Literal["public", "private"]
 Excess = Literal["refuse", "sample"]
@@ -36,13 +36,13 @@ ASSERTED = ("equal", "proportional", "unknown")
 FINENESS = 2**20
 """Lattice steps per unit of a scaled numeric covariate."""
 
-FEWEST_UNITS = 2
+MIN_UNITS = 2
 """Units of a sample below which nothing can be tested or estimated."""
 
-MOST_PAIRED_ITEMS = 200
+MAX_PAIRED_ITEMS = 200
 """Items up to which the design effects of all differences are compared: about a second."""
 
-MOST_NUMBERS = 2**23
+MAX_NUMBERS = 2**23
 """Weights up to which they are, too."""
 
 
@@ -104,9 +104,11 @@ class Covariates:
         """Take private, read-only copies."""
         kinds = dict.fromkeys(("weights", "item_matrix", "units"), np.float64)
         for name, kind in {**kinds, "cell": np.int64, "first": np.int64}.items():
-            object.__setattr__(self, name, own(getattr(self, name), kind))
+            object.__setattr__(self, name, readonly_copy(getattr(self, name), kind))
         shape = (len(self.cell), len(self.bounds))
-        object.__setattr__(self, "position", own(np.reshape(self.position, shape), np.int64))
+        object.__setattr__(
+            self, "position", readonly_copy(np.reshape(self.position, shape), np.int64)
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,7 +219,9 @@ class PairCounts:
         """Take private, read-only copies, sorted by the first item as the solvers need them."""
         order = np.argsort(self.first, kind="stable")
         for name, kind in (("first", np.int64), ("second", np.int64), ("count", np.float64)):
-            object.__setattr__(self, name, own(np.asarray(getattr(self, name))[order], kind))
+            object.__setattr__(
+                self, name, readonly_copy(np.asarray(getattr(self, name))[order], kind)
+            )
 
     @classmethod
     def equal(cls, items: int, number: float, origin: Origin = "equal") -> PairCounts:
@@ -383,10 +387,11 @@ class Design:
         >>> design.few_differences
         True
         """
-        m, facts = len(self.items), self.covariates
+        m = len(self.items)
+        facts = self.covariates
         kinds = 1 if facts is None else len(np.unique(facts.kinds))
         every = m * m * (1 if facts is None else len(facts.columns) + facts.cells)
-        return m <= MOST_PAIRED_ITEMS and every * kinds * m <= MOST_NUMBERS
+        return m <= MAX_PAIRED_ITEMS and every * kinds * m <= MAX_NUMBERS
 
     @property
     def item_freedom(self) -> int:
@@ -537,9 +542,8 @@ def survey_of(record: Mapping[str, Any]) -> Design | Sample:
             else PairCounts(**pairs)
         )
     if "covariates" in record:
-        facts["covariates"] = Covariates(
-            **{name: _tupled(value) for name, value in record["covariates"].items()}
-        )
+        covariates = {name: _tupled(value) for name, value in record["covariates"].items()}
+        facts["covariates"] = Covariates(**covariates)
     return Design(**facts)
 
 

@@ -149,12 +149,14 @@ def write(path: Path, text: str) -> None:
 def _entries(results: Any) -> list[tuple[str, Any, tables.Table]]:
     """Return results with their headings, those of their tables where none are given."""
     if isinstance(results, Mapping):
-        headings, entries = check_names("results", list(results)), list(results.values())
+        headings = check_names("results", list(results))
+        entries = list(results.values())
         places = [f"results[{heading!r}]" for heading in headings]
     else:
         several = isinstance(results, Sequence) and not isinstance(results, str)
         entries = list(results) if several else [results]
-        headings, places = [""] * len(entries), ["results"] * len(entries)
+        headings = [""] * len(entries)
+        places = ["results"] * len(entries)
     if not entries:
         raise ValueError("results must hold at least one result.")
     shown = [_summary(*pair) for pair in zip(places, entries, strict=True)]
@@ -165,7 +167,7 @@ def _entries(results: Any) -> list[tuple[str, Any, tables.Table]]:
 def _summary(name: str, entry: Any) -> tables.Table:
     """Return the table of an entry, and refuse what has none."""
     summary = None if isinstance(entry, type) else getattr(entry, "summary", None)
-    table = entry if isinstance(entry, tables.Table) else summary() if callable(summary) else None
+    table = summary() if callable(summary) else entry
     if not isinstance(table, tables.Table):
         raise TypeError(
             f"{name} must be a result, such as fit() of a model returns, or a table of results, "
@@ -198,8 +200,8 @@ def _overview(public: Sequence[tuple[str, Mapping[str, str]]]) -> tables.Table:
 
 def _figures(entry: Any) -> list[dict[str, Any]]:
     """Return the figures of one entry."""
-    plots = [getattr(entry, name, None) for name in _PLOTS]
-    return [shown for plot in plots if plot and (shown := _figure(plot))]
+    plots = filter(None, (getattr(entry, name, None) for name in _PLOTS))
+    return list(filter(None, map(_figure, plots)))
 
 
 def _figure(plot: Any) -> dict[str, Any] | None:

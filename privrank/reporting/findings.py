@@ -23,7 +23,9 @@ from privrank.results.tables import format_pvalue
 from privrank.results.topk import TopKResult
 
 # Items that are listed by name, and blocks of ranks and clear differences that are spelled out.
-_NAMED, _BLOCKS, _CLEAR = 6, 4, 2
+_NAMED = 6
+_BLOCKS = 4
+_CLEAR = 2
 
 # The term that tests for equal worths.
 _ITEMS = "the items in the reference group"
@@ -62,7 +64,7 @@ def findings(entry: Any) -> str:
     return ""
 
 
-def blocks(high: Sequence[int]) -> list[tuple[int, int, list[int]]]:
+def settled_ranks(high: Sequence[int]) -> list[tuple[int, int, list[int]]]:
     """Return the finest blocks of ranks that are certain, given the upper ends of rank sets.
 
     Each is its first and last rank and the positions of the items that have these ranks: where k
@@ -87,13 +89,15 @@ def _listed(names: Sequence[str], word: str = "and") -> str:
 
 def _ranked(frame: pd.DataFrame, by: str, alpha: float) -> str:
     """Return who leads, and what cannot be told apart: `frame` has rank sets, best items first."""
-    names, m = [str(name) for name in frame.index], len(frame)
+    names = [str(name) for name in frame.index]
+    m = len(frame)
     low, high = (frame[end].to_numpy(dtype=np.int64) for end in ("rank_lower", "rank_upper"))
-    settled, said = blocks(high.tolist()), []
+    settled = settled_ranks(high.tolist())
+    said = []
     for first, last, places in settled[:_BLOCKS]:
         inside = [names[place] for place in places]
         if first == last:
-            place = "leads" if first == 1 else "is last" if last == m else f"has rank {first}"
+            place = {1: "leads", m: "is last"}.get(first, f"has rank {first}")
             said.append(f"{inside[0]} {place}")
             continue
         leading = [names[place] for place in places if low[place] == first]
@@ -114,7 +118,8 @@ def _ranked(frame: pd.DataFrame, by: str, alpha: float) -> str:
 
 def _fitted(result: BTLResult) -> str:
     """Return what the rank sets of worths say, within each component."""
-    frame, said = result.to_frame(), []
+    frame = result.to_frame()
+    said = []
     several = [part for part in result.components if len(part) > 1 or len(result.items) == 1]
     for part in several:
         among = f"Among {_listed(part)}" if len(result.components) > 1 else "By worth"
@@ -127,8 +132,10 @@ def _fitted(result: BTLResult) -> str:
 
 def _selected(result: TopKResult) -> str:
     """Return whether the set is separated, and if it is, which ranks that leaves."""
-    frame, k = result.to_frame().dropna(subset=["rank"]), result.k
-    which, test = _listed(result.selected), format_pvalue(result.pvalue)
+    frame = result.to_frame().dropna(subset=["rank"])
+    k = result.k
+    which = _listed(result.selected)
+    test = format_pvalue(result.pvalue)
     if result.pvalue > result.alpha:
         have = "item has the highest win rate" if k == 1 else f"{k} have the highest win rates"
         return (
@@ -136,7 +143,8 @@ def _selected(result: TopKResult) -> str:
             f"{'it is' if k == 1 else 'they are'} {which}."
         )
     # who is selected has a rank of at most k, whatever is left open where all pairs are compared
-    upper, lower = frame["rank_upper"].clip(upper=k), frame["rank_lower"].clip(lower=k + 1)
+    upper = frame["rank_upper"].clip(upper=k)
+    lower = frame["rank_lower"].clip(lower=k + 1)
     frame["rank_upper"] = frame["rank_upper"].where(~frame["selected"], upper)
     frame["rank_lower"] = frame["rank_lower"].where(frame["selected"], lower)
     have = "has the highest win rate" if k == 1 else f"have the {k} highest win rates"
@@ -172,7 +180,8 @@ def _tested(result: Any, null: str) -> str:
 def _compared(result: ClosenessResult) -> str:
     """Return what a comparison decides, and after a rejection which differences are clear."""
     sample = result.release.sample
-    said, frame = _tested(result, null_words(sample)), result._details()
+    said = _tested(result, null_words(sample))
+    frame = result._details()
     if frame is None or not result.reject or not frame["clear"].any():
         return said
     words = ". ".join(clear_words(sample, frame[frame["clear"]], _CLEAR))

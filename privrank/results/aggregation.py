@@ -17,11 +17,11 @@ from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
-from privrank.release.release import Part, Release, distribution_name
+from privrank.release.release import Release, ReleasedPart, distribution_name
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
 from privrank.results.claims import said
-from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, own
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_flag
 
 # How ties and missing items were declared to be read: the constant that says so, and its sentence.
@@ -111,7 +111,8 @@ class AggregationResult(Result):
         {'tea': 1, 'coffee': 2, 'milk': 3}
         """
         ranks = pd.Series(0, index=pd.Index(self.items, name="item"), name="rank")
-        tied, first = self._tied(), 0
+        tied = self._tied()
+        first = 0
         # in the strict order an item shares the rank of those before it if it is tied with all
         for place, item in enumerate(self.places):
             if not tied[item, self.places[first:place]].all():
@@ -160,7 +161,7 @@ class AggregationResult(Result):
                [0.3 , 0.4 , 0.5 ]])
         """
         fractions = None if self.stated is None else self.stated.fractions
-        return None if fractions is None else own(fractions, np.float64)
+        return None if fractions is None else readonly_copy(fractions, np.float64)
 
     def _about_pairs(self) -> Statements:
         """Return what is stated, if it is about pairs."""
@@ -227,7 +228,8 @@ class AggregationResult(Result):
         2  coffee    milk      0.60   0.55   0.65
         """
         level = self._level(alpha)
-        stated, (first, second) = self._about_pairs(), np.triu_indices(len(self.places), 1)
+        stated = self._about_pairs()
+        (first, second) = np.triu_indices(len(self.places), 1)
         low, high = stated.fraction_bounds(level, self.target, False)
         all_low, all_high = stated.fraction_bounds(level, self.target, True)
         columns: dict[str, AnyArray] = {
@@ -333,7 +335,8 @@ class AggregationResult(Result):
         milk        3      3
         """
         level = self._level(alpha)
-        stated, m = self._scores(), len(self.items)
+        stated = self._scores()
+        m = len(self.items)
         gaps = np.abs(stated.scores[:, None] - stated.scores)
 
         def certain(left: int) -> BoolArray:
@@ -397,7 +400,7 @@ class AggregationResult(Result):
             index=pd.Index(self.items, name="item"),
         ).loc[self.consensus.index]
 
-    def _score(self) -> Part:
+    def _score(self) -> ReleasedPart:
         part = self.release.parts.get(SCORE)
         if part is None:
             raise ValueError(
@@ -503,9 +506,11 @@ class AggregationResult(Result):
         coffee                   2    0.978    0.051    0.878    1.077        2      0.598
         milk                     3    0.700    0.049    0.607    0.798        3
         """
-        release, frame = self.release, self.to_frame()
+        release = self.release
+        frame = self.to_frame()
         # how far the order may be from the best one of the released numbers; None of other rules
-        gap, rule = release.found.get("gap"), release.plan.method
+        gap = release.found.get("gap")
+        rule = release.plan.method
         if not check_flag("details", details):
             rule = _RULES.get(rule, rule)
         elif gap is not None:
@@ -579,7 +584,8 @@ class AggregationResult(Result):
         params = errors = pd.Series(np.empty(0))
         if self._scored:
             frame = self.borda().loc[list(self.items)]
-            params, errors = frame["score"].rename("Borda score"), frame["std_err"]
+            params = frame["score"].rename("Borda score")
+            errors = frame["std_err"]
         facts: dict[str, Any] = {f"{RANK_OF}{item}": rank for item, rank in ranks.items()}
         if SCORE in self.release.parts:
             facts["Kemeny score"] = self.kemeny_score
@@ -588,7 +594,8 @@ class AggregationResult(Result):
 
 def _noise(result: AggregationResult) -> tuple[str, str, str]:
     """Return what was released in words and by its names, and the scale of its noise."""
-    release, parts = result.release, result.release.parts
+    release = result.release
+    parts = result.release.parts
     if release.local:
         return "", release.mechanism, f"gain {release.plan.number('gain'):.4g}"
     name = PAIRS if PAIRS in parts else TOTALS
@@ -602,9 +609,12 @@ def _noise(result: AggregationResult) -> tuple[str, str, str]:
 
 
 def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:
-    release, m = result.release, len(frame)
-    level, of_sample = f"{100 * (1 - result.alpha):g} %", result.target == "sample"
-    settings, notes = release.plan.settings, []
+    release = result.release
+    m = len(frame)
+    level = f"{100 * (1 - result.alpha):g} %"
+    of_sample = result.target == "sample"
+    settings = release.plan.settings
+    notes = []
     if "borda" in frame:
         about = " for the sample" if of_sample else ""
         bound = "" if of_sample or release.local else "; std err is a bound"
@@ -636,7 +646,7 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
         *said("idealised", ideal),
         *said("better order", gap, gap=gap),
         guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)),
-        guarantee.promise(release, "the rankings"),
+        guarantee.privacy_sentence(release, "the rankings"),
         *guarantee.level_notes(release, "ranking"),
     ]
     if not details:

@@ -39,7 +39,7 @@ Kind = TypeVar("Kind", bound="Result")
 Value = TypeVar("Value")
 
 
-def once(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
+def cached_result(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
     """Compute what a method of a result returns when it is first asked for, and keep it."""
     name = compute.__qualname__
 

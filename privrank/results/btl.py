@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry import contrasts, scoretests
-from privrank.bradley_terry.estimate import Estimate
+from privrank.bradley_terry.estimate import WorthEstimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
@@ -22,7 +22,7 @@ from privrank.distributions.simulate import PlackettLuce, generator
 from privrank.hypotheses.ranksets import shared_ranks
 from privrank.release.release import Release
 from privrank.results import guarantee, plots, tables
-from privrank.results.base import Result, once
+from privrank.results.base import Result, cached_result
 from privrank.results.hypotheses import (
     ContrastTests,
     HypothesisTest,
@@ -45,10 +45,10 @@ from privrank.results.pairs import (
     worth_columns,
 )
 from privrank.results.worthtable import TIE_ROW, fit_table, limit_notes
-from privrank.util.arrays import FloatArray, IntArray, immutable, own
+from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_choice, check_count, check_flag, check_number
 from privrank.util.formula import constraint
-from privrank.util.solvers import applied, carried
+from privrank.util.solvers import matvec, propagate
 
 # Points of the Elo scale in one unit of the logit: 400 of them are odds of 10.
 _ELO = 400.0 / log(10.0)
@@ -108,7 +108,7 @@ class BTLResult(Result):
 
     requested: float | Literal["auto"]
     solver: Solver
-    estimate: Estimate = field(repr=False)
+    estimate: WorthEstimate = field(repr=False)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -119,17 +119,17 @@ class BTLResult(Result):
     def _names(self) -> tuple[str, ...]:
         return names_shown(self.release.design)
 
-    @once
+    @cached_result
     def _inference(self) -> Inference:
         return Inference.of(self.release, self.estimate)
 
-    @once
+    @cached_result
     def _equations(self) -> ScoreEquations:
         return score_equations(self.release)
 
-    @once
+    @cached_result
     def _display(self) -> FloatArray:
-        return own(self._equations().within(display(self.release.design)), np.float64)
+        return readonly_copy(self._equations().within(display(self.release.design)), np.float64)
 
     def _named(self, values: Any, name: str) -> pd.Series[Any]:
         """Return numbers by shown coefficient, missing where these are not identified."""
@@ -146,7 +146,7 @@ class BTLResult(Result):
         return self._named(np.sqrt(np.maximum(variances, 0.0)), name)
 
     def _estimated(self) -> FloatArray:
-        return applied(self._display(), self.estimate.coefficients)
+        return matvec(self._display(), self.estimate.coefficients)
 
     @property
     def link(self) -> Link:
@@ -278,9 +278,9 @@ class BTLResult(Result):
         """
         return pd.Series(self._pvalues().copy(), self.params.index, name="P>|z|")
 
-    @once
+    @cached_result
     def _pvalues(self) -> FloatArray:
-        return own(scoretests.pvalues(self._inference(), self._display()), np.float64)
+        return readonly_copy(scoretests.pvalues(self._inference(), self._display()), np.float64)
 
     @property
     def tie_parameter(self) -> pd.Series[float]:
@@ -360,10 +360,10 @@ class BTLResult(Result):
         """
         return contrasts.largest_effect(self._inference().errors, self._display())
 
-    @once
+    @cached_result
     def _own_limits(self) -> tuple[FloatArray, FloatArray]:
         lower, upper = scoretests.intervals(self._inference(), self._display(), self.alpha)
-        return own(lower, np.float64), own(upper, np.float64)
+        return readonly_copy(lower, np.float64), readonly_copy(upper, np.float64)
 
     def _unlimited(self) -> dict[str, str]:
         infinite = self.conf_int()[self.params.notna()].isin([-np.inf, np.inf])
@@ -385,7 +385,7 @@ class BTLResult(Result):
         """
         names = list(self._names)
         known = self._named(np.ones(len(names)), "").to_numpy()
-        covariance = carried(self._display(), self._inference().errors.total)
+        covariance = propagate(self._display(), self._inference().errors.total)
         return pd.DataFrame(covariance * np.outer(known, known), names, names)
 
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
@@ -531,7 +531,8 @@ class BTLResult(Result):
         P-values and intervals are by scores; standard errors describe the
         estimates.
         """
-        shown, equations = display(self.release.design), constraint(hypothesis, self._names)
+        shown = display(self.release.design)
+        equations = constraint(hypothesis, self._names)
         return t_test(self._inference(), shown, self._names, equations)
 
     def wald_test(self, hypothesis: Any) -> HypothesisTest:
@@ -581,7 +582,7 @@ class BTLResult(Result):
 
     def _values(self, at: At) -> FloatArray:
         """Return the worths alone, which need no covariance."""
-        return applied(self._equations().projected(self._map(at)), self.estimate.coefficients)
+        return matvec(self._equations().projected(self._map(at)), self.estimate.coefficients)
 
     def worths(self, at: At = None) -> pd.DataFrame:
         """Return the worths of each group.
@@ -667,7 +668,8 @@ class BTLResult(Result):
         culture       3      4
         """
         frame = self._limits(*self._at(at).rank_sets(self._level(alpha)))
-        return frame if (known := self.ranks(at).notna()).all() else frame.where(known)
+        known = self.ranks(at).notna()
+        return frame if known.all() else frame.where(known)
 
     def pairwise(
         self, alpha: float | None = None, *, simultaneous: bool = False, at: At = None
@@ -730,7 +732,8 @@ class BTLResult(Result):
            preferred_plus_half_ties  lower  upper
         0                     0.585  0.442   0.72
         """
-        shown, inference = predictors_of(frame, self.release.design), self._inference()
+        shown = predictors_of(frame, self.release.design)
+        inference = self._inference()
         t = shown @ self.estimate.coefficients
         t = np.where(inference.equations.identifies(shown), t, np.nan)
         lower, upper = scoretests.intervals(inference, shown, self._level(alpha))
@@ -874,7 +877,8 @@ class BTLResult(Result):
         >>> len(drawn), drawn.attrs["synthetic"]
         (3, 'drawn from a fitted model, epsilon = 1 per row, seeded noise')
         """
-        size, source = check_count("n", n), generator(rng)
+        size = check_count("n", n)
+        source = generator(rng)
         release: Release = self.release
         check_choice("form", form, Form)
         if len(self.components) > 1:
@@ -925,7 +929,7 @@ class BTLResult(Result):
     def _warned(self) -> list[str]:
         return [*self.warnings, *guarantee.effect_notes(self.release)]
 
-    @once
+    @cached_result
     def _cautions(self) -> tuple[str, ...]:
         return (*self._warned(), *limit_notes(self))
 
@@ -952,7 +956,8 @@ class BTLResult(Result):
         >>> result.plot_worth().axes[0].get_xlabel().split(";")[0]
         'worth (logit scale, centred)'
         """
-        facts, name = self.release.design.covariates, self.link.name
+        facts = self.release.design.covariates
+        name = self.link.name
         heading = f"{self.link.model} worths, {guarantee.caption(self.release)}"
         if facts is None:
             return plots.worth(self.to_frame(), self.alpha, heading, name, ax=ax)
@@ -1011,7 +1016,8 @@ def _comparisons(
     if release.design.davidson:
         won, tied, _ = answer_probabilities(difference, tie)
     else:
-        won, tied = release.link.probability(difference), np.zeros(len(difference))
+        won = release.link.probability(difference)
+        tied = np.zeros(len(difference))
     uniform = rng.random(len(difference))
     outcome = np.where(uniform < won, 1, np.where(uniform < won + tied, 0, -1))
     return pd.DataFrame({"item1": names[first], "item2": names[second], "outcome": outcome})

@@ -18,10 +18,10 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.release import Part, Release
+from privrank.release.release import Release, ReleasedPart
 from privrank.release.survey import Sample
 from privrank.results import guarantee, plots, tables
-from privrank.results.base import Result, once
+from privrank.results.base import Result, cached_result
 from privrank.results.claims import said
 from privrank.results.rejections import comparison_rejects
 from privrank.results.testnotes import (
@@ -45,7 +45,7 @@ _UNITS = {
 }
 
 # Clear differences that a summary spells out.
-_MOST_WORDS = 4
+_MAX_WORDS = 4
 
 
 def _pvalue_cell(value: float) -> str:
@@ -142,7 +142,7 @@ class ClosenessResult(Result):
         return bool(self.release.parts[DECISION].values[0])
 
     @property
-    def _effect(self) -> Part | None:
+    def _effect(self) -> ReleasedPart | None:
         return self.release.parts.get(STATISTIC)
 
     @property
@@ -218,20 +218,23 @@ class ClosenessResult(Result):
         (0.18, 0.47)
         """
         noisy, second = self._numbers_released
-        distance, part = self.asked.distance, self._effect
+        distance = self.asked.distance
+        part = self._effect
         assert part is not None
         if distance is None:
             raise ValueError(
                 "chi-square estimates no distance, so it has no interval: use method='tv'."
             )
-        level, pvalue = self._level(alpha), self.pvalue
+        level = self._level(alpha)
+        pvalue = self.pvalue
         assert pvalue is not None  # a bit has no distance beside it
         # the second number bounds what sampling adds, at a level of its own
         if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
             second = None
         low, high = distance.ends(noisy, second, part.laplace.scale * part.step, level)
         # released numbers are rounded down to a lattice
-        low, high = max(low - part.step, 0.0), min(high + part.step, distance.diameter)
+        low = max(low - part.step, 0.0)
+        high = min(high + part.step, distance.diameter)
         if distance.exact:
             return zero_rule((low, high), rejected=pvalue <= level, step=part.step)
         return low, max(low, high)
@@ -276,7 +279,7 @@ class ClosenessResult(Result):
         reject = comparison_rejects(self.asked, self.release.plan, sample, self.alpha)
         return detectable_between(reject, sample, self.alpha, power, replicates)
 
-    @once
+    @cached_result
     def _interval(self) -> tuple[float, float] | None:
         known = self._effect is not None and self.asked.distance is not None
         return self.conf_int() if known else None
@@ -323,7 +326,7 @@ class ClosenessResult(Result):
             )
         return _detail_frame(self.release, self._level(alpha))
 
-    @once
+    @cached_result
     def _details(self) -> pd.DataFrame | None:
         return self.details() if f"{DETAILS} 0" in self.release.parts else None
 
@@ -381,7 +384,8 @@ class ClosenessResult(Result):
         ----------------------------------------------------------------------------------
         total variation distance   0.0050  reject H0   0.3403     0.3403   0.1832   0.4710
         """
-        release, sample = self.release, self.release.sample
+        release = self.release
+        sample = self.release.sample
         # the proof of a smoothed p-value has one step in real numbers: a note says so
         permutations = release.plan.number("permutations")
         # the least p-value of a clear difference, rounded up as all are
@@ -419,7 +423,7 @@ class ClosenessResult(Result):
                 *_detail_words(release, self._details(), self.alpha),
                 *said("completed groups", sample.completed),
                 guarantee.holds_if(guarantee.assumptions(release)),
-                guarantee.promise(release, self._protected()),
+                guarantee.privacy_sentence(release, self._protected()),
                 *guarantee.level_notes(release, sample.kind.removesuffix("s")),
                 *said("idealised step, details" if details else "idealised step", arithmetic),
                 *(guarantee.seed_notes([release]) if details else []),
@@ -430,7 +434,8 @@ class ClosenessResult(Result):
     def _noise(self) -> tuple[str, str, str]:
         if self.asked.decision is not None:
             return "random bit", "sigmoid bit", "none, one bit"
-        private, scale = self.release.source != "none", self.release.plan.number("scale")
+        private = self.release.source != "none"
+        scale = self.release.plan.number("scale")
         return (
             "noise on the statistic",
             "smoothed p-value" if private else "p-value",
@@ -457,7 +462,9 @@ class ClosenessResult(Result):
 
     def _effect_words(self) -> list[str]:
         """Return what the released effect is, and what is stated of the distributions by it."""
-        part, distance, interval = self._effect, self.asked.distance, self._interval()
+        part = self._effect
+        distance = self.asked.distance
+        interval = self._interval()
         if part is None:
             return []
         name = "chi-square statistic" if distance is None else DISTANCES[self.asked.statistic]
@@ -524,7 +531,8 @@ def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     # scores lie between 0 and 1: mean ranks are (m - 1) times the mean of theirs, plus 1
     largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
     parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
-    distribution, step = parts[0].distribution, parts[0].step / largest
+    distribution = parts[0].distribution
+    step = parts[0].step / largest
     assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
     totals = np.array([part.values for part in parts]) * step
     sizes = np.array(sample.sizes, dtype=np.float64)
@@ -584,7 +592,7 @@ def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) ->
     clear = frame[frame["clear"]]
     if clear.empty:
         return (f"{head}: no difference is clear.",)
-    said = clear_words(release.sample, clear, _MOST_WORDS)
+    said = clear_words(release.sample, clear, _MAX_WORDS)
     left = len(clear) - len(said)
     more = f" {left} more {'is' if left == 1 else 'are'} clear: see details()." if left else ""
     return (f"{head}. {'. '.join(said)}.{more}",)

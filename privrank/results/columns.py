@@ -116,7 +116,8 @@ def summary_col(
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
     terms = list(dict.fromkeys(chain.from_iterable(column.terms for column in columns)))
     if rows is not None:
-        known, terms = terms, check_names("rows", rows)
+        known = terms
+        terms = check_names("rows", rows)
         if unknown := [row for row in terms if row not in known]:
             raise ValueError(f"rows must be among {', '.join(known)}, and {unknown[0]!r} is not.")
     # ranks are facts, too: below the rule, under the estimates of the same terms
@@ -155,9 +156,11 @@ def _estimate_rows(
     kinds = [str(column.params.name or "") for column in columns]
     rows = [("estimate", *kinds)] if len({*kinds} - {""}) > 1 else []
     for term in terms:
-        estimates, errors = [term], [""]
+        estimates = [term]
+        errors = [""]
         for column in columns:
-            value, error = column.params.get(term), column.bse.get(term)
+            value = column.params.get(term)
+            error = column.bse.get(term)
             estimates.append(_printed("", value, digits))
             missing = error is None or math.isnan(error)
             shown = [_printed("", error, digits), *filter(None, [column.unlimited.get(term)])]

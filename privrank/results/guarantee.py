@@ -13,7 +13,7 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
-from privrank.release.release import Part, Release, distribution_name
+from privrank.release.release import Release, ReleasedPart, distribution_name
 from privrank.release.survey import Design
 from privrank.results.claims import said
 from privrank.results.tables import statistic_words
@@ -77,7 +77,8 @@ def header(
     `errors` hold.
     """
     check_flag("details", details)
-    kind, unit = release.survey.kind, release.survey.unit
+    kind = release.survey.kind
+    unit = release.survey.unit
     return (
         ("Categories:" if kind == "choices" else "Items:", str(len(release.survey.items))),
         (f"No. {unit.capitalize()}s:", str(release.survey.nobs)),
@@ -141,13 +142,14 @@ def _mechanism(release: Release) -> tuple[str, str]:
     """Return the noise in words, and the mechanism by its names."""
     ties = " and ties" if names.TIES in release.parts else ""
     words = _RELEASED.get(release.mechanism, f"noise on {release.mechanism}")
-    named, part = release.mechanism + ties, _counts(release)
+    named = release.mechanism + ties
+    part = _counts(release)
     if release.source in ("secure", "seeded"):
         named += f", {'Laplace' if part is None else distribution_name(part.distribution)}"
     return "noise on wins, losses and ties" if ties else words, named
 
 
-def _counts(release: Release) -> Part | None:
+def _counts(release: Release) -> ReleasedPart | None:
     """Return the net wins, the sides or the win matrix; None for objective perturbation."""
     counts = (release.parts.get(name) for name in (names.NET, names.SIDES, names.WINS))
     return next((part for part in counts if part is not None), None)
@@ -155,7 +157,8 @@ def _counts(release: Release) -> Part | None:
 
 def _scales(release: Release) -> str:
     """Return the scale of the noise, and the sensitivity that it is calibrated to."""
-    part, sensitivity = _counts(release), release.design.sensitivity
+    part = _counts(release)
+    sensitivity = release.design.sensitivity
     if part is None:
         return f"{release.plan.number('lambda'):.4g}, ridge {release.plan.number('gamma'):.4g}"
     if release.local:
@@ -175,10 +178,12 @@ def _scales(release: Release) -> str:
 
 def _choice_notes(release: Release) -> list[str]:
     """Return how far the noise of net wins moves an item, beside the best other distribution."""
-    part, facts = release.parts.get(names.NET), release.design.covariates
+    part = release.parts.get(names.NET)
+    facts = release.design.covariates
     if part is None or release.source == "none" or (facts is not None and facts.bounds):
         return []
-    design, m = release.design, len(release.design.items)
+    design = release.design
+    m = len(release.design.items)
     # the distributions that a fit chooses from at these shares, and what they would have done
     share = part.epsilon / math.fsum(p.epsilon for p in release.parts.values())
     noises = noise_choices(
@@ -236,14 +241,16 @@ def allowance(release: Release) -> str:
     """Return what errors allow for; the header says which dependence of answers is in them."""
     if release.local:
         return "allowing for sampling and the noise of the responses (the curator adds none)"
-    noisy = "allowing for sampling" + " and privacy noise" * (release.source != "none")
+    noisy = "allowing for sampling and privacy noise"
+    if release.source == "none":
+        noisy = "allowing for sampling"
     dependent = {names.MOMENTS[0], names.DEPENDENCE} & set(release.parts)
     if dependent or release.survey.unit == "row":
         return noisy
     return f"{noisy}, as if a respondent's answers were independent"
 
 
-def reading(release: Release) -> str:
+def outcome_coding(release: Release) -> str:
     """Return how the codes of outcomes were read, where a 0 is one of them."""
     coded = "Outcome 1, 0, -1: first preferred, tie, second preferred. "
     return coded if release.design.ties else ""
@@ -262,7 +269,8 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
 
     Under the logit there is nothing to say: its matching loss is its log-loss.
     """
-    link, private = release.link, release.source != "none"
+    link = release.link
+    private = release.source != "none"
     perturbed = private and names.WORTHS in release.parts
     key = "perturbed estimator" if perturbed else "estimator"
     declared = perturbed and link not in BUILT_IN
@@ -284,7 +292,7 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     if design.kind == "public":
         what = "the answers" if release.local else "the answers, not who answered which pairs"
     notes = [
-        promise(release, what, "comparison"),
+        privacy_sentence(release, what, "comparison"),
         *level_notes(release, "comparison"),
         *said("pairs asked", release.local),
         *bound_notes(design),
@@ -295,13 +303,14 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
 def _detail_notes(release: Release) -> list[str]:
     """Return what epsilon was spent on beside the counts, and what is known of their noise."""
     shares = [
-        f"{part.epsilon / release.epsilon:.0%} for the {label}"
+        f"{release.parts[name].epsilon / release.epsilon:.0%} for the {label}"
         for name, label in _SIDE_RELEASES
-        if release.source != "none" and (part := release.parts.get(name)) and part.epsilon
+        if release.source != "none" and name in release.parts and release.parts[name].epsilon
     ]
     notes = said("shares", shares, shares=" and ".join(shares))
     if names.LARGEST in release.found:
-        error, most = effect_error(release), release.found[names.CEILING]
+        error = effect_error(release)
+        most = release.found[names.CEILING]
         notes += said("released effect", error=error, most=most)
     return notes + _choice_notes(release) + seed_notes([release])
 
@@ -312,7 +321,8 @@ def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
     Given their design effect, and whether privacy noise counts beside sampling error. Nothing is
     advised where the release cannot tell the effect.
     """
-    design, known = release.design, names.LARGEST in release.found and not at_most(release)
+    design = release.design
+    known = names.LARGEST in release.found and not at_most(release)
     alike = known and _WORTH_ROWS * effect >= design.max_rows > _WORTH_ROWS
     if not (alike and noisy and design.kind == "private"):
         return []
@@ -333,7 +343,8 @@ def level_notes(release: Release, row: str) -> list[str]:
     rows, with delta' = delta (1 + exp(epsilon) + ... + exp((r - 1) epsilon)): replace one after
     another.
     """
-    survey, most = release.survey, release.survey.max_rows
+    survey = release.survey
+    most = release.survey.max_rows
     per_row = release.source != "none" and survey.unit == "row"
     return said(
         "level",
@@ -346,7 +357,7 @@ def level_notes(release: Release, row: str) -> list[str]:
     )
 
 
-def promise(release: Release, what: str, row: str = "row") -> str:
+def privacy_sentence(release: Release, what: str, row: str = "row") -> str:
     """Return the sentence that says what the guarantee is, `what` being what it protects."""
     survey = release.survey
     if release.source == "none":
@@ -420,7 +431,8 @@ def assumptions(release: Release, *more: str) -> list[str]:
     """
     if release.local:
         single = isinstance(release.survey, Design) or release.mechanism == "comparisons"
-        return ["devices", "reporting", *["assigned"] * single, *more]
+        assigned = ["assigned"] if single else []
+        return ["devices", "reporting", *assigned, *more]
     return ["rows" if release.survey.unit == "row" else "respondents", "answering", *more]
 
 
@@ -430,5 +442,5 @@ def holds_if(keys: Iterable[str]) -> str:
     if named & {"respondents", "rows"}:
         named.discard("devices")
     clauses = [clause for key, clause in CATALOGUE.items() if key in named]
-    listed = ", ".join(clauses[:-1])
-    return f"This holds if {listed}{' and ' * bool(listed)}{clauses[-1]}."
+    listed = " and ".join(filter(None, [", ".join(clauses[:-1]), clauses[-1]]))
+    return f"This holds if {listed}."

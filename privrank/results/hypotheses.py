@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.special import chdtrc, ndtri
 
 from privrank.bradley_terry.contrasts import joint_test, standard_errors
-from privrank.bradley_terry.estimate import Estimate
+from privrank.bradley_terry.estimate import WorthEstimate
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.scoretests import intervals, pvalues
@@ -201,9 +201,12 @@ def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -
     text = ""
     for weight, name in zip(weights, names, strict=True):
         if weight != 0:
-            sign = (" - " if weight < 0 else " + ") if text else "-" * bool(weight < 0)
-            text += sign + (name if abs(weight) == 1 else f"{abs(weight):g} {name}")
-    text += f" = {constant:g}" * bool(constant)
+            plus = " + " if text else ""
+            minus = " - " if text else "-"
+            text += minus if weight < 0 else plus
+            text += name if abs(weight) == 1 else f"{abs(weight):g} {name}"
+    if constant:
+        text += f" = {constant:g}"
     return textwrap.shorten(text, _LONGEST, placeholder=" ...")
 
 
@@ -213,7 +216,8 @@ def fitted_rows(equations: ScoreEquations, display: FloatArray, weights: FloatAr
     Given the map from fitted to shown coefficients. A worth alone is about the mean of its part; a
     comparison of items of two parts stays one that the release does not identify.
     """
-    rows, inside = weights @ display, weights @ equations.within(display)
+    rows = weights @ display
+    inside = weights @ equations.within(display)
     alone = np.count_nonzero(weights, axis=1) == 1
     known = equations.identifies(rows) | (alone & inside.any(axis=1))
     return np.where(known[:, None], inside, rows)
@@ -388,7 +392,7 @@ def equation_names(hypothesis: Linear, names: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-Fit = tuple[Release, ScoreEquations, Estimate]
+Fit = tuple[Release, ScoreEquations, WorthEstimate]
 """A release, its equations, and their fit."""
 
 
@@ -409,7 +413,9 @@ def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -
             "llf is of runs without privacy, as noisy counts have no likelihood of their own: fit "
             "with epsilon=numpy.inf, or test with wald_test_terms()."
         )
-    t, loss, score = equations.linear.predict(b), equations.loss, equations.target
+    t = equations.linear.predict(b)
+    loss = equations.loss
+    score = equations.target
     if equations.tied:  # with as many ties as there were, also where there is no finite fit
         score = np.append(score[:-1], release.parts[TIES].values[0])
         return float(score @ b - loss.value(t))
@@ -452,7 +458,8 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
             "restricted must leave out terms of the larger model's formula, and have no others: "
             "call compare_lr_test of the larger model with the smaller one."
         )
-    statistic, df = max(2.0 * (values[0] - values[1]), 0.0), free - left
+    statistic = max(2.0 * (values[0] - values[1]), 0.0)
+    df = free - left
     return pd.Series(
         (statistic, df, float(chdtrc(df, statistic))),
         index=["statistic", "df", "pvalue"],
@@ -463,7 +470,9 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
 def _answers(fit: Fit) -> tuple[Any, ...]:
     """Return what two fits to the same answers have in common, whatever their covariates are."""
     release, equations, _ = fit
-    design, pairs, m = release.design, equations.pairs, equations.items
+    design = release.design
+    pairs = equations.pairs
+    m = equations.items
     met = np.bincount(pairs.first % m * m + pairs.second % m, pairs.count, minlength=m * m)
     return design.items, design.nobs, design.unit, design.ties, release.link, tuple(met)
 

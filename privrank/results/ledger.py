@@ -95,7 +95,8 @@ class Budget(Ledger):
         PrivateBTL: net wins              0.25        0
         spent                             0.25        0
         """
-        account, split = self._read_all(), self.pure is not None
+        account = self._read_all()
+        split = self.pure is not None
         header = [
             ("Protects:", f"one {self.unit}"),
             ("Neighbours:", f"replace one {self.unit}"),
@@ -151,7 +152,8 @@ def _notes(account: Account) -> list[str]:
 
 def _split_notes(account: Account) -> list[str]:
     """Return how two accounts add up."""
-    survey, (pure, rho) = account.survey, account.limits
+    survey = account.survey
+    (pure, rho) = account.limits
     return [
         f"Fits without delta add their epsilons to at most {pure:g}. Fits with a delta add their "
         f"rho (zero-concentrated privacy) to at most {rho:g}, worth epsilon {survey.rest:g} at "

@@ -34,7 +34,8 @@ def pair_table(worths: Worths, alpha: float, *, simultaneous: bool) -> pd.DataFr
     If `simultaneous`, limits hold for all of them at once and p-values are adjusted (Bonferroni).
     """
     release = worths.inference.release
-    names, link = np.array(release.design.items, dtype=object), release.link
+    names = np.array(release.design.items, dtype=object)
+    link = release.link
     first, second = np.triu_indices(len(names), 1)
     together = worths.together
     difference = np.where(together, worths.values[first] - worths.values[second], np.nan)
@@ -68,7 +69,8 @@ def probability_table(
     worths: FloatArray, release: Release, equations: ScoreEquations
 ) -> pd.DataFrame:
     """Return the matrix of probabilities, row over column, missing where not identified."""
-    names, difference = list(release.design.items), worths[:, None] - worths
+    names = list(release.design.items)
+    difference = worths[:, None] - worths
     if equations.member is not None:
         known = equations.together | np.eye(len(names), dtype=bool)
         difference = np.where(known, difference, np.nan)
@@ -85,7 +87,8 @@ def tie_series(inference: Inference, alpha: float) -> pd.Series[float]:
     """
     if not inference.equations.tied:
         raise ValueError("tie_parameter is of fits with ties='davidson', and this is another.")
-    errors, b = inference.errors, inference.fitted.coefficients
+    errors = inference.errors
+    b = inference.fitted.coefficients
     row = np.eye(1, len(b), len(b) - 1)
     parts = {"std_err": errors.total, "sampling": errors.sampling, "privacy": errors.privacy}
     values = {name: float(standard_errors(row, part)[0]) for name, part in parts.items()}

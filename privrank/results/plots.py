@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 _NAMED = 120
 """Rows that are all named; of more half as many are."""
 
-_INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
+_INK = "#1b3a4b"
+_FULL = "#8fb3c7"
+_CHOSEN = "#c8553d"
 
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -244,9 +246,12 @@ def pairwise(
 def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
     """Draw a consensus order, best on top: the ranks each item can have, and its own place."""
     places = [f"{rank}  {item}" for item, rank in frame["rank"].items()]
-    low, high, label = frame["rank"], frame["rank"], "place in the consensus"
+    low = frame["rank"]
+    high = frame["rank"]
+    label = "place in the consensus"
     if "rank_lower" in frame:
-        low, high = frame["rank_lower"] - 0.3, frame["rank_upper"] + 0.3
+        low = frame["rank_lower"] - 0.3
+        high = frame["rank_upper"] + 0.3
         label = (
             f"dots: place in the consensus; bars: rank by Borda score, "
             f"{100 * (1 - alpha):g} % for all items at once, privacy noise included"
@@ -272,12 +277,15 @@ def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | Non
     `frame` has ``item``, ``group``, ``other``, ``difference``, ``lower``, ``upper`` and ``clear``.
     """
     versus = frame["group"].astype(str) + " v " + frame["other"].astype(str)
-    heading, labels = versus.iloc[0], frame["item"].astype(str)
+    heading = versus.iloc[0]
+    labels = frame["item"].astype(str)
     if versus.nunique() > 1:
         # the comparisons of an item stand below each other, each with its name
-        heading, labels = f"{versus.nunique()} comparisons", labels + ": " + versus
+        heading = f"{versus.nunique()} comparisons"
+        labels = labels + ": " + versus
         by_item = np.argsort(pd.factorize(frame["item"])[0], kind="stable")
-        frame, labels = frame.iloc[by_item], labels.iloc[by_item]
+        frame = frame.iloc[by_item]
+        labels = labels.iloc[by_item]
     colours = [_CHOSEN if clear else _INK for clear in frame["clear"]]
     ax, _ = _intervals(ax, frame.set_axis(labels), "difference", colours, 0.0)
     return _finish(ax, f"{heading}, {caption}", label)
@@ -342,7 +350,8 @@ def planned(
         label = "non-private" if label == "epsilon inf" else label
         low, high = (rows[outcome] + side * rows["std err"] for side in (-2, 2))
         if frame[outcome].between(0, 1).all():
-            low, high = low.clip(0, 1), high.clip(0, 1)
+            low = low.clip(0, 1)
+            high = high.clip(0, 1)
         ax.fill_between(rows[across], low, high, color=color, alpha=0.2, lw=0)
         ax.plot(rows[across], rows[outcome], color=color, marker="o", ms=4, label=label)
         if "beyond" in rows and label != "non-private":

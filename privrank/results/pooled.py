@@ -26,7 +26,7 @@ from privrank.results.btl import BTLResult
 from privrank.results.claims import said
 from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
-from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
+from privrank.results.pooling import Pooled, combine, fraction_source, score_source, worth_source
 from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.checks import check_flag
 
@@ -43,7 +43,8 @@ def pooled(
 ) -> PooledResult:
     """Return results as pooled: the same numbers of several releases, checked to be the same."""
     # worths are one block of contrasts; scores and fractions are blocks of one number each
-    m, pairs = len(results[0].items), None
+    m = len(results[0].items)
+    pairs = None
     how = {"same": survey == "same", "random": effects == "random"}
     fits = [result for result in results if isinstance(result, BTLResult)]
     orders = [result for result in results if isinstance(result, AggregationResult)]
@@ -51,14 +52,14 @@ def pooled(
         inferences = [fit._inference() for fit in fits]
         spread = min(inference.equations.function.spread for inference in inferences)
         sources = [worth_source(inference) for inference in inferences]
-        items = pool(sources, np.zeros((1, m - 1)), spread=spread, **how)
+        items = combine(sources, np.zeros((1, m - 1)), spread=spread, **how)
     else:
         stated = [cast("NoisyVotes", result._scores()) for result in orders]
         scores = [score_source(votes) for votes in stated]
-        items = pool(scores, np.full((m, 1), 0.5 * (m - 1)), **how)
+        items = combine(scores, np.full((m, 1), 0.5 * (m - 1)), **how)
         if all(votes.fractions is not None for votes in stated):
             fractions = [fraction_source(votes) for votes in stated]
-            pairs = pool(fractions, np.full((m * (m - 1) // 2, 1), 0.5), **how)
+            pairs = combine(fractions, np.full((m * (m - 1) // 2, 1), 0.5), **how)
     return PooledResult(
         results=tuple(fits or orders),
         survey=survey,
@@ -230,16 +231,19 @@ class PooledResult(Summarised):
         Worths are one block of contrasts, and a pair is the difference of two; scores and fractions
         are blocks of one number each, and lie between 0 and twice that of an average item.
         """
-        m, of = len(self.items), self.by_pair if pairs and not self._worths else self.by_item
+        m = len(self.items)
+        of = self.by_pair if pairs and not self._worths else self.by_item
         if of is None:
             raise ValueError(
                 "results must all have pair fractions for statements about pairs: fit with "
                 "releases='pairs'."
             )
         if not self._worths:
-            count, null = len(of.point), 0.5 if pairs else 0.5 * (m - 1)
+            count = len(of.point)
+            null = 0.5 if pairs else 0.5 * (m - 1)
             return of, np.ones((count, 1)), np.arange(count), null
-        rows, (first, second) = helmert(m).T, np.triu_indices(m, 1)
+        rows = helmert(m).T
+        (first, second) = np.triu_indices(m, 1)
         rows = rows[first] - rows[second] if pairs else rows
         return of, rows, np.zeros(len(rows), dtype=np.int64), 0.0
 
@@ -422,7 +426,8 @@ class PooledResult(Summarised):
         """
         if not self._worths:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
-        level, every = self._level(alpha), ~np.eye(len(self.items), dtype=bool)
+        level = self._level(alpha)
+        every = ~np.eye(len(self.items), dtype=bool)
         pvalues = squareform(self._pvalues(True))
         params = np.asarray(self.params)
         return self._limits(*rank_sets(params, every, lambda left: pvalues <= 2.0 * level / left))
@@ -449,7 +454,8 @@ class PooledResult(Summarised):
         1  crimRate   socBurd       0.423   0.171
         2  crimRate   culture       1.249   0.000
         """
-        stated, (first, second) = self._stated(True, alpha), np.triu_indices(len(self.items), 1)
+        stated = self._stated(True, alpha)
+        (first, second) = np.triu_indices(len(self.items), 1)
         names = np.array(self.items, dtype=object)
         table = {
             "item1": names[first],
@@ -488,7 +494,9 @@ class PooledResult(Summarised):
         """
         of = self.by_item if self.by_pair is None else self.by_pair
         statistics, pvalues = of.heterogeneity()
-        worst, df, total = int(np.argmin(pvalues)), of.freedom, float(statistics.sum())
+        worst = int(np.argmin(pvalues))
+        df = of.freedom
+        total = float(statistics.sum())
         numbers = {
             "statistic": float(statistics[worst]),
             "df": df,
@@ -539,7 +547,8 @@ class PooledResult(Summarised):
         socBurd    0.2264    0.190              0.166    0.093    0.230   -0.145    0.606      1-4
         """
         check_flag("details", details)
-        first, frame = self.results[0], self.to_frame()
+        first = self.results[0]
+        frame = self.to_frame()
         name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
         return tables.laid_out(
             frame.assign(ranks=tables.rank_ranges(frame)),
@@ -565,7 +574,8 @@ class PooledResult(Summarised):
         >>> result.plot().axes[0].get_title()
         '2 releases pooled, epsilon = 1.5 in all, seeded noise'
         """
-        parts, order = [], self.ranks().sort_values(kind="stable").index
+        parts = []
+        order = self.ranks().sort_values(kind="stable").index
         for name, result in zip(["pooled", *self._releases], [self, *self.results], strict=True):
             if isinstance(result, AggregationResult):
                 frame = result.borda(self.alpha).rename(columns={"score": "worth"})
@@ -654,14 +664,18 @@ def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
 
 def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
     """Return the header of a summary: what was pooled, the guarantee, and Q."""
-    test, same, count = result.test_heterogeneity(), result.survey == "same", len(result.results)
+    test = result.test_heterogeneity()
+    same = result.survey == "same"
+    count = len(result.results)
     units = sorted({member.release.survey.unit for member in result.results})
     unit = units[0] if len(units) == 1 else "unit"
     pooled = f"{count} releases of one survey" if same else f"{count} surveys"
+    if result.tau is not None:
+        pooled = f"{pooled}, random effects"
     epsilons = " + ".join(f"{member.epsilon:g}" for member in result.results)
     sources = dict.fromkeys(guarantee.noise_source(member.release) for member in result.results)
     return (
-        ("Pooled:", pooled + ", random effects" * (result.tau is not None)),
+        ("Pooled:", pooled),
         ("Items:", str(len(result.items))),
         (f"No. {unit.capitalize()}s:", str(result.nobs)),
         ("Neighbours:", f"replace one {' or '.join(units)}"),
@@ -676,7 +690,8 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
 
 def _notes(result: PooledResult) -> list[str]:
     """Return what the numbers cover, what Q tests, and whom epsilon protects."""
-    same, first = result.survey == "same", result.results[0]
+    same = result.survey == "same"
+    first = result.results[0]
     releases = [member.release for member in result.results]
     rests = {key for release in releases for key in guarantee.assumptions(release)}
     # worths and Borda scores differ in what H0 and the intervals are about; the rest is common
@@ -684,11 +699,9 @@ def _notes(result: PooledResult) -> list[str]:
     what = "the item's Borda score"
     null = f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
     if isinstance(first, BTLResult):
-        readings = "".join(dict.fromkeys(map(guarantee.reading, releases)))
-        what, null = (
-            "the item's centred worth (best-fitting for the pairs compared)",
-            "the worth is 0",
-        )
+        readings = "".join(dict.fromkeys(map(guarantee.outcome_coding, releases)))
+        what = "the item's centred worth (best-fitting for the pairs compared)"
+        null = "the worth is 0"
         joint = "; the rank sets hold for all items at once"
         if first.release.design.davidson:
             readings += (

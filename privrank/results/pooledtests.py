@@ -20,7 +20,7 @@ from scipy.linalg import helmert
 
 from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.scoretests import Point, ScoreTests
+from privrank.bradley_terry.scoretests import ScoreTests, TestPoint
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import quadratic
 
@@ -78,18 +78,22 @@ def pooled_tests(
     same : bool
         Whether all are of one survey, whose sampling errors they share.
     """
-    value, variance = contrasts @ point, quadratic(contrasts, covariance)
-    basis, units = helmert(len(point) + 1), contrasts @ covariance / variance[:, None]
+    value = contrasts @ point
+    variance = quadratic(contrasts, covariance)
+    basis = helmert(len(point) + 1)
+    units = contrasts @ covariance / variance[:, None]
 
-    def at(t: FloatArray, rows: IntArray) -> Point:
+    def at(t: FloatArray, rows: IntArray) -> TestPoint:
         moved = units[rows] * (t - value[rows])[:, None] @ basis
         parts = [_part(share, contrasts[rows] @ share.weights, moved) for share in shares]
         statistics, noises, ratios, weights = zip(*parts, strict=True)
         sampling = _sampling(contrasts[rows], np.array(ratios), shares, same=same)
-        one, none = np.ones(len(t)), np.zeros(len(t))
+        one = np.ones(len(t))
+        none = np.zeros(len(t))
         noise = np.maximum(np.sum(noises, axis=0), 0.0)
-        scores, statistic = np.column_stack(weights), np.sum(statistics, axis=0)
-        return Point(statistic, scores, one, none, noise, (sampling,))
+        scores = np.column_stack(weights)
+        statistic = np.sum(statistics, axis=0)
+        return TestPoint(statistic, scores, one, none, noise, (sampling,))
 
     far = np.abs(value) + shares[0].inference.equations.function.link.exact.far
     return ScoreTests(value, np.sqrt(variance), far, at, errors)
@@ -102,8 +106,10 @@ def _part(share: Share, own: FloatArray, moved: FloatArray) -> tuple[FloatArray,
     is by how much answers vary more than at the pooled worths; the last are the weights of its
     scores.
     """
-    facts, scores = share.inference.equations, own @ share.scores
-    along, pooled = facts.linear.predict(scores), facts.linear.predict(share.b)
+    facts = share.inference.equations
+    scores = own @ share.scores
+    along = facts.linear.predict(scores)
+    pooled = facts.linear.predict(share.b)
     more = ((0, 0), (0, len(share.b) - facts.items))
     edges = facts.linear.predict(share.b + np.pad(moved, more))
     expected = (along * facts.function.mean(edges)) @ facts.released_count

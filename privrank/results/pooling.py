@@ -69,7 +69,7 @@ from privrank.bradley_terry.dependence import degrees_of_freedom, floored, singl
 from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.linear import times
+from privrank.bradley_terry.linear import ridge_product
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.scoretests import ScoreTests
 from privrank.consensus.statements import NoisyVotes
@@ -77,10 +77,10 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.results.pooledtests import Share, pooled_tests
-from privrank.util.arrays import FloatArray, IntArray, immutable, own
-from privrank.util.solvers import inverse, solve_each, zero
+from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
+from privrank.util.solvers import find_root, inverse, solve_each
 
-_MOST_FREEDOM = 1e9
+_MAX_FREEDOM = 1e9
 """Degrees of freedom at which t is normal, and F chi-squared."""
 
 _LONGEST_STEP = 2.0
@@ -89,7 +89,8 @@ _LONGEST_STEP = 2.0
 _LARGEST_TIE = 60.0
 """Size of a tie parameter beyond which nobody ties, or everybody, to all digits."""
 
-_ROUNDS, _CLOSE = 200, 1e-10
+_ROUNDS = 200
+_CLOSE = 1e-10
 
 _DRAWS = 5_000
 
@@ -250,7 +251,8 @@ class Pooled:
         sampling, noise = (_forms(rows, part[blocks]) for part in self.parts)
         total = np.maximum(sampling + noise, 1e-300)
         if self.alone:
-            values, count = np.einsum("rp,krp->kr", rows, self._own[:, blocks]), len(self.sources)
+            values = np.einsum("rp,krp->kr", rows, self._own[:, blocks])
+            count = len(self.sources)
             total = np.maximum(total, values.var(axis=0, ddof=1) / count)
             return np.sqrt(total), np.full(len(rows), count - 1.0)
         along = np.einsum("rp,krpq->krq", rows, self._weights[:, blocks])
@@ -260,9 +262,11 @@ class Pooled:
             np.array([source.kurtosis(combinations) for source, combinations in pairs])
             * (_forms(along, self._here.noise[:, blocks]) / total) ** 2
         )
-        shares, freedom = _forms(along, self._here.sampling[:, blocks]) / total, self._known
+        shares = _forms(along, self._here.sampling[:, blocks]) / total
+        freedom = self._known
         if self.same:  # one sampling error, known as well as by the release that shows it least
-            shares, freedom = (sampling / total)[None], freedom.min(axis=0, keepdims=True)
+            shares = (sampling / total)[None]
+            freedom = freedom.min(axis=0, keepdims=True)
         lost = (shares**2 / freedom[:, blocks]).sum(axis=0)
         return np.sqrt(total), _freedom(lost, kurtosis.sum(axis=0))
 
@@ -277,7 +281,8 @@ class Pooled:
         """Return the lower and upper limits of combinations of one block each, shape (rows, p)."""
         if self._shares is not None:
             return self._tests(rows, *self._shares).limits(np.full(len(rows), alpha))
-        value, (error, freedom) = self.value(rows, blocks), self.errors(rows, blocks)
+        value = self.value(rows, blocks)
+        (error, freedom) = self.errors(rows, blocks)
         half = -stdtrit(freedom, 0.5 * alpha) * error
         return value - half, value + half
 
@@ -285,7 +290,8 @@ class Pooled:
         """Return two-sided p-values of the hypotheses that combinations are `null`."""
         if self._shares is not None:
             return self._tests(rows, *self._shares).pvalues(np.full(len(rows), null))
-        value, (error, freedom) = self.value(rows, blocks), self.errors(rows, blocks)
+        value = self.value(rows, blocks)
+        (error, freedom) = self.errors(rows, blocks)
         return np.asarray(2.0 * stdtr(freedom, -np.abs(value - null) / error))
 
     def value(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
@@ -299,11 +305,14 @@ class Pooled:
         if self.alone or not fits or fits[0].many or not np.isfinite(self.point).all():
             return None
         basis = np.asarray(helmert(fits[0].equations.items))
-        shares, noises = [], []
+        shares = []
+        noises = []
         for k, fit in enumerate(fits):
-            facts, b = fit.equations, _at_worths(fit.equations, basis.T @ self.point[0])
+            facts = fit.equations
+            b = _at_worths(fit.equations, basis.T @ self.point[0])
             scores = _beside_ties(basis, facts, facts.information(b))
-            sampling, noise = self._here.sampling[k, 0], self._here.noise[k, 0]
+            sampling = self._here.sampling[k, 0]
+            noise = self._here.noise[k, 0]
             known = float(self._known[k, 0])
             shares.append(Share(fit, b, scores, self._weights[k, 0], sampling, noise, known))
             noises.append(_apart(fit.draw_noise(b, _DRAWS), k))
@@ -333,13 +342,15 @@ class Pooled:
         Normal errors times one random scale have this excess where Q / df is of an F distribution
         with df and 4 + 2 df (df + 2) / s degrees of freedom.
         """
-        here, df = self._here, self.freedom
+        here = self._here
+        df = self.freedom
         precision, weights = here.combined()
         # what the pooled value takes of the residuals is taken off
         left = here.residual - np.einsum("kbpq,bq->kbp", here.slope, here.moved(weights))
         statistics = np.einsum("kbp,kbpq,kbq->b", left, precision, left)
         rest = (1.0 - _mean_variances(weights @ here.slope)) ** 2
-        shares, numbers = precision @ here.noise, np.eye(self.point.shape[1])
+        shares = precision @ here.noise
+        numbers = np.eye(self.point.shape[1])
         largest = np.array([source.kurtosis(numbers).max() for source in self.sources])
         excess = largest @ (rest * np.trace(shares @ shares, axis1=-2, axis2=-1))
         lost = np.zeros(len(statistics))
@@ -354,7 +365,7 @@ class Pooled:
 def _freedom(lost: FloatArray, kurtosis: FloatArray) -> FloatArray:
     """Return degrees of freedom: the inverse of what is lost, and of 4 + 6 / kurtosis."""
     lost = lost + kurtosis / (4.0 * kurtosis + 6.0)
-    return np.asarray(1.0 / np.maximum(lost, 1.0 / _MOST_FREEDOM))
+    return np.asarray(1.0 / np.maximum(lost, 1.0 / _MAX_FREEDOM))
 
 
 def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -381,7 +392,7 @@ def _inverses(matrices: FloatArray) -> FloatArray:
     return np.array(inverted).reshape(matrices.shape)
 
 
-def pool(
+def combine(
     sources: Sequence[Source],
     start: FloatArray,
     *,
@@ -412,7 +423,7 @@ def pool(
     solution. Weights are those at the solution before.
     """
     if random:
-        alone = [pool([source], start, same=False, spread=spread) for source in sources]
+        alone = [combine([source], start, same=False, spread=spread) for source in sources]
         return Pooled(sources, np.mean([survey.point for survey in alone], axis=0), False, alone)
     at = partial(_Equations.of, sources, same=same)
     point = _solve(at, start, start, spread)
@@ -430,7 +441,8 @@ def _solve(
     there = at(start)
     _, weights = there.combined()
     # the ridge counts against the whole error, sampling included
-    shrink, point = spread**-2.0 * sum(there.split(weights)), start
+    shrink = spread**-2.0 * sum(there.split(weights))
+    point = start
     for _ in range(_ROUNDS):
         here = at(point)
         moved = here.moved(weights) - np.einsum("bpq,bq->bp", shrink, point - anchor)
@@ -451,8 +463,10 @@ def worth_source(inference: Inference) -> Source:
     where noise has put them below 0, the scores are unbiased at the true worths. What respondents'
     responses add, and what noise there is on the worths of objective perturbation, counts as noise.
     """
-    facts, release = inference.equations, inference.release
-    linear, basis = facts.linear, np.asarray(helmert(facts.items))
+    facts = inference.equations
+    release = inference.release
+    linear = facts.linear
+    basis = np.asarray(helmert(facts.items))
     added = facts.response_covariance
 
     def at(point: FloatArray) -> tuple[FloatArray, ...]:
@@ -460,19 +474,23 @@ def worth_source(inference: Inference) -> Source:
         # what the counts, as released, lead to expect at these worths, and what was scored
         mean = facts.function.mean(linear.predict(b))
         residual = facts.score - linear.scores(facts.released_count * mean)
-        slope, noise = facts.information(b), facts.noise_covariance(b) + added
+        slope = facts.information(b)
+        noise = facts.noise_covariance(b) + added
         if facts.output_variance > 0:
-            hessian = slope + times(inference.fitted.ridge, linear.identity)
+            hessian = slope + ridge_product(inference.fitted.ridge, linear.identity)
             noise = noise + facts.output_variance * (hessian @ hessian)
         measured = least = score_covariance(facts, release, b) - added
         # how ties go with net wins is not measured, but bounded in the covariance
         moments = None if facts.tied else single_contrasts(facts, release, b)
         if moments is not None:
-            measured, least = moments.measured, moments.least
-        matrices, rows = (slope, measured, least, noise), _beside_ties(basis, facts, slope)
+            measured = moments.measured
+            least = moments.least
+        matrices = (slope, measured, least, noise)
+        rows = _beside_ties(basis, facts, slope)
         return (rows @ residual)[None], *((rows @ matrix @ rows.T)[None] for matrix in matrices)
 
-    errors, draws = inference.score_errors(), None
+    errors = inference.score_errors()
+    draws = None
     if errors is not None and errors.noise is not None:
         b = inference.fitted.coefficients
         draws = errors.noise @ _beside_ties(basis, facts, facts.information(b)).T
@@ -497,7 +515,7 @@ def _tie_parameter(facts: ScoreEquations, worths: FloatArray) -> float:
         mean = facts.function.mean(facts.linear.predict(np.append(worths, tie)))
         return float(facts.linear.scores(facts.released_count * mean)[-1] - facts.score[-1])
 
-    return zero(beyond, -_LARGEST_TIE, _LARGEST_TIE)
+    return find_root(beyond, -_LARGEST_TIE, _LARGEST_TIE)
 
 
 def _beside_ties(basis: FloatArray, facts: ScoreEquations, slope: FloatArray) -> FloatArray:
@@ -543,7 +561,8 @@ def fraction_source(stated: NoisyVotes) -> Source:
 
 def score_source(stated: NoisyVotes) -> Source:
     """Return the Borda scores."""
-    m, noise = len(stated.scores), stated.noise
+    m = len(stated.scores)
+    noise = stated.noise
     summed = 1 if stated.fractions is None else m - 1
     if isinstance(noise, PermutohedronNoise):
         # of one shape at every scale: draws take seconds where items are many, and sites share them
@@ -558,4 +577,4 @@ def _draws(noise: BordaDistribution, summed: int) -> FloatArray:
     size = (_DRAWS, noise.items if isinstance(noise, PermutohedronNoise) else summed)
     generator = public_generator("pooled votes", summed)
     drawn = np.asarray(simulated(noise, size, generator), dtype=np.float64)
-    return own(drawn[:, :summed].sum(axis=1, keepdims=True), np.float64)
+    return readonly_copy(drawn[:, :summed].sum(axis=1, keepdims=True), np.float64)

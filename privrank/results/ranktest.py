@@ -16,9 +16,9 @@ from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
-from privrank.release.release import Part, Release
+from privrank.release.release import Release, ReleasedPart
 from privrank.results import guarantee, plots, tables
-from privrank.results.base import Result, once
+from privrank.results.base import Result, cached_result
 from privrank.results.claims import said
 from privrank.results.testnotes import (
     DECISIONS,
@@ -127,7 +127,7 @@ class RankTestResult(Result):
         return f"Test of {self.test.removesuffix('Test')}"
 
     @property
-    def _part(self) -> Part | None:
+    def _part(self) -> ReleasedPart | None:
         return self.release.parts.get(STATISTIC)
 
     @property
@@ -209,7 +209,7 @@ class RankTestResult(Result):
         return None if part is None else float(part.values[0] * part.step)
 
     @property
-    def _distance(self) -> Part | None:
+    def _distance(self) -> ReleasedPart | None:
         """The released total variation distance of the shares from H0."""
         measured = isinstance(self.asked, Statistic) and self.asked.distance
         return self._part if measured else self.release.parts.get(EFFECT)
@@ -258,7 +258,8 @@ class RankTestResult(Result):
         >>> round(low, 3), round(high, 3)
         (0.0, 0.259)
         """
-        level, part = self._level(alpha), self._distance
+        level = self._level(alpha)
+        part = self._distance
         if part is None or self.pvalue is None:
             raise ValueError(
                 f"no distance was released by method={self.method!r}: fit a sample of choices with "
@@ -278,7 +279,7 @@ class RankTestResult(Result):
         # the interval holds 0 exactly if the test at this level does not reject
         return zero_rule(interval, rejected=self.pvalue <= level, step=part.step)
 
-    @once
+    @cached_result
     def _interval(self) -> tuple[float, float] | None:
         return None if self._distance is None or self.pvalue is None else self.conf_int()
 
@@ -294,7 +295,8 @@ class RankTestResult(Result):
 
     def _distance_words(self) -> list[str]:
         """Return the estimate of the distance from H0 with its interval."""
-        interval, part = self._interval(), self.release.parts.get(EFFECT)
+        interval = self._interval()
+        part = self.release.parts.get(EFFECT)
         if interval is None:
             return []
         own = ""
@@ -401,7 +403,7 @@ class RankTestResult(Result):
                 *self._findings(),
                 *said("threshold", details and self.threshold is not None),
                 guarantee.holds_if(guarantee.assumptions(release, *known_null)),
-                guarantee.promise(release, f"the {release.sample.kind}"),
+                guarantee.privacy_sentence(release, f"the {release.sample.kind}"),
                 *guarantee.level_notes(release, release.sample.kind.removesuffix("s")),
                 *(guarantee.seed_notes([release]) if details else []),
             ),
@@ -486,7 +488,8 @@ def read_test(
             # without a public random number the p-value is P(>= statistic): that of U = -1/2
             drawn = release.parts.get(BOUNDARY)
             lot = -0.5 if drawn is None else float(drawn.values[0] * drawn.step)
-            least, used = null.threshold(alpha, part.laplace, lot), null.draws
+            least = null.threshold(alpha, part.laplace, lot)
+            used = null.draws
             threshold = None if least is None else least * part.step
             pvalue = null.pvalue(int(part.values[0]), part.laplace, lot)
             if impossible(release):
@@ -514,7 +517,8 @@ def _simulated(
     part = release.parts[STATISTIC]
     # room for the rounding of numbers that went through text
     least = 1.0 / (check_count("draws", draws, low=19) + 1)
-    lowest, room = least * (1.0 - 1e-9), least * 1e-9
+    lowest = least * (1.0 - 1e-9)
+    room = least * 1e-9
     fine = is_number(pvalue) and lowest <= pvalue <= (least + room if impossible(release) else 1.0)
     if threshold is None:
         fine = fine and least > alpha - room

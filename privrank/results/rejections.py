@@ -23,7 +23,7 @@ from privrank.release.names import DECISION, PVALUE
 from privrank.release.plan import Plan
 from privrank.release.survey import Sample
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.solvers import zero
+from privrank.util.solvers import find_root
 
 
 def rejection_probability(statistics: FloatArray, scale: float, alpha: float) -> float:
@@ -42,7 +42,7 @@ def rejection_probability(statistics: FloatArray, scale: float, alpha: float) ->
     if level == 0.0:
         return 0.0
     margin = scale * (math.log(1.0 / level) + 1.0)
-    least = zero(
+    least = find_root(
         lambda m: smoothed_pvalue(statistics, m, scale) - level,
         float(statistics.min()) - margin,
         float(statistics.max()) + margin,

@@ -25,7 +25,7 @@ _STATISTICS = {
 }
 
 # Letters that a column of numbers takes in text at least.
-_LEAST_WIDTH = 7
+_MIN_WIDTH = 7
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
@@ -240,7 +240,8 @@ class Table:
             " ".join((_left(line[0], widths[0]), *map(_right, line[1:], widths[1:])))
             for line in lines
         ]
-        thick, thin = width * "=", width * "-"
+        thick = width * "="
+        thin = width * "-"
         if self.rule:
             body.insert(self.rule + 1, thin)
         title = [line.center(width).rstrip() for line in textwrap.wrap(self.title, width)]
@@ -252,7 +253,7 @@ class Table:
     def _text_widths(self, lines: Sequence[Sequence[str]]) -> list[int]:
         """Return the widths of the columns: those of the cells, and what the facts need."""
         widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
-        widths[1:] = [max(width, _LEAST_WIDTH) + 1 for width in widths[1:]]
+        widths[1:] = [max(width, _MIN_WIDTH) + 1 for width in widths[1:]]
         # the facts are stretched to the width of the rows, or the first column to that of the facts
         facts = sum(self._fact_widths()) + 6 - (sum(widths) + len(widths))
         widths[0] += max(0, facts)

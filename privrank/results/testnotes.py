@@ -93,12 +93,14 @@ SMALLEST = "detectable_effect() of this result computes the smallest difference"
 
 def noise_of(release: Release) -> tuple[str, str, str]:
     """Return the mechanism of a test of one sample, its statistic, and the scale of its noise."""
-    part, name = release.parts.get(STATISTIC), statistic_words(release.mechanism)
+    part = release.parts.get(STATISTIC)
+    name = statistic_words(release.mechanism)
     if release.local:
         return "", name, f"gain {release.plan.number(GAIN):.4g} of a response"
     if part is None:
         return "random bit", name, "none, one bit"
-    scale, sensitivity = part.step * part.laplace.scale, part.step * part.sensitivity
+    scale = part.step * part.laplace.scale
+    sensitivity = part.step * part.sensitivity
     return (
         "noise on the statistic",
         name if release.source == "none" else f"{name}, discrete Laplace",

@@ -18,11 +18,11 @@ from privrank.hypotheses.tails import noisy_tail
 from privrank.release.plan import equivalent_variance
 from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables, worthtable
-from privrank.results.base import Result, once
+from privrank.results.base import Result, cached_result
 from privrank.results.claims import said
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, own
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_count
-from privrank.util.solvers import bracket
+from privrank.util.solvers import bisect
 
 
 def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) -> FloatArray:
@@ -41,7 +41,8 @@ def equal_variances(
     variances d_i, d_j and covariance -n_ij, given as `met`, shape (m, m). The head-to-head term
     makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
     """
-    inverse, added = 1.0 / scale, _responses(facts)
+    inverse = 1.0 / scale
+    added = _responses(facts)
     shared = (met + 4.0 * added) * np.outer(inverse, inverse)
     own = (degrees + 4.0 * added.sum(axis=1)) * inverse**2
     return np.asarray(0.25 * (own[:, None] + own + 2.0 * shared))
@@ -129,20 +130,22 @@ class TopKResult(Result):
     def _shape(self) -> tuple[str, ...]:
         return f"k = {self.k}", *super(TopKResult, self)._shape()
 
-    @once
+    @cached_result
     def _places(self) -> IntArray:
         """Return item positions, best first; equal counts are ordered by the release's coin."""
-        return own(np.lexsort((np.argsort(self.release.tie_break), -self.estimate)), np.int64)
+        return readonly_copy(
+            np.lexsort((np.argsort(self.release.tie_break), -self.estimate)), np.int64
+        )
 
-    @once
+    @cached_result
     def _facts(self) -> ScoreEquations:
         facts = score_equations(self.release)
-        return replace(facts, score=own(facts.score, np.float64))
+        return replace(facts, score=readonly_copy(facts.score, np.float64))
 
-    @once
+    @cached_result
     def _known(self) -> BoolArray:
         """Return which items have comparisons beyond the noise on their number."""
-        return own(np.isfinite(np.diag(self.effects)), np.bool_)
+        return readonly_copy(np.isfinite(np.diag(self.effects)), np.bool_)
 
     @property
     def _by_net(self) -> bool:
@@ -166,21 +169,21 @@ class TopKResult(Result):
         rate = 0.5 if self._by_net else estimate
         return np.asarray(2.0 * np.hypot(rate, 1.0 - rate) * facts.item_step / self.scale)
 
-    @once
+    @cached_result
     def _cells(self) -> FloatArray:
         """Return what noise on cells of a win matrix adds to variances, shape (m, m).
 
         To those of estimates, on the diagonal, and of their differences.
         """
         noise = self._facts().pair_noise(np.zeros(len(self.items)))
-        return own(own_and_between(noise / np.outer(self.scale, self.scale)), np.float64)
+        return readonly_copy(own_and_between(noise / np.outer(self.scale, self.scale)), np.float64)
 
-    @once
+    @cached_result
     def _noise(self) -> FloatArray:
         """Return the variances that noise adds to the estimates."""
         alone = self._noise_weights(np.clip(self.estimate, 0.0, 1.0)) ** 2 * self._unit_variance()
         others = np.diag(self._cells()) + self._count_errors(self.estimate)
-        return own(alone + others, np.float64)
+        return readonly_copy(alone + others, np.float64)
 
     def _unit_variance(self) -> float:
         """Return the variance of noise that weighs 1, of which only differences count."""
@@ -215,7 +218,8 @@ class TopKResult(Result):
 
     def _variance_at(self, estimate: float | FloatArray) -> FloatArray:
         """Return the sampling variances of estimates whose true values are these."""
-        facts, share = self._facts(), self.degrees / self.scale
+        facts = self._facts()
+        share = self.degrees / self.scale
         rate = 0.5 + (estimate - 0.5) / share
         if facts.random_pairs:
             rate = np.full(facts.items, 0.5)
@@ -334,12 +338,13 @@ class TopKResult(Result):
         shown = np.argsort(shared_ranks(self.estimate), kind="stable")
         return tuple(self.items[place] for place in shown if place in places)
 
-    @once
+    @cached_result
     def _all_gap_pvalues(self) -> FloatArray:
         """Return two-sided p-values that two items have equal estimands, shape (m, m)."""
-        facts, known = self._facts(), np.isfinite(self.effects)
+        facts = self._facts()
+        known = np.isfinite(self.effects)
         if not known.any():
-            return own(np.ones(known.shape), np.float64)
+            return readonly_copy(np.ones(known.shape), np.float64)
         gap = np.abs(self.estimate[:, None] - self.estimate)
         met = most_met(facts, self.release.design, self.degrees)
         alone = equal_variances(facts, self.degrees, self.scale, met)
@@ -352,7 +357,7 @@ class TopKResult(Result):
         ends = np.sort(weights[np.array(pair)], axis=0)
         pvalues = np.ones_like(gap)
         pvalues[pair] = self._tail(gap[pair], sd[pair], ends[1], ends[0])
-        return own(np.where(known, np.minimum(pvalues, pvalues.T), 1.0), np.float64)
+        return readonly_copy(np.where(known, np.minimum(pvalues, pvalues.T), 1.0), np.float64)
 
     def _separation(self, k: int) -> float:
         """Return the largest p-value of an item among the first k and one that is not."""
@@ -443,7 +448,8 @@ class TopKResult(Result):
         >>> result.membership().to_dict()
         {'crimRate': 'in', 'position': 'open', 'socBurd': 'open', 'culture': 'out'}
         """
-        slack, ranks = check_count("tolerance", tolerance, low=0), self.rank_conf_int()
+        slack = check_count("tolerance", tolerance, low=0)
+        ranks = self.rank_conf_int()
         words = np.where(ranks["lower"] > self.k - slack, "out", "open")
         return self._series(np.where(ranks["upper"] <= self.k + slack, "in", words), "top k")
 
@@ -469,7 +475,8 @@ class TopKResult(Result):
         socBurd   0.469  0.684
         culture   0.219  0.431
         """
-        level, share = self._level(alpha), self.degrees / self.scale
+        level = self._level(alpha)
+        share = self.degrees / self.scale
         if self._uncounted:
             return self._limits(np.nan, np.nan)
         ends = []
@@ -478,7 +485,7 @@ class TopKResult(Result):
             centre = np.clip(self.estimate, 0.5 - 0.5 * share, 0.5 + 0.5 * share)
             whole = self._tail_at(outside) >= level
             # by bisection between the estimate, which is not rejected, and the bound, which is
-            inside, _ = bracket(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
+            inside, _ = bisect(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
             ends.append(self._shown(np.where(whole, outside, inside)))
         return self._limits(*ends)
 
@@ -512,7 +519,8 @@ class TopKResult(Result):
         socBurd       1      3
         culture       3      4
         """
-        level, pvalues = self._level(alpha), self._all_gap_pvalues()
+        level = self._level(alpha)
+        pvalues = self._all_gap_pvalues()
         pairs = ~np.eye(len(pvalues), dtype=bool)
         return self._limits(
             *rank_sets(self.estimate, pairs, lambda left: pvalues <= 2.0 * level / left)
@@ -541,7 +549,8 @@ class TopKResult(Result):
 
     def _identified_notes(self) -> list[str]:
         """Return of which items, or of which differences, nothing is stated."""
-        design, facts = self.release.design, self._facts()
+        design = self.release.design
+        facts = self._facts()
         if self._uncounted:
             return said("net wins alone")
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
@@ -556,7 +565,7 @@ class TopKResult(Result):
         """Whether nothing is known of how often any item was compared."""
         return uncounted(self.release)
 
-    @once
+    @cached_result
     def _cautions(self) -> tuple[str, ...]:
         return (*self._identified_notes(), *self._opponent_words(), *self._warned())
 
@@ -597,10 +606,8 @@ class TopKResult(Result):
         if self._by_net:
             order = ["chosen", "net_wins", "std_err", "lower", "upper", "ranks"]
         if self._uncounted:  # nothing but the order is stated
-            frame, order = (
-                frame.drop(columns=["rank_lower", "rank_upper"]),
-                ["chosen", "net_wins", "ranks"],
-            )
+            frame = frame.drop(columns=["rank_lower", "rank_upper"])
+            order = ["chosen", "net_wins", "ranks"]
         return tables.laid_out(
             frame.assign(
                 chosen=np.where(frame["selected"], "*", ""), ranks=tables.rank_ranges(frame)
@@ -625,7 +632,7 @@ class TopKResult(Result):
             *self._target_notes(details),
             *([] if self._uncounted else [self._separated(details)]),
             *tables.tie_notes(ranks, decided if divided else ""),
-            f"{guarantee.reading(self.release)}{self._interval_words()}{assumed}",
+            f"{guarantee.outcome_coding(self.release)}{self._interval_words()}{assumed}",
             *guarantee.count_notes(self.release, "win rates towards one half"),
             *guarantee.privacy_notes(self.release, details),
             *guarantee.cost_notes(self.release, self.design_effect, bool(noisy > 0.5)),
@@ -635,7 +642,8 @@ class TopKResult(Result):
         """Return what items are ranked by where another choice was open, and why."""
         if self._by_net:
             return said("by net wins", not self._uncounted)
-        unknown, together = self.release.design.unknown, self._facts().sides == 2
+        unknown = self.release.design.unknown
+        together = self._facts().sides == 2
         return [
             *said("by wins and losses", unknown and together),
             *said("by nets and counts", unknown and not together),
@@ -673,7 +681,8 @@ class TopKResult(Result):
         An item may have met some opponents more often than others, by a share s of its comparisons.
         Its win rate is off by s times the spread of its probabilities to win against them.
         """
-        facts, known = self._facts(), self._known()
+        facts = self._facts()
+        known = self._known()
         # how items of two components compare is not stated, nor are opponents known of wins alone
         counted = np.isfinite(self.effects[known]).any() and facts.matching is None
         connected = sum(len(part) > 1 for part in facts.components) <= 1

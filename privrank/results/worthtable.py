@@ -12,21 +12,21 @@ import pandas as pd
 from scipy.special import ndtri
 
 from privrank.bradley_terry.contrasts import own_and_between
-from privrank.bradley_terry.estimate import Estimate, nominal_information
+from privrank.bradley_terry.estimate import WorthEstimate, nominal_information
 from privrank.bradley_terry.inference import attainable
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.paircounts import MOST_ERROR, Matching, pair_counts
+from privrank.bradley_terry.paircounts import MAX_ERROR, Matching, pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.bradley_terry.scoretests import hardly_identified
 from privrank.distributions.links import LOGIT
-from privrank.plans.choice import LEAST_ITEMS_MATCHED
+from privrank.plans.choice import MIN_ITEMS_MATCHED
 from privrank.release.names import MOMENTS, PAIR_COUNTS
 from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Covariates, Design
 from privrank.results import guarantee, tables
 from privrank.results.claims import said
 from privrank.util.arrays import IntArray
-from privrank.util.solvers import carried, largest_ratio
+from privrank.util.solvers import largest_ratio, propagate
 
 if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
@@ -36,14 +36,14 @@ TIE_ROW = "tie (log nu)"
 WITHIN_NOISE = "do not exceed their noise", "with the other items do not exceed their noise"
 
 ROUGH_COUNTS = (
-    f"of items are not {1 / MOST_ERROR:g} times the standard error of their noise, or one item is "
+    f"of items are not {1 / MAX_ERROR:g} times the standard error of their noise, or one item is "
     f"in nearly all of them",
-    f"are not {1 / MOST_ERROR:g} times the standard error of their noise, so that "
+    f"are not {1 / MAX_ERROR:g} times the standard error of their noise, so that "
     f"pair_counts='proportional' does not hold for them",
 )
 
 # Respondents from which tests of known answers keep their level.
-FEWEST_CLUSTERS = 8
+MIN_CLUSTERS = 8
 
 # Level at which the check of proportional pair counts warns.
 MATCHING_LEVEL = 0.05
@@ -57,8 +57,12 @@ ROUGH = 1 / 4
 
 def fit_table(result: BTLResult, details: bool) -> tables.Table:
     """Return a fit as a table in the style of statsmodels."""
-    release, frame, parts = result.release, result.to_frame(), result.components
-    link, design, covariates = release.link, release.design, release.design.covariates
+    release = result.release
+    frame = result.to_frame()
+    parts = result.components
+    link = release.link
+    design = release.design
+    covariates = release.design.covariates
     # with covariates coefficients are of terms, not of items: the notes on single worths, and the
     # test of their equality, give way to tests of terms
     counts = guarantee.count_notes(release, "worths towards zero")
@@ -66,13 +70,15 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         counts += _matching_notes(result) + _cost_notes(result)
         known = design.pairs is not None and design.pairs.origin not in ASSERTED
         total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
-        kind, second = "Results", ("No. Comparisons:", total)
+        kind = "Results"
+        second = ("No. Comparisons:", total)
         notes = [*counts, _test_of_equality(result)]
     else:
-        kind, second = "Regression Results", ("Formula:", f"~ {covariates.formula}")
+        kind = "Regression Results"
+        second = ("Formula:", f"~ {covariates.formula}")
         notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(covariates)]
         notes += counts + _group_notes(release, covariates)
-    reading = guarantee.reading(release) + _coverage_note(release, result.alpha)
+    reading = guarantee.outcome_coding(release) + _coverage_note(release, result.alpha)
     linear = ["linear"] if _by_items(release) else []
     noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
     shared = (frame["rank"].loc[list(part)] for part in parts if "rank" in frame)
@@ -85,7 +91,7 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         ),
         title=guarantee.title(f"{link.model} {kind}", release),
         header=(
-            ("Model:", f"{link.model}{', Davidson' * design.davidson} ({link.name})"),
+            ("Model:", f"{link.model}{', Davidson' if design.davidson else ''} ({link.name})"),
             second,
             *guarantee.comparison_header(release, result.design_effect, details),
             *_penalty(result, details),
@@ -123,10 +129,8 @@ def limit_notes(result: BTLResult) -> list[str]:
     """Return which errors are missing, and which intervals are infinite."""
     # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
     shown = result.params.notna()
-    errors, notes = (
-        result.bse[shown].to_numpy(dtype=np.float64),
-        said("no limit", result._unlimited()),
-    )
+    errors = result.bse[shown].to_numpy(dtype=np.float64)
+    notes = said("no limit", result._unlimited())
     if result.release.design.davidson:
         ties = result.tie_parameter
         errors = np.append(errors, ties["std_err"])
@@ -178,15 +182,18 @@ def _unlike_notes(matching: Matching) -> list[str]:
 
 def _cost_notes(result: BTLResult) -> list[str]:
     """Return how to do without released pair counts, where these are most of the error."""
-    release, facts = result.release, result._equations()
-    other = release.link != LOGIT or release.design.davidson or facts.items < LEAST_ITEMS_MATCHED
+    release = result.release
+    facts = result._equations()
+    other = release.link != LOGIT or release.design.davidson or facts.items < MIN_ITEMS_MATCHED
     if other or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
         return []
     # of many items the differences among some that are evenly spread in the list
     some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
-    errors, first, second = result._inference().errors, *np.triu_indices(len(some), 1)
+    errors = result._inference().errors
+    first, second = np.triu_indices(len(some), 1)
     noise = facts.pair_noise(result.estimate.coefficients)
-    counts, total = carried(errors.response[some], noise), errors.total[np.ix_(some, some)]
+    counts = propagate(errors.response[some], noise)
+    total = errors.total[np.ix_(some, some)]
     parts = [own_and_between(part)[first, second] for part in (counts, total)]
     return said("costly counts", np.median(parts[0] / np.maximum(parts[1], 1e-300)) > 0.5)
 
@@ -209,10 +216,12 @@ def _tests_of_terms(result: BTLResult) -> str:
 
 def _test_of_equality(result: BTLResult) -> str:
     """Return what the p-values of single worths test, and the test of all of them."""
-    test, parts = result.test_homogeneity(), result.components
+    test = result.test_homogeneity()
+    parts = result.components
     if test.df == 0:
         return "Test of equal worths: none, as the release identifies no difference."
-    several, among = [part for part in parts if len(part) > 1], ""
+    several = [part for part in parts if len(part) > 1]
+    among = ""
     if len(parts) > 1:
         one = f", of the {len(several[0])} items identified"
         among = ", within each component" if len(several) > 1 else one
@@ -225,7 +234,8 @@ def _test_of_equality(result: BTLResult) -> str:
 
 def _coverage_note(release: Release, alpha: float) -> str:
     """Return what the intervals of a summary cover, and of coefficients what p-values test."""
-    level, covariates = f"{100 * (1 - alpha):g}%", release.design.covariates
+    level = f"{100 * (1 - alpha):g}%"
+    covariates = release.design.covariates
     if covariates is None:
         return (
             f"Each {level} interval by itself covers the centred worth (best-fitting for the pairs "
@@ -283,7 +293,9 @@ def _group_notes(release: Release, facts: Covariates) -> list[str]:
     ]
 
 
-def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) -> tuple[str, ...]:
+def fit_warnings(
+    release: Release, equations: ScoreEquations, fitted: WorthEstimate
+) -> tuple[str, ...]:
     """Return the warnings that go with a fit."""
     plain = equations.covariates is None
     matching = equations.matching
@@ -293,8 +305,8 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     alone = whole and _by_items(release) and pair_counts(release).get("member") is not None
     messages += said("item covariates alone", alone)
     messages += _weak_notes(release.design, equations)
-    few = MOMENTS[0] in release.parts and release.design.nobs < FEWEST_CLUSTERS
-    messages += said("few respondents", few, fewest=FEWEST_CLUSTERS)
+    few = MOMENTS[0] in release.parts and release.design.nobs < MIN_CLUSTERS
+    messages += said("few respondents", few, fewest=MIN_CLUSTERS)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *guarantee.delta_notes(release))
     messages += said("infinite", fitted.infinite, what="worths" if plain else "coefficients")
@@ -310,7 +322,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     return tuple(messages)
 
 
-def _ridge_notes(release: Release, equations: ScoreEquations, fitted: Estimate) -> list[str]:
+def _ridge_notes(release: Release, equations: ScoreEquations, fitted: WorthEstimate) -> list[str]:
     """Return the warning that goes with a ridge beside which there is little information."""
     ridge = fitted.worths_ridge(release.design)
     # of worths the ridge is one number, and so is the information at equal worths and counts
@@ -321,8 +333,10 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: Estimate) 
         curvature = equations.fitted.mean_curvature * equations.pairs.count
         linear = equations.linear
         if linear.worths is not None:  # a tie parameter, the last coefficient, has no ridge
-            linear, ridge = linear.worths, ridge[:-1, :-1]
-        information, p = linear.information(np.asarray(curvature)), len(ridge)
+            linear = linear.worths
+            ridge = ridge[:-1, :-1]
+        information = linear.information(np.asarray(curvature))
+        p = len(ridge)
         # what is not identified is not shown
         known = linear.identity if equations.known is None else equations.known[:p, :p]
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
@@ -361,7 +375,8 @@ def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
 
 def _rough_notes(equations: ScoreEquations) -> list[str]:
     """Return the warning that goes with groups of too few answers for the noise of these."""
-    facts, error = equations.covariates, math.sqrt(equations.group_variance)
+    facts = equations.covariates
+    error = math.sqrt(equations.group_variance)
     if facts is None or error == 0.0:
         return []
     rough = [

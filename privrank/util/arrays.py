@@ -22,21 +22,21 @@ CELLS = 2**22
 """Numbers held at a time: large samples are worked on in batches of rows."""
 
 
-def own(values: Any, dtype: Any) -> NDArray[Any]:
+def readonly_copy(values: Any, dtype: Any) -> NDArray[Any]:
     """Return a read-only array that owns its memory, so that no `base` leads back to data."""
     array = np.array(values, dtype=dtype, copy=True)
     array.setflags(write=False)
     return array
 
 
-def kept(array: FloatArray) -> FloatArray:
+def readonly(array: FloatArray) -> FloatArray:
     """Return an array that was made to be kept, read-only; a copy if it is part of another.
 
     A transpose is all of another, which is made read-only with it.
     """
     whole = array if array.base is None else array.base
     if not isinstance(whole, np.ndarray) or whole.size != array.size or array.dtype != np.float64:
-        return own(array, np.float64)
+        return readonly_copy(array, np.float64)
     for part in (array, whole):
         part.setflags(write=False)
     return array
@@ -63,7 +63,7 @@ def _refuse(thing: object, name: str, value: object = None) -> NoReturn:
 @cache
 def orders_of(m: int) -> IntArray:
     """Return all m! rankings in lexicographic order of their ranks, (m!, m)."""
-    return own(list(permutations(range(1, m + 1))), np.int64)
+    return readonly_copy(list(permutations(range(1, m + 1))), np.int64)
 
 
 @cache
@@ -72,11 +72,12 @@ def signs_of_orders(m: int) -> IntArray:
 
     Shape (m!, m (m - 1) / 2); the pairs i < j are in lexicographic order.
     """
-    ranks, pairs = orders_of(m), np.array(list(combinations(range(m), 2)))
+    ranks = orders_of(m)
+    pairs = np.array(list(combinations(range(m), 2)))
     return np.asarray(np.sign(ranks[:, pairs[:, 1]] - ranks[:, pairs[:, 0]]))
 
 
-def blocks(rows: int, columns: int, cells: int = CELLS) -> Iterator[slice]:
+def batches(rows: int, columns: int, cells: int = CELLS) -> Iterator[slice]:
     """Yield slices that cut a sample of `rows` into batches of so many `cells`, at least a row."""
     step = max(1, cells // columns)
     for start in range(0, rows, step):

@@ -18,7 +18,8 @@ from typing import Any, Literal, TypeGuard, TypeVar, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
+SMALLEST_EPSILON = 1e-9
+LARGEST_EPSILON = 1e9
 """Outside these the noise, or what is left of it, no longer fits double precision."""
 
 Rng = np.random.Generator | None
@@ -179,9 +180,11 @@ def check_count(name: str, value: object, *, low: int = 1, high: int | None = No
 
 def warn(*messages: str) -> None:
     """Warn whoever called the package, as from the line that did."""
-    frame, level = sys._getframe(), 1
+    frame = sys._getframe()
+    level = 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("privrank."):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     for message in messages:
         warnings.warn(message.removeprefix("Warning: "), PrivrankWarning, stacklevel=level)
 

@@ -110,7 +110,7 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ModelColumns:
     """The right side of a formula evaluated on a table: a matrix with a row per row of the table.
 
     `terms` has the name of each term, its first column, and one past its last.
@@ -141,7 +141,7 @@ def factors_of(right: str) -> tuple[Factor, ...]:
     return tuple(factors.values())
 
 
-def columns_of(right: str, table: Any, without: str = "") -> Columns:
+def columns_of(right: str, table: Any, without: str = "") -> ModelColumns:
     """Evaluate the right side of a formula on a table of public values.
 
     A categorical column declares its levels by its type. The term of the factor named `without` is
@@ -164,7 +164,7 @@ def columns_of(right: str, table: Any, without: str = "") -> Columns:
         ) from error
     info = matrix.design_info
     slices = tuple((name, part.start, part.stop) for name, part in info.term_name_slices.items())
-    return Columns(tuple(info.column_names), slices, np.asarray(matrix, dtype=np.float64))
+    return ModelColumns(tuple(info.column_names), slices, np.asarray(matrix, dtype=np.float64))
 
 
 def constraint(

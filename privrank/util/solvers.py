@@ -20,7 +20,7 @@ from scipy.linalg.blas import dgemm, dtrmm, dtrsm
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import brentq
 
-from privrank.util.arrays import FloatArray, blocks
+from privrank.util.arrays import FloatArray, batches
 
 T = TypeVar("T")
 Value = TypeVar("Value", float, FloatArray)
@@ -40,7 +40,7 @@ _HALVINGS = 1200
 """Halvings that bring any interval of doubles down to two neighbours."""
 
 
-def attempt(routine: Callable[[], T], otherwise: Callable[[], T]) -> T:
+def with_fallback(routine: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Return what a routine of a library returns, or what there is `otherwise` if it raises."""
     try:
         return routine()
@@ -55,7 +55,7 @@ def spectrum(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     if not np.isfinite(matrix).all():
         return np.full(len(matrix), np.nan), np.full(matrix.shape, np.nan)
-    result = attempt(lambda: np.linalg.eigh(matrix), lambda: None)
+    result = with_fallback(lambda: np.linalg.eigh(matrix), lambda: None)
     if result is not None and all(np.isfinite(part).all() for part in result):
         return result
     return _rotated(matrix)
@@ -75,7 +75,8 @@ def _rotated(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
         turned = False
         for p in range(m - 1):
             for q in range(p + 1, m):
-                apart, off = work[q, q] - work[p, p], work[p, q]
+                apart = work[q, q] - work[p, p]
+                off = work[p, q]
                 if abs(off) <= ROUNDING**2 or abs(off) <= 0.1 * ROUNDING * np.sqrt(
                     abs(work[p, p] * work[q, q])
                 ):
@@ -125,7 +126,7 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """
     if not len(matrix):
         return np.zeros_like(right)
-    result = attempt(lambda: cho_solve((_cholesky(matrix), False), right), lambda: None)
+    result = with_fallback(lambda: cho_solve((_cholesky(matrix), False), right), lambda: None)
     if result is not None and np.isfinite(result).all():
         return np.asarray(result)
     values, vectors, size = _scaled_spectrum(matrix)
@@ -136,7 +137,7 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
 
 def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
     """Return x with matrix x = right for each of several positive definite matrices and rows."""
-    return attempt(
+    return with_fallback(
         lambda: np.asarray(np.linalg.solve(matrices, right[..., None])[..., 0]),
         lambda: np.array([solve(*pair) for pair in zip(matrices, right, strict=True)]),
     )
@@ -144,11 +145,11 @@ def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
 
 def inverse(matrix: FloatArray) -> FloatArray:
     """Return the inverse of a positive definite matrix, NaN if it is none to double precision."""
-    upper = attempt(lambda: dpotri(_cholesky(matrix), overwrite_c=1)[0], lambda: None)
+    upper = with_fallback(lambda: dpotri(_cholesky(matrix), overwrite_c=1)[0], lambda: None)
     if upper is None or not np.isfinite(upper).all():
         return solve(matrix, np.eye(len(matrix)))
     below = np.tri(len(matrix), k=-1, dtype=np.bool_)
-    for part in blocks(len(matrix), 1, _BLOCK):  # each fits a cache
+    for part in batches(len(matrix), 1, _BLOCK):  # each fits a cache
         np.copyto(upper[:, part], upper[part].T, where=below[:, part])
     return np.asarray(upper.T)
 
@@ -191,7 +192,7 @@ def normal_draws(covariance: FloatArray, draws: int, generator: np.random.Genera
     if len(covariance) > _MANY:
         raised = np.array(covariance.T, order="F")
         raised.flat[:: len(raised) + 1] += 1e-12 * np.diag(raised) + np.finfo(float).tiny
-        upper = attempt(
+        upper = with_fallback(
             lambda: cho_factor(raised, overwrite_a=True, check_finite=False)[0], lambda: None
         )
     if upper is None:
@@ -205,7 +206,7 @@ def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
     In the memory of those given. By the Cholesky root, which takes a third of what the inverse
     does; NaN where the matrix is not positive definite to double precision.
     """
-    upper = attempt(lambda: _cholesky(matrix), lambda: None)
+    upper = with_fallback(lambda: _cholesky(matrix), lambda: None)
     if upper is not None:
         return lambda rows: np.asarray(dtrsm(1.0, upper, rows.T, trans_a=1, overwrite_b=1).T)
     values, vectors, size = _scaled_spectrum(matrix)
@@ -217,7 +218,9 @@ def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
 def _multiple(matrix: FloatArray) -> float | None:
     """Return the number by which a matrix is a multiple of the identity, as of worths."""
     # as integers numbers are counted in half the time
-    diagonal, m, bits = np.diag(matrix), len(matrix), np.asarray(matrix, np.float64).view(np.int64)
+    diagonal = np.diag(matrix)
+    m = len(matrix)
+    bits = np.asarray(matrix, np.float64).view(np.int64)
     alike = matrix.shape == (m, m) and m > 0 and (diagonal == diagonal[0]).all()
     alone = alike and np.count_nonzero(bits[0]) == 1 and np.count_nonzero(bits) == m
     return float(diagonal[0]) if alone else None
@@ -233,7 +236,8 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
         if (times := _multiple(one)) is not None:
             return other if times == 1.0 else np.asarray(times * other)
     if not (rows[:1].all() and rows[:, :1].all()):  # else no row or column is zero
-        used, met = rows.any(axis=1), rows.any(axis=0)
+        used = rows.any(axis=1)
+        met = rows.any(axis=0)
         if not (used.all() and met.all()):
             result = np.zeros((len(rows), matrix.shape[1]))
             result[used] = product(rows[np.ix_(used, met)], matrix[met])
@@ -241,16 +245,17 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     if len(matrix) <= _MANY:
         return np.asarray(rows @ matrix)
     # by SciPy's library, as Cholesky roots: threads of NumPy's own wait busily beside it
-    (second, turned), (first, also) = _by_column(matrix), _by_column(rows)
+    (second, turned) = _by_column(matrix)
+    (first, also) = _by_column(rows)
     return np.asarray(dgemm(1.0, second, first, trans_a=turned, trans_b=also).T)
 
 
-def applied(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+def matvec(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     """Return matrix @ vector, as :func:`product` does."""
     return product(matrix, vector[:, None])[:, 0]
 
 
-def carried(rows: FloatArray, covariance: FloatArray) -> FloatArray:
+def propagate(rows: FloatArray, covariance: FloatArray) -> FloatArray:
     """Return the covariance of linear combinations, one by row."""
     return product(rows, product(rows, covariance).T)
 
@@ -275,7 +280,7 @@ def largest_ratio(above: FloatArray, below: FloatArray) -> float:
     return most / float(white[0]) if white[0] > floor * white[-1] else np.inf
 
 
-def bracket(
+def bisect(
     holds: Callable[[Value], Any],
     low: Value,
     high: Value,
@@ -295,13 +300,14 @@ def bracket(
         middle = 0.5 * (low + high)
         inside = holds(middle)
         if isinstance(middle, np.ndarray):
-            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+            low = np.where(inside, middle, low)
+            high = np.where(inside, high, middle)
         else:
             low, high = (middle, high) if inside else (low, middle)
     return low, high
 
 
-def zero(
+def find_root(
     function: Callable[[float], float],
     low: float,
     high: float,
@@ -316,9 +322,9 @@ def zero(
 
     def halved() -> float:
         rising = function(high) > function(low)
-        ends = bracket(
+        ends = bisect(
             lambda t: (function(t) > 0) != rising, low, high, _HALVINGS, apart=xtol, relative=rtol
         )
         return 0.5 * sum(ends)
 
-    return attempt(lambda: float(brentq(function, low, high, xtol=xtol, rtol=rtol)), halved)
+    return with_fallback(lambda: float(brentq(function, low, high, xtol=xtol, rtol=rtol)), halved)

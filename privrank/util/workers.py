@@ -25,7 +25,8 @@ def in_threads(function: Callable[[Any], T], things: Iterable[Any]) -> Iterator[
     if len(ahead) < 2:  # here, where it costs nothing to start and can be followed
         yield from map(function, ahead)
         return
-    cores, waiting = cpu_count(), deque[Future[T]]()
+    cores = cpu_count()
+    waiting = deque[Future[T]]()
     with ThreadPoolExecutor(cores) as pool:
         for thing in chain(ahead, rest):
             waiting.append(pool.submit(function, thing))
@@ -59,7 +60,9 @@ def in_processes(
     """
     from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
-    bar, results, started = progress(label, len(numbers)), list[T](), time.monotonic()
+    bar = progress(label, len(numbers))
+    results = list[T]()
+    started = time.monotonic()
     for number in numbers:
         results.append(block(number))
         bar.update()

@@ -8,8 +8,8 @@ from scipy.stats import chisquare
 
 from privrank import Mallows
 from privrank.consensus import orders
-from privrank.consensus.orders import borda, kemeny_score, local_search, order_of
-from privrank.mechanisms.aggregation import pair_counts
+from privrank.consensus.orders import borda, local_search, order_of, weight_against
+from privrank.mechanisms.aggregation import pair_count_values
 from privrank.published.agkm22 import exponential_order
 
 ORDERS = {m: np.array(list(itertools.permutations(range(m)))) for m in range(1, 9)}
@@ -27,7 +27,7 @@ def profile(rng, m, kind):
     if kind == "ties":
         return rng.integers(0, 3, (m, m)).astype(float)
     n = int(rng.integers(1, 12))
-    return pair_counts(1 + np.argsort(rng.random((n, m)), axis=1))
+    return pair_count_values(1 + np.argsort(rng.random((n, m)), axis=1))
 
 
 @pytest.mark.parametrize("kind", ["rankings", "noise", "ties"])
@@ -37,7 +37,7 @@ def test_exact_order_equals_brute_force(kind):
         pairs = profile(rng, 1 + trial % 7, kind)
         found = orders.kemeny(pairs)
         assert found.proven and found.bound == found.score
-        assert found.score == kemeny_score(found.order, pairs)
+        assert found.score == weight_against(found.order, pairs)
         scores = all_scores(pairs)
         assert found.score == pytest.approx(scores.min(), abs=1e-12)
         assert found.several == (np.count_nonzero(scores < scores.min() + 1e-9) > 1)
@@ -79,7 +79,9 @@ def test_routes_agree_where_neither_can_be_enumerated(monkeypatch):
             by_programme = orders.kemeny(pairs)
         assert by_subsets.proven and by_programme.proven
         assert by_programme.score == pytest.approx(by_subsets.score, abs=1e-5)
-        best = min(kemeny_score(local_search(rng.permutation(15), pairs), pairs) for _ in range(20))
+        best = min(
+            weight_against(local_search(rng.permutation(15), pairs), pairs) for _ in range(20)
+        )
         assert by_subsets.score <= best + 1e-12
 
 
@@ -98,10 +100,10 @@ def test_components_are_lined_up_by_strict_majorities():
 
 def test_many_items_that_nearly_agree_are_proven_fast():
     rng = np.random.default_rng(5)
-    pairs = pair_counts(Mallows(100, 0.95).rvs(2000, rng))
+    pairs = pair_count_values(Mallows(100, 0.95).rvs(2000, rng))
     found = orders.kemeny(pairs, time_limit=20)
     assert found.proven
-    assert found.score <= kemeny_score(np.arange(100), pairs)
+    assert found.score <= weight_against(np.arange(100), pairs)
 
 
 def test_out_of_time_says_how_far_it_may_be():
@@ -155,14 +157,14 @@ def test_gibbs_loss_on_unanimous_rankings_is_nearly_epsilon():
     other = ranks.copy()
     other[0] = other[0, ::-1]
     rate = epsilon / (m * (m - 1))
-    logs = [-rate * all_scores(pair_counts(r)) for r in (ranks, other)]
+    logs = [-rate * all_scores(pair_count_values(r)) for r in (ranks, other)]
     logs = [log - np.logaddexp.reduce(log) for log in logs]
     loss = np.abs(logs[0] - logs[1]).max()
     assert 0.99 * epsilon < loss <= epsilon
 
 
 def test_gibbs_draws_of_many_rankings_are_the_best_order():
-    pairs = pair_counts(Mallows(12, 0.7).rvs(3000, np.random.default_rng(9)))
+    pairs = pair_count_values(Mallows(12, 0.7).rvs(3000, np.random.default_rng(9)))
     order = exponential_order(pairs, 1.0, np.full(12, 0.5))
     assert order.tolist() == order_of(-np.arange(12.0)).tolist()
 
@@ -173,5 +175,5 @@ def test_large_components_are_left_to_local_search(monkeypatch):
     monkeypatch.setattr(orders, "milp", lambda *a, **k: found.append(1))
     best = orders.kemeny(noise)
     assert not found and not best.proven
-    assert best.score < kemeny_score(order_of(borda(noise)), noise)
+    assert best.score < weight_against(order_of(borda(noise)), noise)
     assert best.bound == pytest.approx(np.triu(np.minimum(noise, noise.T), 1).sum())

@@ -6,9 +6,9 @@ from scipy.special import expit
 
 from privrank import Mallows
 from privrank.consensus import rules
-from privrank.consensus.orders import kemeny, kemeny_score, order_of
+from privrank.consensus.orders import kemeny, order_of, weight_against
 from privrank.consensus.rules import consensus_of, fit_scores, prior_of, shrink
-from privrank.mechanisms.aggregation import pair_counts
+from privrank.mechanisms.aggregation import pair_count_values
 
 
 def with_noise(pairs, sd, rng):
@@ -82,12 +82,12 @@ def test_trust_grows_with_the_misfit_and_falls_with_the_noise():
 
 def test_shrinking_loses_less_than_kemeny_on_a_noisy_matrix():
     rng = np.random.default_rng(4)
-    pairs = pair_counts(Mallows(12, 0.9).rvs(2000, rng)) / 2000
+    pairs = pair_count_values(Mallows(12, 0.9).rvs(2000, rng)) / 2000
     shrunk, plain = [], []
     for _ in range(25):
         noisy = with_noise(pairs, 0.15, rng)
-        shrunk.append(kemeny_score(eb_kemeny(noisy, 0.15**2).order, pairs))
-        plain.append(kemeny_score(kemeny(noisy).order, pairs))
+        shrunk.append(weight_against(eb_kemeny(noisy, 0.15**2).order, pairs))
+        plain.append(weight_against(kemeny(noisy).order, pairs))
     best = kemeny(pairs).score
     assert np.mean(shrunk) - best < 0.75 * (np.mean(plain) - best)
 
@@ -98,8 +98,8 @@ def test_out_of_time_keeps_the_better_order(monkeypatch):
     noisy = with_noise(np.full((40, 40), 0.5), 0.3, rng)
     best, (pairs, scores, _) = eb_kemeny(noisy, 1e-6), shrink(noisy, 1e-6)
     assert not best.proven
-    assert best.score == pytest.approx(kemeny_score(best.order, pairs))
-    assert best.score <= kemeny_score(order_of(scores), pairs)
+    assert best.score == pytest.approx(weight_against(best.order, pairs))
+    assert best.score <= weight_against(order_of(scores), pairs)
 
 
 def uneven_variances(m, rng):
@@ -170,7 +170,7 @@ def test_scores_have_the_spread_that_noise_leaves():
     assert order_of(exact).tolist() == order_of(scores).tolist()
     # the more of the leads is noise, the less is left of them
     spreads = [prior_of(surface, variance)[1] for variance in (1e-6, 0.5, 1.0, 20.0)]
-    assert spreads == sorted(spreads, reverse=True) and spreads[-1] == rules.LEAST_SPREAD
+    assert spreads == sorted(spreads, reverse=True) and spreads[-1] == rules.MIN_SPREAD
     # pairs that nobody was asked about do not count
     variance = np.full((20, 20), 1e-6)
     surface[3, 4] = surface[4, 3] = np.nan
@@ -195,6 +195,6 @@ def test_the_order_of_much_noise_loses_no_more_than_that_of_the_borda_scores():
     for _ in range(60):
         noisy = with_noise(surface, 0.8, rng)
         found = [consensus_of(r, noisy, 0.64, tuple(range(15))) for r in ("EB-Kemeny", "Borda")]
-        lost.append([kemeny_score(each.order, surface) for each in found])
+        lost.append([weight_against(each.order, surface) for each in found])
     default, borda = np.mean(lost, axis=0) - kemeny(surface).score
     assert default < 1.06 * borda

@@ -275,7 +275,7 @@ ALLOWED = {
         "_pieces": {
             *("collect", "collect_batches", "fetch_record_batch", "to_arrow_reader", "to_native")
         },
-        "check_names": {"to_native"},
+        "check_respondents": {"to_native"},
         "collect": {"to_native"},
         "column_of": {"to_native"},
         "series_of": {"to_native"},

@@ -15,7 +15,7 @@ from privrank.encode.encoded import EncodedSample
 from privrank.hypotheses.statistic import Statistic
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
-from privrank.uniformity import ask
+from privrank.uniformity import uniformity_statistic
 
 PEOPLE = 60
 RANKINGS = ["auto", "borda", "laplace", "mallows", "omnibus", "bucket"]
@@ -139,7 +139,7 @@ def worst_ratio(asked, samples, epsilon, order):
 @pytest.mark.parametrize(("n", "m"), [(2, 3), (3, 2), (4, 2)])
 def test_every_ratio_of_rankings_is_within_epsilon(method, epsilon, n, m):
     sample = Sample("rankings", tuple("abc"[:m]), n, "row", 1)
-    asked, _ = ask(method, sample, xi=epsilon, alpha=0.05, tolerance=None)
+    asked, _ = uniformity_statistic(method, sample, xi=epsilon, alpha=0.05, tolerance=None)
     samples = [(key, np.array(key)) for key in product(orders(m), repeat=n)]
     for order in permutations(range(m)):
         assert worst_ratio(asked, samples, epsilon, order) <= epsilon * (1 + 1e-9)
@@ -150,7 +150,7 @@ def test_every_ratio_of_rankings_is_within_epsilon(method, epsilon, n, m):
 @pytest.mark.parametrize(("n", "k"), [(2, 3), (3, 3), (5, 2)])
 def test_every_ratio_of_choices_is_within_epsilon(method, epsilon, n, k):
     sample = Sample("choices", tuple("abc"[:k]), n, "row", 1)
-    asked, _ = ask(method, sample, xi=epsilon, alpha=0.05, tolerance=None)
+    asked, _ = uniformity_statistic(method, sample, xi=epsilon, alpha=0.05, tolerance=None)
     samples = [(key, np.bincount(key, minlength=k)) for key in product(range(k), repeat=n)]
     assert worst_ratio(asked, samples, epsilon, ()) <= epsilon * (1 + 1e-9)
 
@@ -159,7 +159,7 @@ def test_a_respondent_with_several_rows_is_protected_as_one():
     # respondents hold one or two rankings of two items; one of theirs is drawn by a secret coin
     epsilon, m = 0.7, 2
     sample = Sample("rankings", ("a", "b"), 2, "respondent", 2)
-    asked, _ = ask("auto", sample, xi=epsilon, alpha=0.05, tolerance=None)
+    asked, _ = uniformity_statistic("auto", sample, xi=epsilon, alpha=0.05, tolerance=None)
     distribution = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
     people = [(row,) for row in orders(m)] + list(product(orders(m), repeat=2))
     reach = math.ceil(50 * distribution.scale)

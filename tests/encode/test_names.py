@@ -187,7 +187,7 @@ def test_names_that_dask_would_split_are_refused(way, kind, monkeypatch):
     if way in ("as it is", "renamed"):
         assert respondents(WAYS[way](frame).astype({"who": kind})) == REFUSED
     assert respondents(WAYS[way](frame)) == REFUSED
-    planted(monkeypatch, frames, "check_names", "and _typed_at_source(native, column)", "")
+    planted(monkeypatch, frames, "check_respondents", "and _typed_at_source(native, column)", "")
     monkeypatch.setattr(clusters, "_check_spelling", lambda view, owner: None)
     assert respondents(WAYS[way](frame)) == 56
 

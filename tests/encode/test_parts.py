@@ -12,7 +12,7 @@ import pytest
 
 import privrank as pr
 from privrank.encode import clusters, coding, comparisons, frames
-from privrank.encode.comparisons import ComparisonColumns, Rules, count_all
+from privrank.encode.comparisons import ComparisonColumns, ComparisonSpec, count_all
 from privrank.encode.samples import encode_choices, encode_rankings
 from privrank.kernels.hashing import siphash
 from privrank.mechanisms import samples, tallies
@@ -135,7 +135,7 @@ def test_rows_in_batches_release_the_same(name, monkeypatch):
 def test_rows_of_a_lazy_frame_come_in_batches(monkeypatch):
     monkeypatch.setattr(frames, "BATCH", 7)
     columns = ComparisonColumns("item1", "item2", "outcome", None)
-    rules, seen = Rules(columns, tuple(ITEMS), 1, True, False, "private", False, None), []
+    rules, seen = ComparisonSpec(columns, tuple(ITEMS), 1, True, False, "private", False, None), []
     view = frames.open_frame(ENGINES["duckdb"](survey()), "frame")
     with monkeypatch.context() as patch:
         added = comparisons._added
@@ -165,7 +165,7 @@ def test_items_of_any_name_are_numbered_or_left_as_they_are(odd):
 @pytest.mark.parametrize("most", [0, 4096])
 @pytest.mark.parametrize("cell", ["f", None])
 def test_an_item_that_is_not_declared_is_refused_numbered_or_not(most, cell, monkeypatch):
-    monkeypatch.setattr(frames, "_MOST_NUMBERED", most)
+    monkeypatch.setattr(frames, "_MAX_NUMBERED", most)
     frame = survey().drop(columns="who").replace({"item2": {"a": cell}})
     lazy = ENGINES["duckdb"](frame)
     counted = frames.numbered(frames.open_frame(lazy, "frame"), ["item2"], ITEMS)
@@ -176,7 +176,7 @@ def test_an_item_that_is_not_declared_is_refused_numbered_or_not(most, cell, mon
 
 def parts_of(frame):
     columns = ComparisonColumns("item1", "item2", "outcome", "who")
-    rules = Rules(columns, tuple(ITEMS), 3, True, False, "private", True, None)
+    rules = ComparisonSpec(columns, tuple(ITEMS), 3, True, False, "private", True, None)
     return count_all(frames.open_frame(frame, "frame"), rules)
 
 
@@ -391,7 +391,7 @@ def kept(frame, key, monkeypatch):
     monkeypatch.setattr(tallies, "draw_key", lambda rng: np.array([key, 5], dtype=np.uint64))
     model = pr.PrivateBTL(frame, items=ITEMS, respondent="who", **SAMPLED)
     rows = []
-    for part in tallies.bounded(model._encoded, None)._parts.held:
+    for part in tallies.sample_rows(model._encoded, None)._parts.held:
         columns = part.name[part.person], part.pair, part.sign, part.size
         rows += zip(*(each.tolist() for each in columns), strict=True)
     found = {}
@@ -440,7 +440,7 @@ def test_two_whose_numbers_are_equal_are_two(monkeypatch):
     monkeypatch.setattr(coding, "numbers_by_row", lambda names: np.zeros(len(names), np.uint64))
     same = pr.PrivateBTL(frame, items=ITEMS, respondent="who", **SAMPLED)._encoded
     assert same.design.nobs == apart.design.nobs == 60
-    counts = [tallies.bounded(each, None)._pairs[2].sum() for each in (apart, same)]
+    counts = [tallies.sample_rows(each, None)._pairs[2].sum() for each in (apart, same)]
     assert counts[0] == counts[1]
 
 

@@ -6,8 +6,14 @@ import pytest
 
 import privrank as pr
 from privrank.encode import coding
-from privrank.encode.comparisons import Counted
-from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Part, Rows
+from privrank.encode.comparisons import CountedRows
+from privrank.encode.encoded import (
+    Encoded,
+    EncodedGroups,
+    EncodedSample,
+    RespondentBlock,
+    SampleBlock,
+)
 from privrank.encode.samples import ranks_by_name
 
 CLASSES = {
@@ -97,7 +103,9 @@ def test_true_and_false_are_the_categories_of_groups_that_choose():
     assert test.fit(np.inf).release.sample.items == ("False", "True")
 
 
-@pytest.mark.parametrize("kind", [Counted, Part, Rows, Encoded, EncodedSample, EncodedGroups])
+@pytest.mark.parametrize(
+    "kind", [CountedRows, RespondentBlock, SampleBlock, Encoded, EncodedSample, EncodedGroups]
+)
 def test_what_holds_answers_neither_shows_nor_compares_them(kind):
     assert kind.__eq__ is object.__eq__
     shown = getattr(kind.__repr__, "__code__", None)

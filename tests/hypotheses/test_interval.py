@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import privrank as pr
 from privrank.hypotheses.interval import corrected_distance, interval_from, zero_rule
-from privrank.mechanisms.categories import total_variation
+from privrank.mechanisms.categories import distance_from_null
 from privrank.privacy.noise import DiscreteLaplace
 
 SKEWED = (0.4, 0.25, 0.2, 0.15, 0.0)
@@ -50,7 +50,7 @@ def test_zero_is_in_the_interval_exactly_if_the_test_does_not_reject():
 
 
 def test_both_ends_rise():
-    n, distribution, found = 60, DiscreteLaplace(700.0), total_variation(60, SKEWED)
+    n, distribution, found = 60, DiscreteLaplace(700.0), distance_from_null(60, SKEWED)
     scale = {"step": found.step, "sensitivity": found.sensitivity}
     ends = [
         interval_from(v, n, SKEWED, distribution, 0.1, **scale) for v in range(-4000, 60_000, 4000)
@@ -61,7 +61,7 @@ def test_both_ends_rise():
 @pytest.mark.parametrize(("n", "p", "epsilon"), [(30, 0.5, 1.0), (30, 0.1, 0.3), (200, 0.3, 2.0)])
 def test_two_categories_are_covered_exactly(n, p, epsilon):
     cells = (p, 1 - p)
-    found = total_variation(n, cells)
+    found = distance_from_null(n, cells)
     distribution = DiscreteLaplace.calibrate(found.sensitivity, epsilon)
     scale = {"step": found.step, "sensitivity": found.sensitivity}
 
@@ -126,7 +126,7 @@ def test_an_effect_has_a_budget_of_its_own():
 def test_the_boundary_gives_every_level_exactly():
     # P(p <= a) = a, summed over counts, noise and an even grid of the public number
     n, p, epsilon = 9, 0.3, 1.0
-    found = total_variation(n, (p, 1 - p))
+    found = distance_from_null(n, (p, 1 - p))
     null, distribution = found.null(99), DiscreteLaplace.calibrate(found.sensitivity, epsilon)
     released = np.arange(-40 * round(distribution.scale), 40 * round(distribution.scale), 1)
     for alpha in (0.05, 0.3):

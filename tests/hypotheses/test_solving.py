@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 
 import privrank as pr
 from privrank.hypotheses.simulation import Curve, mean_of
-from privrank.hypotheses.solving import Search, Solved, solve
+from privrank.hypotheses.solving import Search, Solved, least_number
 from privrank.power import base
 from privrank.util import workers
 from privrank.util.workers import in_processes
@@ -21,10 +21,10 @@ def normal(x):
 
 
 def test_an_exact_curve_is_followed_to_the_end():
-    found = solve(Search(lambda x, r: (normal(x), 0.0), 0.8, 2, 1e6, 400, whole=True), 5.0)
+    found = least_number(Search(lambda x, r: (normal(x), 0.0), 0.8, 2, 1e6, 400, whole=True), 5.0)
     assert found.error == 0.0 and found.at == int(found.at)
     assert normal(found.at) >= 0.8 > normal(found.at - 1)
-    real = solve(Search(lambda x, r: (normal(x), 0.0), 0.8, 1e-3, 1e6, 400), 1e5)
+    real = least_number(Search(lambda x, r: (normal(x), 0.0), 0.8, 1e-3, 1e6, 400), 1e5)
     assert normal(real.at) == pytest.approx(0.8, abs=1e-5)
 
 
@@ -32,12 +32,14 @@ def test_a_curve_may_fall():
     error = Search(
         lambda x, r: (2.0 / math.sqrt(x), 0.0), 0.1, 2, 1e6, 400, True, False, probability=False
     )
-    assert solve(error, 10.0).at == 400
+    assert least_number(error, 10.0).at == 400
 
 
 def test_ends_of_the_range():
-    assert solve(Search(lambda x, r: (normal(x), 0.0), 0.8, 2, 100, 400), 5.0) is None
-    assert solve(Search(lambda x, r: (0.9, 0.0), 0.8, 2, 100, 400), 50.0).at == pytest.approx(2)
+    assert least_number(Search(lambda x, r: (normal(x), 0.0), 0.8, 2, 100, 400), 5.0) is None
+    assert least_number(
+        Search(lambda x, r: (0.9, 0.0), 0.8, 2, 100, 400), 50.0
+    ).at == pytest.approx(2)
 
 
 def simulated(turn, probability):
@@ -51,7 +53,7 @@ def simulated(turn, probability):
 
 
 def test_the_least_number_has_an_error_unless_it_is_exact():
-    found = solve(Search(simulated(1, lambda x: 0.6), 0.5, 2, 1e6, 400, whole=True), 20.0)
+    found = least_number(Search(simulated(1, lambda x: 0.6), 0.5, 2, 1e6, 400, whole=True), 20.0)
     assert found.at == 2.0 and found.error > 0.0
 
 
@@ -62,7 +64,7 @@ def test_where_a_curve_levels_off_the_error_is_larger():
 
     truth = (2.0 * (4.0 + ndtri(0.2))) ** 2
     found = [
-        solve(Search(simulated(turn, probability), 0.4, 2, 1e6, 400, whole=True), 200.0)
+        least_number(Search(simulated(turn, probability), 0.4, 2, 1e6, 400, whole=True), 200.0)
         for turn in range(60)
     ]
     scores = np.array([(one.at - truth) / one.error for one in found])
@@ -79,7 +81,7 @@ def test_the_error_of_a_number_is_that_of_its_simulation(critical):
             hits = 0.2 * math.sqrt(x) - critical + z > 0
             return float(hits.mean()), float(hits.std() / math.sqrt(replicates)) or 0.01
 
-        found.append(solve(Search(measure, 0.8, 2, 1e6, 400, whole=True), 20.0))
+        found.append(least_number(Search(measure, 0.8, 2, 1e6, 400, whole=True), 20.0))
     at, errors = np.array([[one.at, one.error] for one in found]).T
     truth = ((critical + 0.8416) / 0.2) ** 2
     assert abs(at.mean() - truth) < 4 * at.std() / math.sqrt(len(at)) + 0.5
@@ -135,7 +137,7 @@ def test_replicates_of_a_curve_are_the_same_in_any_process(monkeypatch):
 
 
 def test_the_error_of_an_effect_is_on_the_scale_on_which_it_is_stated(monkeypatch):
-    monkeypatch.setattr(base, "solve", lambda search, start: Solved(0.5, 0.1))
+    monkeypatch.setattr(base, "least_number", lambda search, start: Solved(0.5, 0.1))
     found = pr.power.UniformityPower(4).solve_power(nobs=50, epsilon=1.0, power=0.8)
     # Mallows models are looked for by theta, and stated by phi
     assert (float(found), found.error) == pytest.approx(
@@ -145,15 +147,15 @@ def test_the_error_of_an_effect_is_on_the_scale_on_which_it_is_stated(monkeypatc
 
 def test_a_curve_that_levels_off_below_its_target_reaches_it_nowhere():
     measure = simulated(3, lambda x: 0.74 * (1.0 - 1.0 / (1.0 + x)))
-    assert solve(Search(measure, 0.8, 1e-3, 1e3, 400), 1.0) is None
-    assert solve(Search(measure, 0.6, 1e-3, 1e3, 400), 1.0).at == pytest.approx(4.3, rel=0.5)
+    assert least_number(Search(measure, 0.8, 1e-3, 1e3, 400), 1.0) is None
+    assert least_number(Search(measure, 0.6, 1e-3, 1e3, 400), 1.0).at == pytest.approx(4.3, rel=0.5)
 
 
 def test_exact_values_among_simulated_ones():
     def measure(x, replicates):
         return normal(x), 0.0 if x < 200 else 0.01
 
-    found = solve(Search(measure, 0.9, 2, 1e6, 400, whole=True), 20.0)
+    found = least_number(Search(measure, 0.9, 2, 1e6, 400, whole=True), 20.0)
     assert normal(found.at) == pytest.approx(0.9, abs=0.01)
 
 

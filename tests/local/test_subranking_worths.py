@@ -10,7 +10,7 @@ import privrank as pr
 from privrank.bradley_terry.dependence import Clusters
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.score import score_equations
-from privrank.local.estimates import MOST_ITEMS, release_wins
+from privrank.local.estimates import MAX_ITEMS, release_wins
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.tally import Tally
 
@@ -233,7 +233,7 @@ def test_results_are_used_and_archived_as_others():
 def test_what_cannot_be_read_is_refused_briefly():
     fit, one = pr.PrivateBTL.from_reports, np.zeros(1, dtype=np.int64)
     several = RandomPairs(ITEMS, 3.0, pairs=2)
-    many = SubRanking(range(MOST_ITEMS + 1), 3.0, size=3)
+    many = SubRanking(range(MAX_ITEMS + 1), 3.0, size=3)
     for protocol, message in (
         (several, "one pair or of the order of a few items"),
         (many, "use SubRanking with size=2"),

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
-from privrank.consensus.orders import kemeny_score
+from privrank.consensus.orders import weight_against
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
@@ -77,7 +77,7 @@ def test_what_a_respondent_can_move(m, max_rows, steps):
         worst = max(gaps[..., list(group)].sum(axis=2).max() for group in combinations(range(m), j))
         assert worst == steps * j * (m - j)
     for order in permutations(range(m)):
-        scores = [kemeny_score(np.array(order), table) for table in votes.values()]
+        scores = [weight_against(np.array(order), table) for table in votes.values()]
         assert max(scores) - min(scores) == steps * pairs
 
 
@@ -189,7 +189,7 @@ def worst_delta(scale, epsilon, m=3, n=3):
     orders, worst, k = list(permutations(range(1, m + 1))), 0.0, np.arange(-8 * n, 9 * n + 1)
     mass = {count: np.exp(-0.5 * ((k - count) / scale) ** 2) for count in range(n + 1)}
     mass = {count: weights / weights.sum() for count, weights in mass.items()}
-    tables = [mechanism.pair_counts(np.array([order, *orders[: n - 1]])) for order in orders]
+    tables = [mechanism.pair_count_values(np.array([order, *orders[: n - 1]])) for order in orders]
     for pivots in ((0, 1, 2), (1, 0, 2)):
         runs = [sorted_transcripts(table, n, np.array(pivots), m) for table in tables]
         for one, other in permutations(runs, 2):
@@ -267,7 +267,7 @@ def test_released_numbers_have_the_noise_that_is_stated(monkeypatch, method, fau
         found.append(part.values - clean)
         score = fit.release.parts.get(SCORE)
         if score is not None:
-            true = kemeny_score(fit.places, exact.fractions) * 40
+            true = weight_against(fit.places, exact.fractions) * 40
             found[-1] = np.append(
                 found[-1], (score.values[0] - true) / math.sqrt(score.distribution.variance)
             )
@@ -303,7 +303,7 @@ def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
 
     def distribution(person):
         weights = np.exp(
-            [-plan.settings["rate"] * kemeny_score(o, tables[person] + other) for o in orders]
+            [-plan.settings["rate"] * weight_against(o, tables[person] + other) for o in orders]
         )
         return weights / weights.sum()
 
@@ -315,7 +315,7 @@ def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
     model, rng = pr.PrivateRankAggregation(rows), np.random.default_rng(1)
     plan = planned(sample(m, 2), epsilon, 0.0, "exponential")
     counts = mechanism._votes(model._encoded, 1)
-    expected = np.exp([-plan.settings["rate"] * kemeny_score(o, counts) for o in orders])
+    expected = np.exp([-plan.settings["rate"] * weight_against(o, counts) for o in orders])
     place = {tuple(o): k for k, o in enumerate(orders)}
     seen = np.zeros(6)
     for _ in range(1500):

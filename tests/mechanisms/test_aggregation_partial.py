@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.consensus.orders import kemeny_score
+from privrank.consensus.orders import weight_against
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
-from privrank.mechanisms.aggregation import half_votes, pair_counts
+from privrank.mechanisms.aggregation import half_votes, pair_count_values
 from privrank.plans.aggregation import QUERIES, unit_steps
 from privrank.plans.aggregation import plan_aggregation as planned
 from privrank.privacy.knorm import SLACK, CubeNoise
@@ -47,7 +47,7 @@ def test_a_tie_and_a_missing_item_are_half_a_vote_for_each_order():
     frame = pd.DataFrame(ranks, columns=list("abc"))
     fit = pr.PrivateRankAggregation(frame, ties=True, missing="half").fit(np.inf)
     np.testing.assert_allclose(fit.fractions, votes / 8 + 0.5 * np.eye(3))
-    expected = kemeny_score(fit.places, fit.fractions)
+    expected = weight_against(fit.places, fit.fractions)
     assert fit.kemeny_score == pytest.approx(expected) and fit.order[2] == "c"
     words = " ".join(str(fit.summary()).split())
     assert "A shared rank counts as half a vote" in words
@@ -71,7 +71,7 @@ def test_an_item_left_out_may_be_last():
 
 def test_complete_rankings_have_the_same_votes_either_way():
     ranks = pr.Mallows(6, 0.8).rvs(200, np.random.default_rng(1))
-    np.testing.assert_array_equal(half_votes(2 * ranks), 2 * pair_counts(ranks))
+    np.testing.assert_array_equal(half_votes(2 * ranks), 2 * pair_count_values(ranks))
     one = pr.PrivateRankAggregation(ranks).fit(np.inf)
     two = pr.PrivateRankAggregation(ranks, ties=True, missing="half").fit(np.inf)
     np.testing.assert_array_equal(one.fractions, two.fractions)
@@ -115,7 +115,7 @@ def test_what_a_respondent_with_partial_rankings_can_move(m, max_rows, missing):
             share = totals[:, list(group)].sum(axis=1)
             assert share.max() - share.min() == steps * j * (m - j)
     for order in permutations(range(m)):
-        scores = [kemeny_score(np.array(order), table) for table in tables]
+        scores = [weight_against(np.array(order), table) for table in tables]
         assert max(scores) - min(scores) == steps * pairs
 
 

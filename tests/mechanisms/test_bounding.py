@@ -102,7 +102,7 @@ def kept_nets(outcomes, units, most, distinct):
     encoded = encode(units, most, distinct)
 
     def run():
-        return tuple(tallies.net_wins(tallies.bounded(encoded, None)).tolist())
+        return tuple(tallies.net_wins(tallies.sample_rows(encoded, None)).tolist())
 
     found = Counter(outcomes.all(run))
     total = sum(found.values())
@@ -137,7 +137,7 @@ def test_net_wins_of_drawn_rows_lose_no_more_than_epsilon(name, monkeypatch):
         mixtures = [kept_nets(Outcomes(monkeypatch), [unit[:1]], most, distinct) for unit in units]
         monkeypatch.undo()
         for unit, mixture in zip(units, mixtures, strict=True):
-            kept = tallies.bounded(encode([unit], most, distinct), None)
+            kept = tallies.sample_rows(encode([unit], most, distinct), None)
             assert {tuple(tallies.net_wins(kept).tolist())} == set(mixture)
     distinct_mixtures = {tuple(sorted(mixture.items())) for mixture in mixtures}
     losses = [
@@ -167,7 +167,7 @@ def test_kept_rows_keep_both_bounds_and_every_respondent(monkeypatch):
         assert not encoded._pairs[2].size
 
         def run(encoded=encoded, most=most, distinct=distinct):
-            kept = tallies.bounded(encoded, None)
+            kept = tallies.sample_rows(encoded, None)
             (part,) = kept._parts.held
             person, pair, count = part.person, part.pair, part.count
             assert kept.design.nobs == 4
@@ -180,7 +180,7 @@ def test_kept_rows_keep_both_bounds_and_every_respondent(monkeypatch):
             if distinct:
                 assert count.max() == 1
                 assert len(set(zip(person.tolist(), pair.tolist(), strict=True))) == len(person)
-            assert tallies.bounded(kept, None) is kept
+            assert tallies.sample_rows(kept, None) is kept
             return count.sum()
 
         assert len(set(outcomes.all(run))) == 1

@@ -16,7 +16,7 @@ from privrank.mechanisms.departures import (
     quantiles,
     share_departures,
 )
-from privrank.mechanisms.permutation import deal, gram_blocks, total_variation
+from privrank.mechanisms.permutation import deal, gram_blocks, largest_distance
 from privrank.plans.closeness import DIAMETER, private_label_sensitivity, sum_sensitivity
 from privrank.util.arrays import orders_of
 
@@ -154,7 +154,7 @@ def test_the_sum_is_the_distance_from_independence():
     assert share_departures(counts[None]).sum() == pytest.approx(expected)
     two = counts[:2][None]
     share = two[0].sum(axis=1) / two.sum()
-    twice = 2 * share.prod() * total_variation(two)[0]
+    twice = 2 * share.prod() * largest_distance(two)[0]
     assert share_departures(two).sum() == pytest.approx(twice)
 
 

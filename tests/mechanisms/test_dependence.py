@@ -474,11 +474,11 @@ def test_many_combinations_of_covariate_values_are_compared_in_little_memory(mon
         design="public", bounds={"age": (18, 65)},
     )  # fmt: skip
     whole = model.fit(np.inf, dependence="worst")
-    monkeypatch.setattr(surveys, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(surveys, "MAX_NUMBERS", 1000)
     fewer = model.fit(np.inf, dependence="worst")
     # without differences: twice the largest of the coefficients and worths bounds all of them
     assert whole.design_effect <= fewer.design_effect * (1 + 1e-9)
-    monkeypatch.setattr(planning, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(planning, "MAX_NUMBERS", 1000)
     with pytest.raises(ValueError, match="combinations of covariate values"):
         model.fit(1.0, budget=(budget := pr.Budget(epsilon=1.0, unit="respondent")))
     assert budget.spent == (0.0, 0.0)

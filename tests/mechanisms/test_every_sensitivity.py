@@ -80,7 +80,7 @@ def sample_of(null, n):
 def test_listed_rankings_of_two_items(epsilon):
     null, sample = NullModel(probabilities=(0.3, 0.7)), Sample("rankings", ("a", "b"), 3, "row", 1)
     for method in identity._methods(null, sample):
-        asked = identity.ask(null, sample, method, xi=epsilon)
+        asked = identity.identity_statistic(null, sample, method, xi=epsilon)
         assert 0 < worst(asked, "rankings", 3, 2) <= asked.sensitivity, method
 
 
@@ -94,7 +94,9 @@ def test_identity(name, n):
             continue
         sided = method == "binary" or (method == "auto" and len(null.probabilities) == 2)
         for alternative in get_args(Alternative) if sided else ("two-sided",):
-            asked = identity.ask(null, sample, method, xi=1.0, alternative=alternative)
+            asked = identity.identity_statistic(
+                null, sample, method, xi=1.0, alternative=alternative
+            )
             assert isinstance(asked, Statistic)
             tried += 1
             largest = worst(asked, sample.kind, n, len(sample.items))

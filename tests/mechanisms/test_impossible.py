@@ -9,7 +9,7 @@ import pytest
 
 import privrank as pr
 from privrank.hypotheses import nulls
-from privrank.mechanisms.categories import of_ranks, omnibus_of, total_variation
+from privrank.mechanisms.categories import distance_from_null, of_ranks, omnibus_of
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import IMPOSSIBLE
 
@@ -130,7 +130,7 @@ def rejection(epsilon, share, method="auto", n=300):
     """Probability to reject at level .05, the noise integrated, where a share cannot be."""
     rng = np.random.default_rng(5)
     p = tuple(SHARES.values())
-    asked = total_variation(n, p) if method == "tv" else omnibus_of(n, p, epsilon)
+    asked = distance_from_null(n, p) if method == "tv" else omnibus_of(n, p, epsilon)
     noise = DiscreteLaplace(asked.sensitivity / epsilon)
     threshold = asked.null(9999).threshold(0.05, noise)
     cells = np.array(p) * (1 - share) + share * np.eye(5)[4]

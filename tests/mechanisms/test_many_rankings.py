@@ -21,7 +21,7 @@ from privrank.mechanisms.ranknorms import Limit, plain_norm, residual_norm, sees
 from privrank.plans.closeness import (
     DIAMETER,
     LARGEST_GRAM,
-    MOST_FEATURED,
+    MAX_FEATURED,
     check_gram,
     mean_sensitivity,
 )
@@ -91,18 +91,18 @@ def test_a_replaced_ranking_moves_the_distance_by_at_most_the_sensitivity():
 def test_a_kernel_matrix_of_few_and_features_of_many(monkeypatch):
     ranks = uniform_rankings(np.random.default_rng(3), 40, 7)
     assert isinstance(gram_of(ranks, "mallows"), list)
-    monkeypatch.setattr(permutation, "MOST_MATRIX", 39)
+    monkeypatch.setattr(permutation, "MAX_MATRIX", 39)
     assert isinstance(gram_of(ranks, "mallows"), Features)
     # one feature for each pair of items: of many items the matrix is the smaller one
-    many = uniform_rankings(np.random.default_rng(3), 40, MOST_FEATURED + 1)
+    many = uniform_rankings(np.random.default_rng(3), 40, MAX_FEATURED + 1)
     assert isinstance(gram_of(many, "mallows"), list)
 
 
 def test_too_many_rankings_for_a_matrix_are_refused():
-    check_gram(LARGEST_GRAM, MOST_FEATURED + 1)
-    check_gram(10**6, MOST_FEATURED)
+    check_gram(LARGEST_GRAM, MAX_FEATURED + 1)
+    check_gram(10**6, MAX_FEATURED)
     with pytest.raises(ValueError, match="at most 20,000 in all, and these are 20,001"):
-        check_gram(LARGEST_GRAM + 1, MOST_FEATURED + 1)
+        check_gram(LARGEST_GRAM + 1, MAX_FEATURED + 1)
 
 
 def test_features_tell_what_the_matrix_tells():

@@ -128,7 +128,7 @@ def prepare(survey, kind):
     units, n, *_ = SURVEYS[survey]
     encoded = encode(survey, units[:1] * n)
     if kind == "public":
-        design = replace(encoded.design, kind=kind, pairs=tallies.met(encoded))
+        design = replace(encoded.design, kind=kind, pairs=tallies.observed_pairs(encoded))
         return replace(encoded, design=design)
     return encoded
 
@@ -503,8 +503,8 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         silent = replace(noise, part=replace(noise.part, noise=DiscreteLaplace(0.0)))
         assert noise.part.sensitivity <= Fraction(noise.part.noise.scale) * Fraction(0.01)
         w = rng.laplace(0, noise.scale, items)
-        theta = fit_ridge(0.5 * tallies.net_wins(one) - w, tallies.met(one), 4.0).point
-        edges = tallies.met(other)
+        theta = fit_ridge(0.5 * tallies.net_wins(one) - w, tallies.observed_pairs(one), 4.0).point
+        edges = tallies.observed_pairs(other)
         w_other = 0.5 * tallies.net_wins(other) - mean_scores(theta, edges) - 4.0 * theta
         assert np.abs(w_other - w).sum() <= reach.slope_l1(1.0, 1.0)
         steps = []
@@ -537,7 +537,7 @@ def test_reading_the_data_never_warns():
     # a warning between reading and release would be an output that no noise protects
     for seed in range(8):
         encoded = counts_only(6, 2, np.random.default_rng(seed), kind="public")
-        design = replace(encoded.design, pairs=tallies.met(encoded))
+        design = replace(encoded.design, pairs=tallies.observed_pairs(encoded))
         encoded = replace(encoded, design=design)
         release(encoded, Choice(OBJECTIVE, {"output": 0.01}, 0.011), seed=seed)
 
@@ -567,7 +567,7 @@ def bounded_newton(monkeypatch):
 def test_small_ridge_is_certified_or_refused_before_spending(bounded_newton, kind, gamma):
     encoded = counts_only(6, 10**5, np.random.default_rng(0), kind=kind)
     if kind == "public":
-        design = replace(encoded.design, pairs=tallies.met(encoded))
+        design = replace(encoded.design, pairs=tallies.observed_pairs(encoded))
         encoded = replace(encoded, design=design)
     budget = Budget(epsilon=30.0)
     try:

@@ -260,7 +260,7 @@ def counts_only(items, each, rng, link_kind="private"):
     )  # fmt: skip
     encoded = Encoded(design, (first, second, count, net), None)
     if link_kind == "public":
-        encoded = replace(encoded, design=replace(design, pairs=tallies.met(encoded)))
+        encoded = replace(encoded, design=replace(design, pairs=tallies.observed_pairs(encoded)))
     return encoded
 
 

@@ -15,8 +15,8 @@ from privrank.mechanisms.permutation import (
     deal,
     gram_blocks,
     kernel_distance,
+    largest_distance,
     permuted_statistics,
-    total_variation,
 )
 from privrank.plans.closeness import (
     DIAMETER,
@@ -44,7 +44,7 @@ def random_ranks(rng, n, m):
 def plain_gram(ranks, kernel):
     """tau or exp(tau - 1) from Kendall distances, one by one."""
     pairs = ranks.shape[1] * (ranks.shape[1] - 1) / 2
-    tau = np.array([[1 - 2 * kernels.kendall_distance(a, b) / pairs for b in ranks] for a in ranks])
+    tau = np.array([[1 - 2 * kernels.discordant_pairs(a, b) / pairs for b in ranks] for a in ranks])
     return tau if kernel == "kendall" else np.exp(tau - 1)
 
 
@@ -153,13 +153,13 @@ def test_no_more_respondents_than_can_be_dealt():
 
 def test_batches_do_not_change_the_statistics(monkeypatch):
     counts = np.array([[3, 0, 4], [1, 2, 1]])
-    whole = permuted_statistics(counts, total_variation, 99, np.random.default_rng(2))
-    assert whole[0] == total_variation(counts[None])[0] and len(whole) == 100
-    assert permuted_statistics(counts, total_variation, 0, None).tolist() == [whole[0]]
+    whole = permuted_statistics(counts, largest_distance, 99, np.random.default_rng(2))
+    assert whole[0] == largest_distance(counts[None])[0] and len(whole) == 100
+    assert permuted_statistics(counts, largest_distance, 0, None).tolist() == [whole[0]]
     monkeypatch.setattr(permutation_module, "_CELLS", 60)
     monkeypatch.setattr(permutation_module, "_FEW", 44)
     monkeypatch.setattr(permutation_module, "_PER_KIND", 10)
-    parts = permuted_statistics(counts, total_variation, 99, np.random.default_rng(2))
+    parts = permuted_statistics(counts, largest_distance, 99, np.random.default_rng(2))
     assert len(parts) == 100 and parts[0] == whole[0]
     np.testing.assert_allclose(parts, whole)  # the words of the generator in the same order
 
@@ -188,7 +188,7 @@ SIZES = [(1, 1), (1, 4), (2, 2), (3, 2), (2, 4), (3, 3), (1, 2, 3), (2, 2, 2)]
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_total_variation_sensitivity_is_exact(sizes):
     reach = mean_sensitivity(np.array(sizes), 1.0)
-    assert largest_change(total_variation, sizes, 3) == pytest.approx(reach, rel=1e-12)
+    assert largest_change(largest_distance, sizes, 3) == pytest.approx(reach, rel=1e-12)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -238,7 +238,7 @@ def test_reach_of_the_statistic_of_acharya_sun_and_zhang(n):
 
 def test_faults_in_the_sensitivity_show():
     # the size of the first sample in place of the smaller one
-    assert largest_change(total_variation, (3, 1), 3) > 2.9 * 1 / 3
+    assert largest_change(largest_distance, (3, 1), 3) > 2.9 * 1 / 3
     gram = list(gram_blocks(S3, "mallows"))
     assert (
         largest_change(lambda t: kernel_distance(t, gram), (3, 1), 6)
@@ -318,7 +318,7 @@ def test_kernel_distance_of_equal_samples_is_nearly_none():
 def test_large_counts_do_not_overflow():
     n = 400_000_000
     tables = np.array([[[n, 0], [0, n]], [[n // 2, n // 2], [n // 2, n // 2]]], dtype=np.int32)
-    assert total_variation(tables).tolist() == [1.0, 0.0]
+    assert largest_distance(tables).tolist() == [1.0, 0.0]
     np.testing.assert_allclose(chi_square(tables), [2 * n, 0])
 
 

@@ -26,7 +26,7 @@ from privrank.mechanisms.capped import capped_norm
 from privrank.plans.aggregation import AggregationMethod
 from privrank.plans.comparisons import Method, Noise
 from privrank.plans.samples import plan_sample
-from privrank.uniformity import UniformityMethod, ask
+from privrank.uniformity import UniformityMethod, uniformity_statistic
 
 ITEMS = list("abc")
 
@@ -287,7 +287,9 @@ def test_buckets_are_private_whoever_moves(outcomes):
         probabilities = []
         for frame in frames:
             encoded = encode_rankings(frame, respondent="who", max_rows=2)
-            asked, _ = ask("bucket", encoded.sample, xi=epsilon, alpha=0.5, tolerance=None)
+            asked, _ = uniformity_statistic(
+                "bucket", encoded.sample, xi=epsilon, alpha=0.5, tolerance=None
+            )
 
             def run(encoded=encoded, asked=asked):
                 how = {"by": "test", "method": "bucket", "effect": None, "settings": {}}
@@ -314,7 +316,9 @@ def test_a_moved_first_row_does_not_turn_the_bucket_test(monkeypatch):
     twice = pd.concat((once.iloc[:590], once.iloc[[-1]], once.iloc[590:]))
     for frame in (once, twice):
         encoded = encode_rankings(frame, respondent="who", max_rows=2)
-        asked, _ = ask("bucket", encoded.sample, xi=0.5, alpha=0.05, tolerance=None)
+        asked, _ = uniformity_statistic(
+            "bucket", encoded.sample, xi=0.5, alpha=0.05, tolerance=None
+        )
         for seed in range(20):
             how = {"by": "test", "method": "bucket", "effect": None, "settings": {}}
             plan = plan_sample(asked, 0.5, 0.0, **how)

@@ -20,8 +20,8 @@ from privrank.mechanisms.closeness import (
 from privrank.mechanisms.permutation import (
     gram_blocks,
     kernel_distance,
+    largest_distance,
     permuted_statistics,
-    total_variation,
 )
 from privrank.plans.closeness import RELEASED_STEPS, smoothing_scale
 from privrank.privacy.noise import draw_cells
@@ -72,8 +72,8 @@ def test_noise_cells_are_fine_powers_of_two():
 
 GRAM = list(gram_blocks(S3, "mallows"))
 UNIFORM = {
-    "TV, sizes 5 and 8": ((5, 8), total_variation, 19),
-    "TV, three samples": ((2, 3, 6), total_variation, 99),
+    "TV, sizes 5 and 8": ((5, 8), largest_distance, 19),
+    "TV, three samples": ((2, 3, 6), largest_distance, 99),
     "MMD, sizes 3 and 7": ((3, 7), lambda tables: kernel_distance(tables, GRAM), 19),
 }
 
@@ -83,7 +83,7 @@ UNIFORM = {
 def test_pvalue_is_exactly_uniform_under_the_null(case, epsilon):
     sizes, statistic, permutations = UNIFORM[case]
     rng = np.random.default_rng(len(case))
-    kinds = 3 if statistic is total_variation else 6
+    kinds = 3 if statistic is largest_distance else 6
     distribution = rng.dirichlet(np.ones(kinds))
     scale = smoothing_scale(1 / min(sizes), epsilon)
     pvalues = []
@@ -137,7 +137,7 @@ def pvalue_loss(sizes, kinds, epsilon, labellings=None, scale=None, lots=None):
     permuted = data[:, orders].reshape(-1, total)
     for place in range(total):
         tables[np.arange(len(tables)), sample[place], permuted[:, place]] += 1
-    statistics = total_variation(tables).reshape(len(data), len(orders))
+    statistics = largest_distance(tables).reshape(len(data), len(orders))
     levels = np.linspace(0.005, 0.995, 67)
     logs = log_densities(statistics, levels, scale or smoothing_scale(1 / min(sizes), epsilon))
     cube = logs.reshape((kinds,) * total + (len(levels),))

@@ -23,7 +23,7 @@ SMALL = [(2, 2), (3, 2), (2, 3), (4, 3), (6, 3), (3, 5), (5, 4), (7, 4), (2, 6),
 
 
 def total_variation(n, k):
-    return categories.total_variation(n, uniform(k))
+    return categories.distance_from_null(n, uniform(k))
 
 
 def omnibus_choices(n, k, xi=0.5):

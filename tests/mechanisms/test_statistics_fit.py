@@ -13,12 +13,12 @@ from omnibusparts import cellwise_excess, kendall_norm
 from privrank.hypotheses import nulls
 from privrank.hypotheses.interval import interval_from
 from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulls import Null, fingerprint, public_generator
+from privrank.hypotheses.nulls import Null, public_generator, table_key
 from privrank.mechanisms import categories
 from privrank.mechanisms.categories import (
     _quantiles,
+    distance_from_null,
     of_ranks,
-    total_variation,
 )
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.published.asz18 import paninski, sigmoid_bit
@@ -38,7 +38,7 @@ SKEWED = tuple(float(w) for w in np.arange(1, 7) / 21)
 
 
 def released_interval(noisy, n, p, distribution, alpha):
-    found = total_variation(n, p)
+    found = distance_from_null(n, p)
     return interval_from(
         noisy, n, p, distribution, alpha, step=found.step, sensitivity=found.sensitivity
     )
@@ -87,7 +87,7 @@ def values_of(statistic, n, k):
 
 @pytest.mark.parametrize(("n", "p"), CASES)
 def test_total_variation_is_exact_and_its_sensitivity_is_attained(n, p):
-    statistic = total_variation(n, p)
+    statistic = distance_from_null(n, p)
     values = values_of(statistic, n, len(p))
     unit = min(Fraction(1, n), max(map(Fraction, p)))
     assert statistic.step == pytest.approx(float(unit) / 1024, rel=1e-12)
@@ -106,29 +106,29 @@ def test_total_variation_moves_by_no_more_than_claimed(seed):
     rng = public_generator("a test of sensitivities", seed)
     n, k = int(rng.integers(2, 7)), int(rng.integers(2, 6))
     p = rng.dirichlet(np.full(k, [0.3, 1.0, 30.0][seed % 3]))
-    statistic = total_variation(n, tuple(p.tolist()))
+    statistic = distance_from_null(n, tuple(p.tolist()))
     assert largest_move(values_of(statistic, n, k)) <= statistic.sensitivity == 1024
 
 
 def test_the_bound_by_the_largest_probability_is_needed_and_near():
     # sparse: n max p < 1, so that 1 / n would be twice the noise that is needed
     n, p = 2, (0.26, 0.25, 0.25, 0.24)
-    unit = total_variation(n, p).step * 1024
+    unit = distance_from_null(n, p).step * 1024
     assert unit == pytest.approx(0.26)
-    assert 1000 <= largest_move(values_of(total_variation(n, p), n, 4)) <= 1024
+    assert 1000 <= largest_move(values_of(distance_from_null(n, p), n, 4)) <= 1024
 
 
 def test_nearly_equal_probabilities_have_nearly_the_exact_distribution_of_uniformity():
-    equal, nearly = total_variation(40, uniform(5)), (0.2, 0.2, 0.2, 0.2 - 1e-12, 0.2 + 1e-12)
-    null, drawn = equal.null(nulls.FULL), total_variation(40, nearly).null(nulls.FULL)
+    equal, nearly = distance_from_null(40, uniform(5)), (0.2, 0.2, 0.2, 0.2 - 1e-12, 0.2 + 1e-12)
+    null, drawn = equal.null(nulls.FULL), distance_from_null(40, nearly).null(nulls.FULL)
     mean = null.values @ null.weights * equal.step
-    step = total_variation(40, nearly).step
+    step = distance_from_null(40, nearly).step
     assert drawn.values @ drawn.weights * step == pytest.approx(mean, rel=0.01)
 
 
 @pytest.mark.parametrize(("n", "p"), [(2, (0.7, 0.3)), (30, (0.9, 0.1)), (9, (1.0, 0.0))])
 def test_null_of_two_categories_is_exact(n, p):
-    statistic, found = total_variation(n, p), Counter()
+    statistic, found = distance_from_null(n, p), Counter()
     for counts in compositions(n, 2):
         found[statistic.value(np.array(counts), ())] += chance(counts, p)
     null = statistic.null(99)
@@ -138,7 +138,7 @@ def test_null_of_two_categories_is_exact(n, p):
     )
 
 
-@pytest.mark.parametrize("make", [total_variation, omnibus_of])
+@pytest.mark.parametrize("make", [distance_from_null, omnibus_of])
 def test_drawn_nulls_are_the_distribution_over_all_counts(make):
     n, p, found = 6, (0.5, 0.3, 0.2, 0.0), Counter()
     statistic = make(n, p)
@@ -155,21 +155,21 @@ def test_drawn_nulls_are_the_distribution_over_all_counts(make):
 
 def test_the_public_sequence_is_named_by_the_probabilities():
     p = (0.5, 0.3, 0.2)
-    first, again = (total_variation(50, p).null(640) for _ in range(2))
+    first, again = (distance_from_null(50, p).null(640) for _ in range(2))
     assert np.array_equal(first.values, again.values)
     # another p of as many categories has draws, and a distribution, of its own
     other = (0.98, 0.01, 0.01)
-    null = total_variation(50, other).null(640)
+    null = distance_from_null(50, other).null(640)
     rows = public_generator("a test of fingerprints").multinomial(50, other, 2000)
-    exact = np.array([total_variation(50, other).value(row, ()) for row in rows])
+    exact = np.array([distance_from_null(50, other).value(row, ()) for row in rows])
     assert null.values @ null.weights == pytest.approx(exact.mean(), rel=0.15)
     assert first.values @ first.weights > 2 * exact.mean()
-    assert fingerprint(p) == fingerprint([0.5, 0.3, 0.2]) != fingerprint((0.3, 0.5, 0.2))
-    assert fingerprint(p) != fingerprint((0.5, 0.3, math.nextafter(0.2, 1)))
-    assert fingerprint([-0.0]) == fingerprint([0.0])
+    assert table_key(p) == table_key([0.5, 0.3, 0.2]) != table_key((0.3, 0.5, 0.2))
+    assert table_key(p) != table_key((0.5, 0.3, math.nextafter(0.2, 1)))
+    assert table_key([-0.0]) == table_key([0.0])
 
 
-@pytest.mark.parametrize("make", [total_variation, omnibus_of])
+@pytest.mark.parametrize("make", [distance_from_null, omnibus_of])
 def test_pvalues_keep_their_level(make):
     n, p = 80, SKEWED
     statistic = make(n, p)
@@ -257,7 +257,7 @@ def test_omnibus_is_the_largest_of_its_parts():
     orders = list(permutations(range(1, m + 1)))
     counts = np.array([sum(tuple(row) == order for row in ranks.tolist()) for order in orders])
     whole = statistic.value.args[0].__self__
-    parts = [total_variation(n, p), cellwise_excess(n, p), kendall_norm(n, p)]
+    parts = [distance_from_null(n, p), cellwise_excess(n, p), kendall_norm(n, p)]
     values = [part.value(counts, ()) for part in parts]
     assert [part.value(counts, ()) for part in whole.parts] == values
     assert statistic.value(ranks, ()) == max(np.array(values) - _quantiles(whole))
@@ -265,8 +265,8 @@ def test_omnibus_is_the_largest_of_its_parts():
 
 def test_statistics_can_be_pickled():
     for statistic in (
-        total_variation(9, (0.5, 0.3, 0.2)),
-        total_variation(9, (0.7, 0.3)),
+        distance_from_null(9, (0.5, 0.3, 0.2)),
+        distance_from_null(9, (0.7, 0.3)),
         kendall_norm(9, (0.5, 0.5)),
         omnibus_of(9, (0.5, 0.3, 0.2)),
         omnibus_rankings(9, (0.5, 0.5)),
@@ -280,7 +280,7 @@ def test_power_is_that_of_the_total_variation_distance():
     # Paninski's alternative of uniformity, seen as one of nearly equal probabilities
     n, k, epsilon = 100, 6, 0.5
     p = tuple((np.full(k, 1 / k) + np.array([1, -1, 0, 0, 0, 0]) * 1e-4).tolist())
-    statistic = total_variation(n, p)
+    statistic = distance_from_null(n, p)
     distribution = DiscreteLaplace(statistic.sensitivity / epsilon)
     threshold = statistic.null(nulls.FULL).threshold(0.05, distribution)
     cells = np.full(k, 1 / k) + 0.4 / k * np.array([1, -1, 1, -1, 1, -1])
@@ -296,7 +296,7 @@ def test_power_is_that_of_the_total_variation_distance():
 def test_interval_covers(cells):
     n, truth = 300, np.array(cells) / 21
     tau = np.abs(truth - np.array(SKEWED)).sum() / 2
-    statistic, distribution = total_variation(n, SKEWED), DiscreteLaplace(1024 / 0.5)
+    statistic, distribution = distance_from_null(n, SKEWED), DiscreteLaplace(1024 / 0.5)
     rng = public_generator("a test of intervals from given probabilities", *cells)
     hits = 0
     for row in rng.multinomial(n, truth, 60):
@@ -309,7 +309,7 @@ def test_interval_covers(cells):
 
 def test_interval_deviation_is_a_bound_and_sharper_than_two():
     n, distribution, alpha = 300, DiscreteLaplace(1024 / 0.5), 0.05
-    statistic = total_variation(n, SKEWED)
+    statistic = distance_from_null(n, SKEWED)
     noisy = 120_000
     low, high = released_interval(noisy, n, SKEWED, distribution, alpha)
     deviation = high / statistic.step - noisy - 1

@@ -150,11 +150,11 @@ def test_all_ways_to_compare_rankings_agree(n, m, monkeypatch):
     for most, times in ((m - 1, 0), (m - 1, 10**9), (m, 0)):
         if most > 6:  # more orders than can be listed
             most = 6
-        monkeypatch.setattr(ranknorms, "MOST_ITEMS", most)
+        monkeypatch.setattr(ranknorms, "MAX_ITEMS", most)
         monkeypatch.setattr(ranknorms.math, "log2", lambda m, times=times: times)
         found.append(ranknorms._discordances(ranks, True))
     sums = {discordant for _, _, discordant in found}
-    monkeypatch.setattr(ranknorms, "MOST_ITEMS", 2)
+    monkeypatch.setattr(ranknorms, "MAX_ITEMS", 2)
     sums.add(ranknorms._discordances(ranks, False)[2])
     assert len(sums) == 1
     tables = [dict.fromkeys(apart.tolist(), 0) for apart, _, _ in found]

@@ -12,9 +12,9 @@ from scipy.stats import kendalltau
 
 import privrank as pr
 from privrank.consensus.intervals import fraction_interval
-from privrank.consensus.orders import kemeny_score
+from privrank.consensus.orders import weight_against
 from privrank.hypotheses.tails import half_width
-from privrank.mechanisms.aggregation import pair_counts
+from privrank.mechanisms.aggregation import pair_count_values
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
@@ -56,11 +56,11 @@ def test_without_noise_orders_are_those_of_brute_force():
     rng = seeded(3)
     for m in (3, 5, 6):
         ranks = rng.permuted(np.tile(np.arange(1, m + 1), (31, 1)), axis=1)
-        counts, fit = pair_counts(ranks), pr.PrivateRankAggregation(ranks).fit
-        best = min(kemeny_score(np.array(o), counts) for o in permutations(range(m)))
+        counts, fit = pair_count_values(ranks), pr.PrivateRankAggregation(ranks).fit
+        best = min(weight_against(np.array(o), counts) for o in permutations(range(m)))
         for method in ("auto", "kemeny"):
             fitted = fit(np.inf, method=method)
-            assert kemeny_score(fitted.places, counts) == best and fitted.proven
+            assert weight_against(fitted.places, counts) == best and fitted.proven
             assert fitted.kemeny_score == pytest.approx(best / 31)
         borda = fit(np.inf, method="borda")
         assert (np.diff(ranks.mean(axis=0)[borda.places]) >= -1e-12).all()
@@ -72,7 +72,7 @@ def test_without_noise_orders_are_those_of_brute_force():
         for method in ("local-search", "kwiksort"):
             order = fit(np.inf, method=method, rng=rng).places
             assert sorted(order) == list(range(m))
-            assert kemeny_score(order, counts) <= 2 * best
+            assert weight_against(order, counts) <= 2 * best
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_intervals_cover(delta):
             hits["all"].append(np.all((table["all_lower"] <= p) & (p <= table["all_upper"])))
             of_sample = pr.PrivateRankAggregation.from_release(fitted.release, target="sample")
             low, high = of_sample.score_conf_int()
-            score = kemeny_score(fitted.places, pair_counts(ranks)) / n
+            score = weight_against(fitted.places, pair_count_values(ranks)) / n
             hits["score"].append(low <= score <= high)
             frame = of_sample.borda().set_index(fitted.places)
             mean = m - ranks.mean(axis=0)[fitted.places]

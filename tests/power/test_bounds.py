@@ -16,7 +16,7 @@ from scipy.stats import binom
 import privrank as pr
 from privrank.distributions.kendall import pair_probability
 from privrank.hypotheses.effects import least_errors
-from privrank.power.base import Point
+from privrank.power.base import DesignPoint
 
 matplotlib.use("Agg")
 
@@ -91,7 +91,7 @@ def test_errors_fall_in_the_units_the_distance_and_epsilon():
 
 
 def limit(plan, nobs, effect, epsilon, delta=0.0):
-    bound, error = plan._limit(Point(nobs, effect, epsilon, delta, 0.05), 0)
+    bound, error = plan._limit(DesignPoint(nobs, effect, epsilon, delta, 0.05), 0)
     assert error == 0.0
     return bound
 

@@ -711,7 +711,7 @@ def test_the_warning_as_an_error_stops_the_fit_before_the_data_are_read(monkeypa
         raise AssertionError("data were read")
 
     monkeypatch.setattr(comparisons, "statistic", forbid)
-    monkeypatch.setattr(comparisons, "bounded", forbid)
+    monkeypatch.setattr(comparisons, "sample_rows", forbid)
     unsaid(monkeypatch)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

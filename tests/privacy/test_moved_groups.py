@@ -19,7 +19,7 @@ from privrank.hypotheses.tails import radii_up_to
 from privrank.privacy import netnoise
 from privrank.privacy.gaussian import integer_delta
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import MOST_ITEMS, NoiseName, PartNoise, net_noise
+from privrank.privacy.netnoise import MAX_ITEMS, NoiseName, PartNoise, net_noise
 from privrank.privacy.sensitivity import UnitSensitivity
 
 DELTA = 1e-6
@@ -104,7 +104,7 @@ def check_moves(epsilons=EPSILONS, grid=GRID):
         nets = extreme_nets(reach)
         longest = max(np.linalg.norm(nets, axis=1))
         for name, epsilon in itertools.product(get_args(NoiseName), epsilons):
-            if reach.items > MOST_ITEMS.get(name, reach.items):
+            if reach.items > MAX_ITEMS.get(name, reach.items):
                 continue
             noise = net_noise(reach, name, epsilon, DELTA if name == "gaussian" else 0.0)
             where = (reach, name, epsilon)

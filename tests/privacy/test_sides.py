@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from privrank.plans.choice import deviation, side_choices
-from privrank.privacy.netnoise import MOST_ITEMS, ZeroSumLaplace, side_noise
+from privrank.privacy.netnoise import MAX_ITEMS, ZeroSumLaplace, side_noise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity
 
@@ -159,7 +159,7 @@ def test_the_less_harmful_distribution_comes_first():
     assert isinstance(first.distribution, ZeroSumLaplace) and first.distribution.items == 12
     ratio = (deviation(first, 12) / deviation(second, 12)) ** 2
     assert ratio == pytest.approx(1 - 0.115, abs=0.005)
-    many = UnitSensitivity(MOST_ITEMS["zero-sum-laplace"] // 2 + 1, 1, True, "replace")
+    many = UnitSensitivity(MAX_ITEMS["zero-sum-laplace"] // 2 + 1, 1, True, "replace")
     (only,) = side_choices(many, 1.0, ties=False)
     assert isinstance(only.distribution, DiscreteLaplace)
     for name in ("gaussian", "permutohedron"):

@@ -7,7 +7,7 @@ import pytest
 
 from privrank import Budget, Mallows, PrivateRankAggregation, from_json
 from privrank.consensus.orders import kwiksort
-from privrank.mechanisms.aggregation import pair_counts
+from privrank.mechanisms.aggregation import pair_count_values
 from privrank.plans.aggregation import FALLBACK, QUERIES, hay_cap, sort_cap
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.published.agkm22 import noisy_kwiksort
@@ -20,7 +20,7 @@ def exact(values):
 def test_without_noise_it_is_kwiksort():
     rng = np.random.default_rng(1)
     for m in (1, 2, 5, 12):
-        counts = pair_counts(1 + np.argsort(rng.random((31, m)), axis=1))
+        counts = pair_count_values(1 + np.argsort(rng.random((31, m)), axis=1))
         pivots = rng.permutation(m)
         found = noisy_kwiksort(counts, 31, pivots, m * m, exact)
         assert found[2] and found[0].tolist() == kwiksort(counts, pivots).tolist()
@@ -73,7 +73,7 @@ def test_transcript_and_replacement_have_to_share_epsilon():
     ranks = np.tile(np.arange(1, 5), (20, 1))
     other = ranks.copy()
     other[0] = other[0, ::-1]
-    neighbours = pair_counts(ranks), pair_counts(other)
+    neighbours = pair_count_values(ranks), pair_count_values(other)
     pivots = np.arange(m)
     # item 0 first, item 1 second: 3 + 2 queries, all answered "behind", and the last is refused
     answers = [-5, -5, -5, -5, -5]
@@ -103,7 +103,7 @@ def test_no_transcript_loses_more_than_epsilon():
         ranks = 1 + np.argsort(rng.random((20, 4)), axis=1)
         other = ranks.copy()
         other[0] = 1 + np.argsort(rng.random(4))
-        neighbours = pair_counts(ranks), pair_counts(other)
+        neighbours = pair_count_values(ranks), pair_count_values(other)
         answers = rng.integers(-10, 30, 20).tolist()
         loss, _ = transcript_loss(answers, cap, cap / epsilon, neighbours, rng.permutation(4))
         assert abs(loss) <= epsilon * (1 + 1e-12)
@@ -133,7 +133,7 @@ def test_caps():
 
 def test_accurate_answers_find_the_centre():
     rng = np.random.default_rng(4)
-    counts = pair_counts(Mallows(10, 0.6).rvs(20_000, rng))
+    counts = pair_count_values(Mallows(10, 0.6).rvs(20_000, rng))
     noise = DiscreteLaplace(45 / 2.0)
     found = noisy_kwiksort(
         counts, 20_000, rng.permutation(10), 45, lambda values: noise.draw(values, rng)

@@ -44,6 +44,7 @@ FITS = {
 READS = dict.fromkeys([module for module, _ in FITS.values()], "infer")
 """What a fit calls of its module once the release is there."""
 
+READS |= {topk: "infer_topk", uniformity: "infer_uniformity", identity: "infer_identity"}
 READS |= {closeness: "ClosenessResult", aggregation: "AggregationResult"}
 
 

@@ -11,7 +11,7 @@ import pytest
 import privrank as pr
 from privrank.hypotheses.ranksets import rank_sets
 from privrank.reporting import findings as module
-from privrank.reporting.findings import blocks, findings
+from privrank.reporting.findings import findings, settled_ranks
 
 CEMS = pr.datasets.load_university()
 PEOPLE = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "ties": True}
@@ -35,7 +35,7 @@ def sets(m, known):
 def test_blocks_are_true_of_every_order_that_the_known_pairs_allow(known):
     pairs = list(itertools.combinations(range(4), 2))
     sure = [pair for pair, told in zip(pairs, known, strict=True) if told]
-    made = blocks(sets(4, sure)[1])
+    made = settled_ranks(sets(4, sure)[1])
     assert sorted(sum((places for _, _, places in made), [])) == [0, 1, 2, 3]
     for order in itertools.permutations(range(4)):
         if any(order.index(better) > order.index(worse) for better, worse in sure):

@@ -10,7 +10,7 @@ from scipy.stats import kurtosis as excess_kurtosis
 import privrank as pr
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.results.pooling import Source, fraction_source, pool, score_source, worth_source
+from privrank.results.pooling import Source, combine, fraction_source, score_source, worth_source
 
 ITEMS = ["a", "b", "c", "d"]
 FIRST, SECOND = np.triu_indices(4, 1)
@@ -44,7 +44,7 @@ def settings(seed, results=3, p=4):
 def test_several_surveys_are_generalised_least_squares():
     _, values, parts = settings(1)
     sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
-    found = pool(sources, np.zeros((1, 4)), same=False)
+    found = combine(sources, np.zeros((1, 4)), same=False)
     each = [np.linalg.inv(g) @ (c + v) @ np.linalg.inv(g) for g, c, v in parts]
     precisions = [np.linalg.inv(matrix) for matrix in each]
     whole = np.linalg.inv(sum(precisions))
@@ -60,7 +60,7 @@ def test_one_survey_counts_its_sampling_error_once():
     g, c = covariance(rng, 4), covariance(rng, 4)
     noises = [noise for *_, noise in parts]
     sources = [linear(x, g, c, noise) for x, noise in zip(values, noises, strict=True)]
-    found = pool(sources, np.zeros((1, 4)), same=True)
+    found = combine(sources, np.zeros((1, 4)), same=True)
     back = np.linalg.inv(g)
     precisions = [g @ np.linalg.inv(noise) @ g for noise in noises]
     noise = np.linalg.inv(sum(precisions))
@@ -70,7 +70,7 @@ def test_one_survey_counts_its_sampling_error_once():
     assert np.allclose(found.parts[1][0], noise)
     # what all releases share is no part of what they differ by
     moved = [linear(x + 3.0, g, c, noise) for x, noise in zip(values, noises, strict=True)]
-    shifted = pool(moved, np.zeros((1, 4)), same=True)
+    shifted = combine(moved, np.zeros((1, 4)), same=True)
     assert np.allclose(shifted.heterogeneity()[0], found.heterogeneity()[0])
 
 
@@ -79,7 +79,7 @@ def test_one_survey_counts_its_sampling_error_once():
 def test_no_contrast_is_wider_than_by_one_release(same, seed):
     rng, values, parts = settings(seed, results=2 + seed % 3)
     sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
-    found = pool(sources, np.zeros((1, 4)), same=same)
+    found = combine(sources, np.zeros((1, 4)), same=same)
     contrasts = rng.normal(size=(200, 4))
     pooled = np.einsum("rp,pq,rq->r", contrasts, sum(found.parts)[0], contrasts)
     alone = np.einsum("rp,kpq,rq->kr", contrasts, found.single[:, 0], contrasts)
@@ -92,7 +92,7 @@ def test_averages_of_one_survey_have_public_weights():
         linear([0.0], 2.0 * one, 1.0 * one, one, weight=3.0),
         linear([0.0], 6.0 * one, 9.0 * one, one, weight=1.0),
     ]
-    found = pool(sources, np.zeros((1, 1)), same=True)
+    found = combine(sources, np.zeros((1, 1)), same=True)
     assert found.parts[0][0, 0, 0] == pytest.approx(3.0 / 3.0**2)
 
 
@@ -100,7 +100,7 @@ def test_averages_of_one_survey_have_public_weights():
 def test_errors_are_normal_where_noise_is(same):
     _, values, parts = settings(3)
     sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
-    found = pool(sources, np.zeros((1, 4)), same=same)
+    found = combine(sources, np.zeros((1, 4)), same=same)
     shown = np.eye(4), np.zeros(4, dtype=int)
     sd = np.sqrt(np.diag(sum(found.parts)[0]))
     lower, upper = found.limits(*shown, 0.05)
@@ -113,13 +113,13 @@ def test_errors_are_normal_where_noise_is(same):
 def test_degrees_of_freedom_are_those_of_sampling_variances_and_of_kurtosis():
     one, shown = np.eye(1), (np.eye(1), np.zeros(1, dtype=int))
     sources = [linear([0.0], one, one, one, df=df) for df in (5.0, 10.0)]
-    errors, freedom = pool(sources, np.zeros((1, 1)), same=False).errors(*shown)
+    errors, freedom = combine(sources, np.zeros((1, 1)), same=False).errors(*shown)
     # each sampling part is a quarter of the whole variance
     assert freedom[0] == pytest.approx(1.0 / (0.25**2 / 5.0 + 0.25**2 / 10.0))
     assert errors[0] == pytest.approx(1.0)
     draws = np.random.default_rng(0).laplace(size=(5_000, 1))
     sources = [linear([0.0], one, 1e-9 * one, 2.0 * one, draws=draws) for _ in range(2)]
-    _, freedom = pool(sources, np.zeros((1, 1)), same=False).errors(*shown)
+    _, freedom = combine(sources, np.zeros((1, 1)), same=False).errors(*shown)
     # the mean of two has half the excess kurtosis
     assert freedom[0] == pytest.approx(4.0 + 6.0 / (excess_kurtosis(draws[:, 0]) / 2.0), rel=1e-3)
 
@@ -134,7 +134,7 @@ def test_intervals_hold_the_exact_distribution_of_laplace_noise(count, sampling,
     sources = [
         linear([0.0], one, max(sampling, 1e-9) * one, 2.0 * one, draws=draws) for _ in range(count)
     ]
-    found = pool(sources, np.zeros((1, 1)), same=False)
+    found = combine(sources, np.zeros((1, 1)), same=False)
     half = found.limits(one, np.zeros(1, dtype=int), alpha)[1][0]
     error = rng.laplace(size=(400_000, count)) + rng.normal(0, sampling**0.5, (400_000, count))
     share = np.mean(np.abs(error.mean(axis=1)) > half)
@@ -144,7 +144,7 @@ def test_intervals_hold_the_exact_distribution_of_laplace_noise(count, sampling,
 def test_heterogeneity_is_chi_squared_where_noise_is_normal():
     rng, values, parts = settings(4)
     sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
-    found = pool(sources, np.zeros((1, 4)), same=False)
+    found = combine(sources, np.zeros((1, 4)), same=False)
     each = [np.linalg.inv(g) @ (c + v) @ np.linalg.inv(g) for g, c, v in parts]
     away = [x - found.point[0] for x in values]
     q = sum(d @ np.linalg.inv(v) @ d for d, v in zip(away, each, strict=True))
@@ -152,14 +152,14 @@ def test_heterogeneity_is_chi_squared_where_noise_is_normal():
     assert statistics[0] == pytest.approx(q)
     assert pvalues[0] == pytest.approx(chi2.sf(q, 8), rel=1e-5)
     far = [linear(9.0 * x, *part) for x, part in zip(values, parts, strict=True)]
-    assert pool(far, np.zeros((1, 4)), same=False).heterogeneity()[1][0] < 1e-4
+    assert combine(far, np.zeros((1, 4)), same=False).heterogeneity()[1][0] < 1e-4
 
 
 def test_heterogeneity_of_one_survey_is_that_of_its_noise():
     rng, values, parts = settings(5)
     g, c = covariance(rng, 4), 100.0 * covariance(rng, 4)
     sources = [linear(x, g, c, noise) for x, (*_, noise) in zip(values, parts, strict=True)]
-    found = pool(sources, np.zeros((1, 4)), same=True)
+    found = combine(sources, np.zeros((1, 4)), same=True)
     statistics, pvalues = found.heterogeneity()
     away = [g @ (x - found.point[0]) for x in values]
     q = sum(d @ np.linalg.inv(v) @ d for d, (*_, v) in zip(away, parts, strict=True))
@@ -170,7 +170,7 @@ def test_heterogeneity_of_one_survey_is_that_of_its_noise():
 def test_heterogeneity_allows_for_estimated_sampling_errors():
     one = np.eye(1)
     sources = [linear([v], one, one, 1e-9 * one, df=5.0) for v in (0.0, 3.0)]
-    (statistic,), (found,) = pool(sources, np.zeros((1, 1)), same=False).heterogeneity()
+    (statistic,), (found,) = combine(sources, np.zeros((1, 1)), same=False).heterogeneity()
     assert statistic == pytest.approx(4.5)
     # Welch's test of two means, whose variances are known with 5 degrees of freedom each
     assert found == pytest.approx(2.0 * t.sf(4.5**0.5, 10.0), rel=1e-6)
@@ -182,13 +182,13 @@ def test_heterogeneity_holds_its_level_under_laplace_noise(results, p, alpha):
     rng, one = np.random.default_rng(2), np.eye(p)
     draws = rng.laplace(size=(20_000, p))
     sources = [linear(np.zeros(p), one, 1e-9 * one, 2.0 * one, draws=draws)] * results
-    found = pool(sources, np.zeros((1, p)), same=False)
+    found = combine(sources, np.zeros((1, p)), same=False)
     values = rng.laplace(size=(200_000, results, p))
     q = ((values - values.mean(axis=1, keepdims=True)) ** 2 / 2.0).sum(axis=(1, 2))
     # the p-value of every Q: that of F with the degrees of freedom that are used here
     moved = [linear(np.full(p, v), one, 1e-9 * one, 2.0 * one, draws=draws) for v in (-2.0, 2.0)]
     df = found.freedom
-    other = pool([*moved, *sources[2:]], np.zeros((1, p)), same=False)
+    other = combine([*moved, *sources[2:]], np.zeros((1, p)), same=False)
     (statistic,), (pvalue,) = other.heterogeneity()
     grid = np.geomspace(4.0, 1e9, 2_000)
     second = grid[np.argmin(np.abs(f.sf(statistic / df, df, grid) - pvalue))]
@@ -203,7 +203,7 @@ def test_equations_without_a_solution_have_a_finite_pooled_value():
         return 2.0 - np.tanh(x), 1.0 / np.cosh(x)[..., None] ** 2, one, one, one
 
     source = Source(at, np.array([np.inf]))
-    found = pool([source, source], np.zeros((1, 1)), same=False, spread=1.0)
+    found = combine([source, source], np.zeros((1, 1)), same=False, spread=1.0)
     assert np.isfinite(found.point).all() and found.point[0, 0] > 0.5
 
 
@@ -213,7 +213,7 @@ def test_the_ridge_counts_against_the_whole_error(same, expected):
     # 1 / (1 + v), and with its bias taken off (1 + v / (1 + v)) / (1 + v)
     one = np.eye(1)
     sources = [linear([1.0], one, one, 2.0 * one) for _ in range(2)]
-    found = pool(sources, np.zeros((1, 1)), same=same, spread=1.0)
+    found = combine(sources, np.zeros((1, 1)), same=same, spread=1.0)
     assert found.point[0, 0] == pytest.approx(expected)
 
 
@@ -222,10 +222,10 @@ def test_second_moments_of_one_survey_are_averaged_before_they_are_cut_off():
     noise = 3.0 * (noise + noise.T)  # noise of the two estimates that cancels
     zero, one = np.zeros((1, 4)), np.eye(4)
     pair = [linear(zero, one, true + sign * noise, 0.1 * one, least=one) for sign in (1.0, -1.0)]
-    found = pool(pair, zero, same=True)
+    found = combine(pair, zero, same=True)
     assert np.allclose(found.parts[0][0], true)
     # several surveys have each its own, in no direction less than independent answers
-    apart = pool(pair, zero, same=False)
+    apart = combine(pair, zero, same=False)
     assert np.linalg.eigvalsh(apart._here.sampling[:, 0]).min() >= 1.0 - 1e-9
     assert np.trace(apart._here.sampling[0, 0] - true) > np.trace(noise)
 
@@ -299,7 +299,7 @@ def tied_fit(seed, epsilon=2.0, *, design="public", ties="davidson", **survey):
 def test_a_source_with_ties_is_its_own_fit(design):
     result = tied_fit(1, 4.0, design=design)
     source, basis = worth_source(result._inference()), helmert(4)
-    found = pool([source], np.zeros((1, 3)), same=False)
+    found = combine([source], np.zeros((1, 3)), same=False)
     alone = pr.PrivateBTL.from_release(result.release, penalty=0)
     assert basis.T @ found.point[0] == pytest.approx(alone.params.to_numpy(), abs=1e-6)
     for part, name in zip(found.parts, ("sampling", "privacy"), strict=True):

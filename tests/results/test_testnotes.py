@@ -17,7 +17,7 @@ from privrank.hypotheses.nullmodel import NullModel, multinomial, uniform
 from privrank.hypotheses.nulls import null_of
 from privrank.hypotheses.statistic import Blindness, RandomBit, Statistic
 from privrank.mechanisms import categories, ranknorms
-from privrank.plans.closeness import MOST_MATRIX
+from privrank.plans.closeness import MAX_MATRIX
 from privrank.published import asz18
 from privrank.release.survey import Sample
 from privrank.results import testnotes as notes
@@ -63,7 +63,7 @@ def of_one_sample():
     for m in (2, 5, 201):
         null = NullModel(theta=0.2, center=tuple(range(1, m + 1)))
         for method in identity._methods(null, sample(m)):
-            yield identity.ask(null, sample(m), method, xi=1.0)
+            yield identity.identity_statistic(null, sample(m), method, xi=1.0)
 
 
 def of_several_samples():
@@ -179,7 +179,7 @@ def test_a_bit_without_a_level_states_none():
         (("kendall", 30, 30), ("equal pairwise fractions",)),
         (("mmd", 30, 30, 30), ("only a small group",)),
         (("pairs", 30, 30, 30), ("large groups",)),
-        (("mmd", MOST_MATRIX, 1), ()),
+        (("mmd", MAX_MATRIX, 1), ()),
     ],
 )
 def test_comparisons_of_rankings_declare_what_they_miss(asked, blind):
@@ -187,8 +187,8 @@ def test_comparisons_of_rankings_declare_what_they_miss(asked, blind):
 
 
 def test_comparisons_declare_what_sizes_and_pairing_hide():
-    assert compared("mmd", MOST_MATRIX, 1, m=7).blind_to == ("beyond landmarks",)
-    assert compared("mmd", MOST_MATRIX, 1, m=101).blind_to == ()
+    assert compared("mmd", MAX_MATRIX, 1, m=7).blind_to == ("beyond landmarks",)
+    assert compared("mmd", MAX_MATRIX, 1, m=101).blind_to == ()
     assert compared("mmd", 30, 30, m=7).consistent is None
     paired = compared("mmd", 30, 30, paired=True)
     assert paired.blind_to == ("equal margins",) and paired.consistent is None
@@ -200,14 +200,20 @@ def test_comparisons_declare_what_sizes_and_pairing_hide():
 
 def test_beyond_200_items_a_mallows_null_is_tested_by_the_distance_alone():
     null = NullModel(theta=0.2, center=tuple(range(1, 202)))
-    assert identity.ask(null, sample(201), "auto", xi=1.0).blind_to == ("equal mean distance",)
+    assert identity.identity_statistic(null, sample(201), "auto", xi=1.0).blind_to == (
+        "equal mean distance",
+    )
     few = NullModel(theta=0.2, center=(1, 2, 3))
-    assert identity.ask(few, sample(3), "auto", xi=1.0).blind_to == ("pairs and distance alone",)
+    assert identity.identity_statistic(few, sample(3), "auto", xi=1.0).blind_to == (
+        "pairs and distance alone",
+    )
 
 
 def test_observations_that_h0_rules_out_are_declared_where_they_are_not_counted():
     null, three = NullModel((0.5, 0.5, 0.0)), sample(3, kind="choices")
-    noisy = identity.ask(null, three, "tv", xi=1.0)
+    noisy = identity.identity_statistic(null, three, "tv", xi=1.0)
     assert noisy.blind_to == ("single category", "impossible observations")
-    assert identity.ask(null, three, "tv", xi=math.inf).blind_to == ("single category",)
-    assert identity.ask(null, three, "auto", xi=1.0).blind_to == ()
+    assert identity.identity_statistic(null, three, "tv", xi=math.inf).blind_to == (
+        "single category",
+    )
+    assert identity.identity_statistic(null, three, "auto", xi=1.0).blind_to == ()

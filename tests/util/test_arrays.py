@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from privrank.util.arrays import kept
+from privrank.util.arrays import readonly
 
 
 @pytest.mark.parametrize("whole", [lambda a: a, lambda a: a.T, lambda a: a.T[::-1]])
 def test_a_whole_array_is_kept_as_it_is(whole):
     array = np.ones((2, 3))
-    held = kept(whole(array))
+    held = readonly(whole(array))
     assert np.shares_memory(held, array)
     for part in (held, array):
         with pytest.raises(ValueError, match="read-only"):
@@ -21,7 +21,7 @@ def test_a_whole_array_is_kept_as_it_is(whole):
 )
 def test_a_part_of_an_array_is_copied(part):
     array = np.ones((2, 3))
-    held = kept(part(array))
+    held = readonly(part(array))
     assert held.base is None and not np.shares_memory(held, array)
     assert not held.flags.writeable and array.flags.writeable
-    assert kept(np.arange(3)).dtype == np.float64
+    assert readonly(np.arange(3)).dtype == np.float64

@@ -168,9 +168,9 @@ def test_equal_eigenvalues_have_a_largest_ratio(either):
 
 
 def test_zeros_between_two_signs(either):
-    assert solvers.zero(np.cos, 0.0, 3.0) == pytest.approx(np.pi / 2, abs=1e-11)
-    assert solvers.zero(lambda x: 2.0 - x, -5.0, 5.0) == pytest.approx(2.0)
-    tiny = solvers.zero(lambda x: x - 1e-200, 0.0, 1.0, xtol=1e-300, rtol=1e-14)
+    assert solvers.find_root(np.cos, 0.0, 3.0) == pytest.approx(np.pi / 2, abs=1e-11)
+    assert solvers.find_root(lambda x: 2.0 - x, -5.0, 5.0) == pytest.approx(2.0)
+    tiny = solvers.find_root(lambda x: x - 1e-200, 0.0, 1.0, xtol=1e-300, rtol=1e-14)
     assert tiny == pytest.approx(1e-200, rel=1e-13)
 
 
