@@ -1,8 +1,8 @@
 """Measure the time of fits by number of rows, respondents, items and parts.
 
-`python benchmarks/scale.py` simulates answers in a temporary folder of Parquet files, fits worths to
-them in separate processes, and writes docs/benchmarks-scale.md: wall-clock times, their ratio to the
-time in which DuckDB groups the same rows, and peak memory. One size varies at a time, and the
+`python benchmarks/scale.py` simulates answers in a temporary folder of Parquet files, fits worths
+to them in separate processes, and writes docs/benchmarks-scale.md: wall-clock times, their ratio to
+the time in which DuckDB groups the same rows, and peak memory. One size varies at a time, and the
 exponent of time in this size is estimated by least squares. `--rows 1e7 1e8 --engines duckdb` sets
 other sizes and engines; it varies only rows and writes nothing. `--quick` also writes nothing. With
 `--runs 5` every time is the median over 5 processes.
@@ -39,7 +39,7 @@ ENGINES = ("pandas", "polars", "pyarrow", "duckdb", "dask", "spark")
 
 @dataclass(frozen=True)
 class Work:
-    """What is fitted: rows of respondents about items, read by an engine, in parts."""
+    """A task: rows of respondents about items, read by an engine, in parts."""
 
     rows: int = 1_000_000
     respondents: int = 100_000
@@ -48,9 +48,9 @@ class Work:
     engine: str = "duckdb"
     unit: str = "respondent"
     apart: bool = False
-    """Whether the workers of a cluster are processes of their own."""
+    """Whether the workers of a cluster are separate processes."""
     runs: int = 1
-    """Processes that do the same, of whose seconds the median counts."""
+    """Number of repeated processes; the median of their times is reported."""
 
     @property
     def name(self) -> str:
