@@ -113,7 +113,7 @@ def counted(watches: Iterable[Watch]) -> dict[str, dict[str, int]]:
 
 
 def table(parts: dict[str, dict[str, int]]) -> str:
-    """Return the counts as the table of docs/privacy.md."""
+    """Return the counts as the table of docs/proofs.md."""
     rows = [f"| {what} | {sum(sizes.values()):,} | {len(sizes)} |" for what, sizes in parts.items()]
     return "\n".join(["| code | statements | modules |", "| --- | --- | --- |", *rows])
 

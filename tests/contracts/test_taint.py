@@ -98,7 +98,7 @@ def test_a_reviewer_can_read_the_trusted_code_path(watches):
     assert {"mechanisms.spend", "privacy.noise", "privacy.budget"} <= sizes.keys()
     assert 1_000 < sum(sizes.values()) <= MAX_STATEMENTS
     assert len(sizes) <= MAX_MODULES
-    page = trusted.stated((trusted.ROOT / "docs" / "privacy.md").read_text(encoding="utf-8"))
+    page = trusted.stated((trusted.ROOT / "docs" / "proofs.md").read_text(encoding="utf-8"))
     assert page.keys() == parts.keys()
     for what, found in parts.items():  # rare coins and what was computed before make a difference
         assert page[what] == pytest.approx((sum(found.values()), len(found)), rel=0.03, abs=2)
