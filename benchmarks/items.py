@@ -63,9 +63,9 @@ def main() -> None:
             f"# Benchmarks of many items\n\nCommand `make bench`, {datetime.date.today()}, "
             f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}, "
             f"{os.cpu_count()} cores. Times for the summary and the figure of a fit of {items:,} "
-            f"items to {rows:,} rows at epsilon 1: medians of {RUNS} runs in one process, after a "
-            f"first run that is not counted. Each run uses a result that was just read from its "
-            f"archive. The column *identified* gives the number of items that the released "
+            f"items to {rows:,} rows at epsilon 1. They are medians of {RUNS} runs in one process, "
+            f"after a first run that is not counted. Each run uses a result that was just read "
+            f"from its archive. The column *identified* gives the number of items that the released "
             f"comparisons connect with others. With few comparisons of each pair, the noise of a "
             f"private design leaves few items identified.\n\n"
         )
