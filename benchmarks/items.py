@@ -65,9 +65,9 @@ def main() -> None:
             f"{os.cpu_count()} cores. Times for the summary and the figure of a fit of {items:,} "
             f"items to {rows:,} rows at epsilon 1. They are medians of {RUNS} runs in one process, "
             f"after a first run that is not counted. Each run uses a result that was just read "
-            f"from its archive. The column *identified* gives the number of items that the released "
-            f"comparisons connect with others. With few comparisons of each pair, the noise of a "
-            f"private design leaves few items identified.\n\n"
+            f"from its archive. The column *identified* gives the number of items that the "
+            f"released comparisons connect with others. With few comparisons of each pair, the "
+            f"noise of a private design leaves few items identified.\n\n"
         )
         OUT.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
 
