@@ -97,9 +97,9 @@ import numpy as np
 from privrank.kernels import rankings as kernels, search
 rng = np.random.default_rng(3)
 a, b = (1 + np.argsort(rng.random((5, 40)), axis=1) for _ in range(2))
-print([int(kernels.kendall_distance(*both)) for both in zip(a, b)])
+print([int(kernels.discordant_pairs(*both)) for both in zip(a, b)])
 print(kernels.kendall_to_center(a, b[0]).tolist())
-print(kernels.kendall_distance(a[0], b[0]))
+print(kernels.discordant_pairs(a[0], b[0]))
 print(kernels.insertion_ranks((rng.random((2, 40)) * np.arange(1, 41)).astype(np.int64)).tolist())
 print(kernels.inversion_scores(a, np.arange(40)).tolist())
 print(kernels.inversion_sums(a, np.arange(5)).tolist())
