@@ -5,7 +5,7 @@
 #
 # The test takes rankings, or choices of one category ([preparing data](../docs/data-in.md)). To compare groups by paired comparisons, use `PrivateBTL.from_formula("item1 + item2 + outcome ~ group", ..., levels={"group": [...]})`, whose summary contains a test of the group: see [covariates](covariates.py).
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. For results to be published, omit `rng=`, as in the last section.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
 
 # %%
 import numpy as np
@@ -151,7 +151,7 @@ as_before = pr.IdentityTest(now, last_year, null_nobs=400)
 print(as_before.fit(epsilon=1.0, rng=rng).summary())
 
 # %% [markdown]
-# With `null_nobs=` two samples are compared, so the table is the table of a test of closeness. Without it the proportions are treated as exact, as they are if they come from a theory or a census. The table is then the table of a test of identity. In the example a census of all students gives the proportions of the subjects. (For rankings, specify the distribution as a `pr.Mallows` model or as a table of probabilities.)
+# With `null_nobs=` two samples are compared, so the table is the table of a test of closeness. Without it the proportions are treated as exact, for example because they come from a theory or a census. The table is then the table of a test of identity. In the example a census of all students gives the proportions of the subjects. (For rankings, specify the distribution as a `pr.Mallows` model or as a table of probabilities.)
 
 # %%
 census = pr.IdentityTest(data["study"], {"commerce": 0.45, "other": 0.55})

@@ -3,7 +3,7 @@
 #
 # Two hospitals want to know which of five changes their staff would like best. Because the employer will read the report, every answer must be protected. This page plans the survey, tests the plan on simulated answers, and combines the results of the two hospitals, which do not share their data. [The planning guide](../docs/planning.md) covers tests, consensus rankings and the local model.
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. For results to be published, omit `rng=`, as in the last section. All answers are simulated.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). All answers are simulated.
 
 # %%
 import numpy as np

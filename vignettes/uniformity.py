@@ -5,7 +5,7 @@
 #
 # The test takes rankings, or choices of one category ([preparing data](../docs/data-in.md)). For paired comparisons, the line "Test of equal worths" in every summary of `PrivateBTL` answers the same question: see [the University survey](university.py).
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. For results to be published, omit `rng=`, as in the last section.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
 
 # %%
 import numpy as np
@@ -52,7 +52,7 @@ figure = result.plot()  # Null distribution and observed statistic, uniformity t
 #
 # ## Detectable effects
 #
-# A test that does not reject is informative only if it had sufficient power. `detectable_effect` expresses this in terms of the Mallows model. In this model the probability of a ranking is proportional to $\phi^d$, where $d$ is the number of pairs that it orders differently from a central ranking. $\phi = 1$ is the uniform distribution. The method uses only public numbers and has no privacy cost.
+# A test that does not reject is informative only if it had sufficient power. `detectable_effect` expresses this in terms of the Mallows model. In this model the probability of a ranking is proportional to $\phi^d$, where $d$ is the number of pairs that it orders differently from a central ranking. The value $\phi = 1$ gives the uniform distribution. The method uses only public numbers and has no privacy cost.
 
 # %%
 print(result.detectable_effect(power=0.9))

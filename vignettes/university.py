@@ -3,7 +3,7 @@
 #
 # Students of a business university in Vienna compared six European universities pair by pair. For each pair they said at which university they would rather spend time abroad. How strongly is each university preferred, and which two lead? How precise are the answers if no student's responses may be inferred from the results?
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. For results to be published, omit `rng=`, as in the last section. The page also shows raw counts and a non-private fit. This is acceptable because the survey was published long ago. With confidential data it would breach privacy.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). The page also shows raw counts and a non-private fit. This is acceptable because the survey was published long ago. With confidential data it would breach privacy.
 
 # %%
 import numpy as np
@@ -96,7 +96,7 @@ figure = fit.plot_pairwise()  # Probability that the row university is preferred
 # %% [markdown]
 # ## Ties
 #
-# There are two ways to treat ties. Half a win to each university answers one question: who would be preferred if undecided students were divided equally? With `ties="davidson"` a tie is a separate outcome, and the worths answer another question: who is preferred by the students who decide? The probabilities of win, tie and loss are then proportional to $e^{d/2}$, $e^{\lambda}$ and $e^{-d/2}$, where $d$ is the difference of two worths. This model also estimates the probability of a tie. The table shows both models without privacy, and the second model with privacy:
+# There are two ways to treat ties. Half a win to each university answers one question: which university would be preferred if undecided students were divided equally? With `ties="davidson"` a tie is a separate outcome, and the worths answer another question: which university do students prefer if they decide? The probabilities of win, tie and loss are then proportional to $e^{d/2}$, $e^{\lambda}$ and $e^{-d/2}$, where $d$ is the difference of two worths. This model also estimates the probability of a tie. The table shows both models without privacy, and the second model with privacy:
 
 # %%
 tied = data | {"ties": "davidson"}
