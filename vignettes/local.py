@@ -43,7 +43,7 @@ print(protocol.tally(messages))
 # %% [markdown]
 # ## Collecting reports
 #
-# From here on respondents are simulated. Their rankings follow a Plackett-Luce model with worths estimated from a survey of students. The data frame has a column for each item, which contains its rank.
+# From here on respondents are simulated. Their rankings follow a Plackett-Luce model with worths estimated from a survey of students. The array `opinions` has one column per item, which contains its rank.
 
 # %%
 cems = pr.datasets.load_university()
