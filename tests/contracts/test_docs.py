@@ -14,7 +14,13 @@ import privrank
 ROOT = Path(__file__).parents[2]
 PRIVACY = "docs/privacy.md"
 PROOFS = "docs/proofs.md"
-GUIDES = ["docs/data-in.md", "docs/models.md", "docs/local.md", "docs/weights.md"]
+GUIDES = [
+    "docs/quick-start.md",
+    "docs/data-in.md",
+    "docs/models.md",
+    "docs/local.md",
+    "docs/weights.md",
+]
 GUIDES += ["docs/licences.md"]
 PAGES = ["README.md", PRIVACY, PROOFS, *GUIDES]
 PAPERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/papers").glob("*2*.md"))

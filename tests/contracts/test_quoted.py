@@ -100,7 +100,7 @@ QUOTED = {
     ),
     "a test that rejects too often": (
         "docs/models.md",
-        r"is rarely preferred, level (\S+) instead of",
+        r"is\s+rarely\s+preferred,\s+level\s+(\S+)\s+instead\s+of",
         lambda: [number("hypotheses", "worst", answers="half alike", respondents="50")],
     ),
     "rankings as independent pairs": (
