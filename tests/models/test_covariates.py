@@ -502,7 +502,7 @@ REFUSALS = {
     "undeclared levels": (lambda: fit_of("group"), ["levels must be declared for 'group'"]),
     "unknown level": (
         lambda: fit_of("group", changed("group", f"{CANARY}-z"), levels=LEVELS),
-        ["'group'", "declared levels only"],
+        ["'group'", "not listed in levels"],
     ),
     "missing level": (
         lambda: fit_of("group", changed("group", None), levels=LEVELS),
