@@ -340,7 +340,7 @@ def test_more_refusals():
     with pytest.raises(ValueError, match="at most 20 items"):
         model(30, 21).fit(1.0, method="exponential")
     uniform = pr.UniformityTest(good[list("abc")]).fit(1.0, rng=seeded())
-    with pytest.raises(ValueError, match="release must hold an order"):
+    with pytest.raises(ValueError, match="release must contain an order"):
         pr.PrivateRankAggregation.from_release(uniform.release)
     btl = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, respondent=None, ties=True).fit(
         1.0, rng=seeded()
