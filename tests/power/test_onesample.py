@@ -297,8 +297,8 @@ BAD = {
     "few replicates": (lambda: UNIFORM(4, replicates=3), "replicates must be at least 20"),
     "processes": (lambda: UNIFORM(4, n_jobs=0), "n_jobs must be at least 1"),
     "a null of words": (lambda: IDENTITY("uniform"), "null must be a Mallows model or prob"),
-    "one bit": (lambda: IDENTITY([0.5, 0.5], method="sigmoid"), "tolerance is the distance"),
-    "a tolerance of a level": (lambda: IDENTITY([0.5, 0.5], tolerance=0.1), "tolerance is the distance"),
+    "one bit": (lambda: IDENTITY([0.5, 0.5], method="sigmoid"), "tolerance is"),
+    "a tolerance of a level": (lambda: IDENTITY([0.5, 0.5], tolerance=0.1), "tolerance is"),
     "a tolerance": (lambda: IDENTITY([0.5, 0.5], method="sigmoid", tolerance=1.0), "in .0, 1."),
     "one bit of a given null": (
         lambda: IDENTITY([0.5, 0.3, 0.2], method="sigmoid", tolerance=0.1),
