@@ -433,8 +433,7 @@ class PrivateBTL:
         See Also
         --------
         privrank.local.Comparisons : The protocol that asks for one pair.
-        privrank.local.SubRanking : The protocol that asks for orders; more accurate for an epsilon
-            of at least 1.946.
+        privrank.local.SubRanking : The protocol for orders; more accurate from epsilon 1.946 on.
 
         Notes
         -----
