@@ -289,11 +289,11 @@ CASES = {
     ),
     "phi of choices": (
         lambda: pr.power.UniformityPower(4, kind="choices").power(100, 1.0, phi=0.9),
-        "takes no phi=: state total_variation= once, or plan with kind='rankings'.$",
+        "takes no phi=. State total_variation= once, or plan with kind='rankings'.$",
     ),
     "another word": (
         lambda: pr.power.ClosenessPower(4).power(100, 1.0, size=0.1),
-        "takes no size=: state phi= or total_variation= once, or leave it out.$",
+        "takes no size=. State phi= or total_variation= once, or omit it.$",
     ),
     "too few reports for worths": (
         lambda: pr.PrivateBTL.from_reports(tally(FEW, [0])),

@@ -261,7 +261,7 @@ BAD = {
     ),
     "a distance of rankings": (
         lambda: UNIFORM(3).power(nobs=9, total_variation=0.9, epsilon=1.0),
-        "total_variation must be a distance of at least 0 and at most 0.8333",
+        "total_variation must be between of at least 0 and at most 0.8333",
     ),
     "a distance beyond uniformity": (
         lambda: IDENTITY(pr.Mallows(3, 0.5)).power(nobs=9, total_variation=0.3, epsilon=1.0),
@@ -269,7 +269,7 @@ BAD = {
     ),
     "no number": (
         lambda: UNIFORM(3).power(nobs=9, total_variation="far", epsilon=1.0),
-        "total_variation must be a distance",
+        "total_variation must be between",
     ),
     "phi": (lambda: UNIFORM(4).power(nobs=25, phi=1.5, epsilon=1.0), "phi must lie between"),
     "a distance": (lambda: TABLE.power(nobs=9, total_variation=0.7, epsilon=1), "at most 0.5"),
