@@ -411,7 +411,7 @@ def caption(release: Release) -> str:
     if release.source == "none":
         return "non-private"
     if release.local:
-        return f"local model, epsilon = {release.epsilon:g} per respondent and report"
+        return f"local model, epsilon = {release.epsilon:g} per report"
     delta = f", delta = {release.delta:.2g}" if release.delta > 0 else ""
     return f"epsilon = {release.epsilon:g}{delta} per {release.survey.unit}"
 

@@ -114,10 +114,8 @@ def _width(ax: Any) -> float:
 
 
 def _broken(ax: Any, text: str) -> str:
-    """Return a text broken into lines of the width of the axes, first before a bracket."""
-    letters = max(24, int(12 * _width(ax)))
-    lines = [text] if len(text) <= letters else text.replace(" (", "\n(").split("\n")
-    return "\n".join(textwrap.fill(line, letters) for line in lines)
+    """Return a text broken into lines of the width of the axes, at 12 letters an inch."""
+    return textwrap.fill(text, max(24, int(12 * _width(ax))))
 
 
 def _finish(
@@ -125,19 +123,21 @@ def _finish(
     caption: str,
     label: str = "",
     *,
+    factors: str = "",
     seeded: bool = False,
     sides: tuple[str, ...] = ("top", "right"),
 ) -> Figure:
-    """Label the axes, with a legend below them if they have none, and return their figure."""
+    """Label the axes, draw a legend with the heading `factors`, and return the figure."""
     for side in sides:
         ax.spines[side].set_visible(False)
     if label:
         ax.set_xlabel(_broken(ax, label))
     if not ax.get_title():
-        ax.set_title(_broken(ax, caption), fontsize="medium", parse_math=False)
-    lowest: Any = ax.xaxis.label
-    if not ax.get_legend() and ax.get_legend_handles_labels()[1]:
-        lowest = _legend_below(ax)
+        # a title that needs two lines has the guarantee, in brackets, in the second
+        lines = caption.replace(" (", "\n(") if _broken(ax, caption) != caption else caption
+        title = "\n".join(_broken(ax, line) for line in lines.split("\n"))
+        ax.set_title(title, fontsize="medium", parse_math=False)
+    lowest = _legend(ax, factors) or ax.xaxis.label
     if seeded:
         ax.annotate(
             "seeded noise",
@@ -154,44 +154,32 @@ def _finish(
     return ax.figure.figure
 
 
-def _entries(ax: Axes) -> dict[str, Any]:
-    """Return the handles of a legend, one for each label."""
-    handles, labels = ax.get_legend_handles_labels()
-    return dict(zip(labels, handles, strict=True))
-
-
-def _legend(ax: Axes, title: str | None = None) -> None:
-    """Draw a legend to the right of the axes."""
-    entries = _entries(ax)
-    ax.legend(
-        list(entries.values()),
-        list(entries),
-        title=title,
-        frameon=False,
-        bbox_to_anchor=(1.0, 1.0),
-        loc="upper left",
-    )
-
-
-def _legend_below(ax: Axes) -> Any:
-    """Draw a legend below the label of the horizontal axis, in one line where there is room."""
+def _legend(ax: Axes, title: str) -> Any:
+    """Draw a legend below the axes, with one entry for each label, unless there are none."""
     from matplotlib.transforms import ScaledTranslation
 
-    entries = _entries(ax)
-    lines = 2 + ax.get_xlabel().count("\n")
-    down = (14.0 + 1.3 * lines * ax.xaxis.label.get_fontsize()) / 72.0
+    handles, labels = ax.get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))
+    if not entries:
+        return None
     # labels of rows take their width from the axes
     names = "\n".join(text.get_text() for text in ax.get_yticklabels()).split("\n")
     room = _width(ax) + 0.6 - 0.08 * max(map(len, names))
+    columns = max(1, int(room / (0.5 + 0.075 * max(map(len, entries)))))
+    down = 14.0 + 1.3 * ax.xaxis.label.get_fontsize() * (2 + ax.get_xlabel().count("\n"))
+    below = ScaledTranslation(0.0, -down / 72.0, ax.figure.figure.dpi_scale_trans)
     return ax.legend(
         list(entries.values()),
         list(entries),
-        ncols=len(entries) if 0.075 * len("".join(entries)) + 0.5 * len(entries) < room else 1,
+        ncols=min(columns, len(entries)),
+        title=title or None,
+        alignment="left",
         frameon=False,
         fontsize="small",
+        title_fontsize="small",
         borderaxespad=0.0,
         bbox_to_anchor=(0.0, 0.0),
-        bbox_transform=ax.transAxes + ScaledTranslation(0, -down, ax.figure.figure.dpi_scale_trans),
+        bbox_transform=ax.transAxes + below,
         loc="upper left",
     )
 
@@ -318,9 +306,8 @@ def group_worths(
         at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
         _bars(ax, at, part, "worth", color=color, lw=1.6)
         ax.scatter(part["worth"], at, color=color, marker=marker, s=30, zorder=3, label=label)
-    if factors:
-        _legend(ax, None if pooled else ", ".join(factors))
-    return _finish(ax, caption, f"{what}, {_level(alpha)}", seeded=seeded)
+    heading = "" if pooled else ", ".join(factors)
+    return _finish(ax, caption, f"{what}, {_level(alpha)}", factors=heading, seeded=seeded)
 
 
 def win_rates(
@@ -376,7 +363,7 @@ def pairwise(
                 ink = "white" if abs(value - 0.5) > 0.25 else "0.15"
                 text = "–" if np.isnan(value) else f"{value:.2f}"
                 ax.text(column, row, text, color=ink, ha="center", va="center", fontsize="small")
-    words = f"{label}; grey: not available" if np.isnan(values).any() else label
+    words = f"{label}\n(grey: not available)" if np.isnan(values).any() else label
     bar = ax.figure.figure.colorbar(image, ax=ax, label=words, shrink=0.8, extend="both")
     bar.set_ticks([0.1, 0.25, 0.5, 0.75, 0.9])
     return _finish(ax, caption, seeded=seeded, sides=())
@@ -517,7 +504,7 @@ def planned(
     name the axis of an effect, and `plain` is what there is without privacy, a line of its own.
     From the column ``beyond``, if there is one, to `edge` is what no private method can reach.
     """
-    ax = _axes(ax, (6.4, 3.4))
+    ax = _axes(ax, (6.4, 3.8))
     # the number that varies besides the two axes has a line for each of its values; bands are two
     # Monte Carlo standard errors wide on either side
     other = [name for name in _AXES if name not in (across, outcome) and frame[name].nunique() > 1]
@@ -557,6 +544,4 @@ def planned(
         ax.locator_params(axis="x", nbins=6)
     ax.set_ylabel(_AXES.get(outcome, outcome))
     ax.set_ylim(bottom=0.0)
-    if other or plain is not None or "beyond" in frame:  # to the right, away from the curves
-        _legend(ax)
     return _finish(ax, caption, names[across])
