@@ -98,14 +98,9 @@ def _wrapped(labels: Sequence[str]) -> Sequence[str]:
     return [textwrap.fill(label, max(24, len(label) // 2 + 8)) for label in labels]
 
 
-def _style(number: int) -> tuple[str, str]:
+def _style(number: int, colours: Sequence[str] = _COLOURS) -> tuple[str, str]:
     """Return the colour and the marker of a group, or of a line, by its number."""
-    return _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
-
-
-def _pooled_style(number: int) -> tuple[str, str]:
-    """Return those of a pooled estimate, the first, and of what it is pooled from."""
-    return (_GREYS[number % 2], _MARKERS[number % len(_MARKERS)]) if number else (_INK, "D")
+    return colours[number % len(colours)], _MARKERS[number % len(_MARKERS)]
 
 
 def _width(ax: Any) -> float:
@@ -115,7 +110,9 @@ def _width(ax: Any) -> float:
 
 def _broken(ax: Any, text: str) -> str:
     """Return a text broken into lines of the width of the axes, at 12 letters an inch."""
-    return textwrap.fill(text, max(24, int(12 * _width(ax))))
+    # no line ends inside an equation
+    whole = text.replace(" = ", "\u00a0=\u00a0")
+    return textwrap.fill(whole, max(24, int(12 * _width(ax)))).replace("\u00a0", " ")
 
 
 def _finish(
@@ -209,7 +206,7 @@ def _intervals(
     names: tuple[str, str] = ("", ""),
     chosen: Any = False,
     label: str = "",
-) -> tuple[Axes, IntArray]:
+) -> Axes:
     """Draw one row per label, the first on top, and rank sets, if there are, at the right edge.
 
     `label` is the entry of the intervals in the legend; `names` are those of estimates that are
@@ -236,15 +233,26 @@ def _intervals(
                 label=name,
             )
     if "rank_lower" in frame:
-        margin: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
         sides = zip(rows, frame["rank_lower"], frame["rank_upper"], strict=True)
         for row, low, high in itertools.islice(sides, 0, None, _step(len(frame))):
             known = f"{low:.0f}–{high:.0f}" if low < high else f"{low:.0f}"
-            ranks = "not identified" if np.isnan(low) else known
-            ax.annotate(ranks, (1.02, row), va="center", color="0.35", **margin)
-        above: dict[str, Any] = {"xytext": (0, 8), "textcoords": "offset points"}
-        ax.annotate("rank set", (1.02, rows[0]), va="bottom", color="0.35", **above, **margin)
-    return ax, rows
+            _beside(ax, row, "not identified" if np.isnan(low) else known)
+        _beside(ax, rows[0], "rank set", up=8, va="bottom")
+    return ax
+
+
+def _beside(ax: Axes, row: int, text: str, up: float = 0.0, va: str = "center") -> None:
+    """Write a text to the right of a row, `up` points higher."""
+    ax.annotate(
+        text,
+        (1.02, row),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, up),
+        textcoords="offset points",
+        va=va,
+        color="0.35",
+        annotation_clip=False,
+    )
 
 
 def worth_label(link: str) -> str:
@@ -273,7 +281,7 @@ def worth(
         ax, rows, _ = _item_axes(ax, [str(item) for item in frame.index])
         ax.hlines(rows, *ends, color=_BLUE, lw=5, zorder=2, label=f"{level}: sampling only")
         level = "sampling + privacy noise"
-    ax, _ = _intervals(ax, frame, "worth", 0.0, label=level)
+    ax = _intervals(ax, frame, "worth", 0.0, label=level)
     return _finish(ax, caption, worth_label(link), seeded=seeded)
 
 
@@ -299,9 +307,10 @@ def group_worths(
     labels = list(dict.fromkeys(groups))
     ax, rows, _ = _item_axes(ax, items, max(0.22 * len(labels), 0.42))
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
-    style = _pooled_style if pooled else _style
     for place, label in enumerate(labels):
-        color, marker = style(place)
+        color, marker = _style(place, _GREYS if pooled else _COLOURS)
+        if pooled and place == 0:
+            color, marker = (_INK, "D")
         part = frame[[group == label for group in groups]]
         at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
         _bars(ax, at, part, "worth", color=color, lw=1.6)
@@ -324,7 +333,7 @@ def win_rates(
     names = (f"selected (top {int(frame['selected'].sum())})", "not selected")
     chosen = frame["selected"].to_numpy(dtype=bool)
     column = target.replace(" ", "_")
-    ax, _ = _intervals(ax, frame, column, reference, names=names, chosen=chosen)
+    ax = _intervals(ax, frame, column, reference, names=names, chosen=chosen)
     known = frame["lower"].notna().any()
     label = f"{target} ({_level(alpha)})" if known else target
     return _finish(ax, caption, label, seeded=seeded)
@@ -401,7 +410,7 @@ def effect(
     frame: pd.DataFrame, label: str, caption: str, *, seeded: bool = False, ax: Axes | None = None
 ) -> Figure:
     """Draw a noisy distance, the one row of `frame`, on a line that starts at zero."""
-    ax, _ = _intervals(ax, frame, "effect", 0.0)
+    ax = _intervals(ax, frame, "effect", 0.0)
     ax.set_yticks([])
     ax.set_xlim(0.0, 1.08 * max(float(frame[["effect", "upper"]].to_numpy().max()), 1e-9))
     return _finish(ax, caption, label, seeded=seeded)
@@ -433,7 +442,7 @@ def differences(
         by_item = np.argsort(pd.factorize(frame["item"])[0], kind="stable")
         frame = frame.iloc[by_item]
         labels = labels.iloc[by_item]
-    ax, _ = _intervals(
+    ax = _intervals(
         ax,
         frame.set_axis(labels),
         "difference",
