@@ -139,7 +139,7 @@ def _selected(result: TopKResult) -> str:
     top = f"top {k} by {result.target} are" if k > 1 else f"top item by {result.target} is"
     test = f"{format_pvalue(result.pvalue)}, {100 * result.alpha:g}% level"
     if result.pvalue > result.alpha:
-        return f"The {top} {which}, but not significantly separated from the rest ({test})."
+        return f"The {top} {which}. The selection is not significantly separated from the rest ({test})."
     # the selected items have ranks of at most k, whatever is left open if all pairs are compared
     upper = frame["rank_upper"].clip(upper=k)
     lower = frame["rank_lower"].clip(lower=k + 1)
@@ -147,8 +147,8 @@ def _selected(result: TopKResult) -> str:
     frame["rank_lower"] = frame["rank_lower"].where(frame["selected"], lower)
     ranks = _ranked(frame, f"Ranking by {result.target}, given this separation", result.alpha)
     return (
-        f"The {top} {which}, significantly separated from the rest ({test}). {ranks} The rank sets "
-        f"in the table do not use this result."
+        f"The {top} {which}. The selection is significantly separated from the rest ({test}). "
+        f"{ranks} The rank sets in the table do not use this result."
     )
 
 

@@ -156,6 +156,9 @@ def test_findings_point_to_warnings(tmp_path):
     few = pr.PrivateBTL(CEMS.comparisons, **PEOPLE).fit(0.02, rng=np.random.default_rng(1))
     assert any(note.startswith("Warning") for note in few.summary().notes)
     assert 'See <a href="#result-1">the warning below the table</a>.' in written(tmp_path, few)
+    # the number is that of the result, even if results without findings come first
+    html = written(tmp_path, [pr.summary_col([few]), few])
+    assert 'See <a href="#result-2">the warning below the table</a>.' in html
 
 
 def test_a_page_is_replaced_whole(tmp_path, decision):

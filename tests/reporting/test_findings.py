@@ -130,7 +130,7 @@ def test_a_top_k_is_tested_first_and_ranks_follow_only_then(k):
         top = model.fit(epsilon, rng=np.random.default_rng(seed))
         said = findings(top)
         if top.pvalue > top.alpha:
-            assert "not significantly separated from the rest (p = " in said
+            assert "is not significantly separated from the rest (p = " in said
             assert "simultaneous" not in said
             continue
         assert "by win rate" in said and "(simultaneous 95% confidence" in said

@@ -320,7 +320,8 @@ def test_plot_win_rates_marks_the_selected(selection):
 def test_plot_pairwise_writes_every_cell(worths):
     figure = worths.plot_pairwise()
     ax, bar = figure.axes
-    assert len(ax.images) == 1 and len(ax.texts) == 12
+    # a number in every cell but the diagonal, and the note on the noise
+    assert len(ax.images) == 1 and len(ax.texts) == 13
     order = list(worths.to_frame().index)
     values = ax.images[0].get_array()
     np.testing.assert_array_equal(np.diag(values), 0.5)
