@@ -45,11 +45,11 @@ def findings(entry: Any) -> str:
         return _ranked(entry.to_frame(), "Ranking by worth", entry.alpha)
     if isinstance(entry, AggregationResult) and "rank_lower" in (frame := entry.to_frame()):
         # the order may be that of the majorities; rank sets are by Borda score
-        ordered = frame.sort_values("borda", ascending=False)
-        return _ranked(ordered, "Ranking by mean rank", entry.alpha)
+        frame = frame.sort_values("borda", ascending=False)
+        return _ranked(frame, "Ranking by mean rank", entry.alpha)
     if isinstance(entry, AggregationResult | PooledResult):
         return (
-            f"The estimated order is {', '.join(_some(list(entry.to_frame().index)))}. No "
+            f"The estimated order is {_listed(list(entry.to_frame().index), 'then')}. No "
             f"simultaneous confidence statement is available for it."
         )
     return ""
@@ -72,16 +72,10 @@ def settled_ranks(high: Sequence[int]) -> list[tuple[int, int, list[int]]]:
     return made
 
 
-def _some(names: Sequence[str]) -> list[str]:
-    """Return names, or the first ones and the number of the others."""
-    if len(names) <= _NAMED:
-        return list(names)
-    return [*names[: _NAMED - 2], f"{len(names) - _NAMED + 2} more"]
-
-
-def _listed(names: Sequence[str]) -> str:
-    *most, last = _some(names)
-    return f"{', '.join(most)} and {last}" if most else last
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    if len(names) > _NAMED:
+        return f"{', '.join(names[: _NAMED - 2])} and {len(names) - _NAMED + 2} more"
+    return f" {word} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _ranked(frame: pd.DataFrame, heading: str, alpha: float) -> str:
@@ -139,7 +133,10 @@ def _selected(result: TopKResult) -> str:
     top = f"top {k} by {result.target} are" if k > 1 else f"top item by {result.target} is"
     test = f"{format_pvalue(result.pvalue)}, {100 * result.alpha:g}% level"
     if result.pvalue > result.alpha:
-        return f"The {top} {which}. The selection is not significantly separated from the rest ({test})."
+        return (
+            f"The {top} {which}. The selection is not significantly separated from the rest "
+            f"({test})."
+        )
     # the selected items have ranks of at most k, whatever is left open if all pairs are compared
     upper = frame["rank_upper"].clip(upper=k)
     lower = frame["rank_lower"].clip(lower=k + 1)

@@ -52,11 +52,10 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
             )
         return ax
     from matplotlib import pyplot
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure, ax = pyplot.subplots(figsize=size, layout="constrained")
     # text does not touch the border of the figure
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
-    return ax
+    return pyplot.subplots(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))[1]
 
 
 def svg(figure: Figure) -> bytes:
@@ -98,8 +97,11 @@ def _wrapped(labels: Sequence[str]) -> Sequence[str]:
     return [textwrap.fill(label, max(24, len(label) // 2 + 8)) for label in labels]
 
 
-def _style(number: int, colours: Sequence[str] = _COLOURS) -> tuple[str, str]:
+def _style(number: int, pooled: bool = False) -> tuple[str, str]:
     """Return the colour and the marker of a group, or of a line, by its number."""
+    if pooled and number == 0:
+        return _INK, "D"
+    colours = _GREYS if pooled else _COLOURS
     return colours[number % len(colours)], _MARKERS[number % len(_MARKERS)]
 
 
@@ -131,8 +133,10 @@ def _finish(
         ax.set_xlabel(_broken(ax, label))
     if not ax.get_title():
         # a title that needs two lines has the guarantee, in brackets, in the second
-        lines = caption.replace(" (", "\n(") if _broken(ax, caption) != caption else caption
-        title = "\n".join(_broken(ax, line) for line in lines.split("\n"))
+        parts = (
+            caption.replace(" (", "\n(").split("\n") if "\n" in _broken(ax, caption) else [caption]
+        )
+        title = "\n".join(_broken(ax, part) for part in parts)
         ax.set_title(title, fontsize="medium", parse_math=False)
     lowest = _legend(ax, factors) or ax.xaxis.label
     if seeded:
@@ -163,7 +167,7 @@ def _legend(ax: Axes, title: str) -> Any:
     names = "\n".join(text.get_text() for text in ax.get_yticklabels()).split("\n")
     room = _width(ax) + 0.6 - 0.08 * max(map(len, names))
     columns = max(1, int(room / (0.5 + 0.075 * max(map(len, entries)))))
-    down = 14.0 + 1.3 * ax.xaxis.label.get_fontsize() * (2 + ax.get_xlabel().count("\n"))
+    down = 14.0 + 1.3 * float(ax.xaxis.label.get_fontsize()) * (2 + ax.get_xlabel().count("\n"))
     below = ScaledTranslation(0.0, -down / 72.0, ax.figure.figure.dpi_scale_trans)
     return ax.legend(
         list(entries.values()),
@@ -216,10 +220,8 @@ def _intervals(
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     _bars(ax, rows, frame, estimate, color=_BLUE, lw=1.6, zorder=1, label=label)
     chosen = np.full(len(frame), chosen)
-    for some, marker, color, name in (
-        (chosen, "D", _CHOSEN, names[0]),
-        (~chosen, "o", _INK, names[1]),
-    ):
+    styles = ((chosen, "D", _CHOSEN, names[0]), (~chosen, "o", _INK, names[1]))
+    for some, marker, color, name in styles:
         if some.any():
             ax.scatter(
                 frame.loc[some, estimate],
@@ -308,9 +310,7 @@ def group_worths(
     ax, rows, _ = _item_axes(ax, items, max(0.22 * len(labels), 0.42))
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     for place, label in enumerate(labels):
-        color, marker = _style(place, _GREYS if pooled else _COLOURS)
-        if pooled and place == 0:
-            color, marker = (_INK, "D")
+        color, marker = _style(place, pooled)
         part = frame[[group == label for group in groups]]
         at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
         _bars(ax, at, part, "worth", color=color, lw=1.6)
@@ -329,13 +329,15 @@ def win_rates(
     ax: Axes | None = None,
 ) -> Figure:
     """Draw win rates or net wins with intervals; the selected items in another colour."""
-    reference = 0.5 if target == "win rate" else 0.0
-    names = (f"selected (top {int(frame['selected'].sum())})", "not selected")
-    chosen = frame["selected"].to_numpy(dtype=bool)
-    column = target.replace(" ", "_")
-    ax = _intervals(ax, frame, column, reference, names=names, chosen=chosen)
-    known = frame["lower"].notna().any()
-    label = f"{target} ({_level(alpha)})" if known else target
+    ax = _intervals(
+        ax,
+        frame,
+        target.replace(" ", "_"),
+        0.5 if target == "win rate" else 0.0,
+        names=(f"selected (top {int(frame['selected'].sum())})", "not selected"),
+        chosen=frame["selected"].to_numpy(dtype=bool),
+    )
+    label = f"{target} ({_level(alpha)})" if frame["lower"].notna().any() else target
     return _finish(ax, caption, label, seeded=seeded)
 
 
@@ -353,7 +355,7 @@ def pairwise(
     differ little.
     """
     m = len(probabilities)
-    side = (0.62 if m <= 15 else 0.24) * m + 1.8
+    side = max(3.6, (0.62 if m <= 15 else 0.24) * m + 1.8)
     ax = _axes(ax, (side + 0.8, side))
     values = probabilities.to_numpy().copy()
     np.fill_diagonal(values, 0.5)
@@ -372,9 +374,14 @@ def pairwise(
                 ink = "white" if abs(value - 0.5) > 0.25 else "0.15"
                 text = "–" if np.isnan(value) else f"{value:.2f}"
                 ax.text(column, row, text, color=ink, ha="center", va="center", fontsize="small")
-    words = f"{label}\n(grey: not available)" if np.isnan(values).any() else label
-    bar = ax.figure.figure.colorbar(image, ax=ax, label=words, shrink=0.8, extend="both")
-    bar.set_ticks([0.1, 0.25, 0.5, 0.75, 0.9])
+    ax.figure.figure.colorbar(
+        image,
+        ax=ax,
+        label=f"{label}\n(grey: not available)" if np.isnan(values).any() else label,
+        ticks=[0.1, 0.25, 0.5, 0.75, 0.9],
+        shrink=0.8,
+        extend="both",
+    )
     return _finish(ax, caption, seeded=seeded, sides=())
 
 
@@ -385,10 +392,15 @@ def consensus(
     m = len(frame)
     ax, rows, dots = _item_axes(ax, [f"{rank}  {item}" for item, rank in frame["rank"].items()])
     if "rank_lower" in frame:
-        left = frame["rank_lower"] - 0.5
-        width = frame["rank_upper"] + 0.5 - left
-        name = f"{100 * (1 - alpha):g}% rank set"
-        ax.barh(rows, width, left=left, height=0.8, color=_AREA, zorder=1, label=name)
+        ax.barh(
+            rows,
+            frame["rank_upper"] - frame["rank_lower"] + 1,
+            left=frame["rank_lower"] - 0.5,
+            height=0.8,
+            color=_AREA,
+            zorder=1,
+            label=f"{100 * (1 - alpha):g}% rank set",
+        )
     # a line between two ranks makes cells of the bars
     ax.vlines(np.arange(m + 1) + 0.5, -0.5, m - 0.5, color="white", lw=min(1.5, 24 / m), zorder=2)
     ax.scatter(
@@ -452,10 +464,9 @@ def differences(
         label=f"simultaneous {_level(alpha)}",
     )
     # the group of the lower mean rank prefers an item, that of the larger share chose it
-    unit = "mean rank"
+    unit = "share" if kind == "choices" else "mean rank"
     left, right = (f"{name} prefers" for name in pair)
     if kind == "choices":
-        unit = "share"
         right, left = (f"more often in {name}" for name in pair)
     # a row of their own below the last item
     ax.set_ylim(bottom=-1.4)
@@ -485,8 +496,8 @@ def null_distribution(
     ax.stairs(mass / np.diff(edges), edges, fill=True, color=_AREA)
     ax.axvline(statistic, color=_CHOSEN, lw=2.2, label="observed")
     if threshold is not None:
-        name = f"critical value ({100 * alpha:g}%)"
-        ax.axvline(threshold, color=_INK, lw=1.2, ls="--", label=name)
+        label = f"critical value ({100 * alpha:g}%)"
+        ax.axvline(threshold, color=_INK, lw=1.2, ls="--", label=label)
     ax.set_ylabel("density under H0")
     ax.set_ylim(bottom=0.0)
     return _finish(ax, caption, "test statistic (including privacy noise)", seeded=seeded)
