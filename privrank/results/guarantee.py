@@ -401,12 +401,11 @@ def release_facts(release: Release) -> dict[str, str]:
 def caption(release: Release) -> str:
     """Return the guarantee as a figure's title states it."""
     if release.source == "none":
-        return "non-private run"
-    seeded = ", seeded noise" if release.source == "seeded" else ""
+        return "non-private"
     if release.local:
-        return f"local, epsilon = {release.epsilon:g} per respondent and report"
+        return f"local model, epsilon = {release.epsilon:g} per report"
     delta = f", delta = {release.delta:.2g}" if release.delta > 0 else ""
-    return f"epsilon = {release.epsilon:g}{delta} per {release.survey.unit}{seeded}"
+    return f"epsilon = {release.epsilon:g}{delta} per {release.survey.unit}"
 
 
 def title(name: str, release: Release) -> str:
