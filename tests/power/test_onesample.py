@@ -213,7 +213,7 @@ def test_a_table_of_sizes_keeps_their_errors_as_the_guide_shows():
 def test_figures_have_a_line_for_each_number():
     design = UNIFORM(2, kind="choices")
     ax = design.plot_power(nobs=[50, 100, 200], **two([0.2, np.inf])).axes[0]
-    assert [line.get_label() for line in ax.lines] == ["epsilon 0.2", "non-private"]
+    assert [line.get_label() for line in ax.lines] == ["epsilon = 0.2", "non-private"]
     ax = design.plot_power("effect", nobs=50, epsilon=1.0, total_variation=[0.1, 0.2]).axes[0]
     assert ax.get_xlabel() == "total variation" and len(ax.lines) == 1
     figure = design.plot_power("epsilon", power=0.8, **two([0.1, 0.3, 1.0, np.inf]))
