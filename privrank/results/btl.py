@@ -967,9 +967,8 @@ class BTLResult(Result):
         return plots.group_worths(
             self.worths(),
             [factor for factor, _ in facts.factors],
-            self.alpha,
+            f"{plots.worth_label(name)}, {plots.interval_words(self.alpha)}",
             heading,
-            plots.worth_label(name),
             seeded=seeded,
             ax=ax,
         )
