@@ -137,11 +137,11 @@ CASES = {
     ),
     "a covariate with a space in its name": (
         lambda: formula(LONG + " ~ age group", levels={"age group": ["young", "old"]}),
-        r"Quote a name that is no Python name, as in Q\('age group'\)",
+        r"Quote a name that is not a Python name, such as Q\('age group'\)",
     ),
     "items that print alike": (
         lambda: pr.PrivateBTL(FRAME, items=[1, "1"], respondent=None),
-        r"the same name is listed twice, .* the type at most \(here int and str\)",
+        r"two names differ only in spaces or type \(here int and str\)",
     ),
     "ranks with a word for none": (
         lambda: pr.UniformityTest(RANKED, items=["tea", "milk", "water"]),
