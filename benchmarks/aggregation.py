@@ -1,7 +1,7 @@
-"""Time rank aggregation against NumPy broadcasting and pwlistorder, and Kemeny against its bars.
+"""Time rank aggregation against NumPy broadcasting and pwlistorder, and Kemeny against its limits.
 
 `python benchmarks/aggregation.py` prints the tables and writes them to
-docs/benchmarks-aggregation.md (half a minute); `--quick` leaves out the slowest and writes nothing.
+docs/benchmarks-aggregation.md (half a minute); `--quick` omits the slowest and writes nothing.
 With PRIVRANK_SURVEYS=<folder> in the environment KwikSort also sorts the pairs of its sushi.csv
 (rankings as ranks, one column per item).
 """
@@ -68,7 +68,7 @@ print(now("VmHWM") - before)
 
 
 def extra_memory(n: int, m: int, which: str) -> float | None:
-    """Return by how many MB the memory of a process rises at its peak; None if not on Linux."""
+    """Return the increase in MB of a process's memory at its peak; None if not on Linux."""
     if not Path("/proc/self/clear_refs").exists():
         return None
     command = [sys.executable, "-c", MEMORY, str(n), str(m), which]

@@ -1,7 +1,7 @@
 """Time permutation tests of two samples, and one of rankings against hyppo's kernel test.
 
 `python benchmarks/closeness.py` prints the tables and writes them to docs/benchmarks-closeness.md
-(a minute, most of it to import and run hyppo); `--quick` writes nothing.
+(a minute, mainly to import and run hyppo); `--quick` writes nothing.
 """
 
 from __future__ import annotations

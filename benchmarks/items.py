@@ -1,7 +1,7 @@
 """Time the summary and the figure of fits of 1,000 items, by design and unit.
 
 `python benchmarks/items.py` prints the table and writes it to docs/benchmarks-items.md (a minute);
-`--quick` takes 60 items and writes nothing.
+`--quick` uses 60 items and writes nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RUNS = 5
 
 
 def afresh(result: pr.BTLResult, work: Callable[[Any], object]) -> float:
-    """Return the median time of work on a result that has computed nothing yet."""
+    """Return the median time of work on a result without cached computations."""
     text = result.to_json()
     copies = [pr.from_json(text) for _ in range(RUNS + 1)]
     return seconds(lambda: work(copies.pop()), RUNS)

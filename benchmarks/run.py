@@ -1,9 +1,8 @@
-"""Time privrank against other packages on the same work, in one run; ratios are what counts.
+"""Time privrank against other packages on the same work, in one run, and report ratios.
 
-`python benchmarks/run.py` prints the table and writes it to docs/benchmarks.md. Frames have what
-users have: names of items in string columns; fits have default options and secure noise. The
-slowest peer, choix.opt_pairwise, takes about half a minute; `--quick` leaves it out and writes
-nothing.
+`python benchmarks/run.py` prints the table and writes it to docs/benchmarks.md. As in applications,
+frames have item names in string columns; fits have default options and secure noise. The slowest
+package, choix.opt_pairwise, takes about half a minute; `--quick` omits it and writes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def item_names(items: int) -> list[str]:
 
 
 def comparisons(items: int, rows: int) -> tuple[pd.DataFrame, list[tuple[int, int]]]:
-    """Return random comparisons as a long frame and as the (winner, loser) tuples choix takes."""
+    """Return random comparisons as a long frame and as (winner, loser) tuples for choix."""
     rng = np.random.default_rng(7)
     theta = rng.standard_normal(items)
     first = rng.integers(0, items, rows)
@@ -50,7 +49,7 @@ def comparisons(items: int, rows: int) -> tuple[pd.DataFrame, list[tuple[int, in
 
 
 def seconds(work: Callable[[], object], repeats: int) -> float:
-    """Return the median time of a call, after one that is not counted."""
+    """Return the median time of a call, after a first call that is not timed."""
     work()
     times = []
     for _ in range(repeats):
@@ -61,7 +60,7 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def processor_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Return the least processor time of a call, after one that is not counted."""
+    """Return the smallest processor time of a call, after a first call that is not timed."""
     work()
     times = []
     for _ in range(repeats):
@@ -79,7 +78,7 @@ def fit(frame: pd.DataFrame, items: int) -> pr.BTLResult:
 
 
 def import_time(module: str) -> float:
-    """Return the median time of a fresh interpreter that imports a module, less an idle one."""
+    """Return the median time of a new interpreter that imports a module, minus an idle one."""
 
     def run(code: str) -> float:
         return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True), 5)
@@ -99,14 +98,14 @@ print(time.process_time() - started)
 
 
 def client_seconds() -> float:
-    """Return how long a respondent's device takes from NumPy to a report, the least of three."""
+    """Return the time of a respondent's device from NumPy to a report, the smallest of three."""
     protocol = pr.local.SubRanking(["tea", "coffee", "milk", "water"], 1.0).to_json()
     call = [sys.executable, "-c", DEVICE, protocol]
     return min(float(subprocess.check_output(call, text=True)) for _ in range(3))
 
 
 def check_limits() -> None:
-    """Stop where work that users wait for takes several times as long as it did."""
+    """Exit with an error if interactive work takes several times as long as before."""
     rng = np.random.default_rng(0)
     ranks = pd.DataFrame(np.argsort(rng.random((3000, 40)), axis=1) + 1).rename(columns=str)
     full = np.argsort(rng.random((100_000, 20)), axis=1) + 1.0

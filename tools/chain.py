@@ -1,10 +1,10 @@
 """Count the code between a data frame and its release, over all fits of the tests' catalogue.
 
-A reviewer of the privacy claim reads the functions that are entered until a model is built, and
-from the call that spends until its release exists; the plan in between sees public numbers alone.
-The tracer is the tests' (`tests/taint.py`), which also knows who is given un-noised data. Counted
-are the statements of these functions, without docstrings; the papers' own algorithms are counted
-apart: `make chain`.
+A reviewer of the privacy claim reads the functions that run until a model is built, and from the
+call that uses the budget until its release exists; the plan in between uses public numbers alone.
+The tracer (`tests/taint.py`) also records which functions receive data without noise. The
+statements of these functions are counted, without docstrings; the algorithms of papers are counted
+separately: `make chain`.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _FILES: dict[str, dict[int, int]] = {}
 def size_by_module(codes: Iterable[CodeType]) -> dict[str, int]:
     """Return the statements of these functions by module.
 
-    Comprehensions, lambdas and bodies of classes, which are no functions of their own, belong to
-    what holds them.
+    Comprehensions, lambdas and class bodies, which are not separate functions, belong to the
+    enclosing function or module.
     """
     sizes: dict[str, int] = defaultdict(int)
     for path, line in {(code.co_filename, code.co_firstlineno) for code in codes}:
@@ -69,28 +69,28 @@ def size_by_module(codes: Iterable[CodeType]) -> dict[str, int]:
 
 
 def of_rooms(sizes: dict[str, int], rooms: Iterable[str]) -> dict[str, int]:
-    """Return the modules of these rooms alone."""
+    """Return the modules of these subpackages."""
     return {module: size for module, size in sizes.items() if module.partition(".")[0] in rooms}
 
 
 def without(sizes: dict[str, int], rooms: Iterable[str]) -> dict[str, int]:
-    """Return the modules of all other rooms."""
+    """Return the modules of all other subpackages."""
     return {module: sizes[module] for module in sizes.keys() - of_rooms(sizes, rooms).keys()}
 
 
 def size_of_rooms() -> int:
-    """Return the statements of all files of the trusted rooms."""
+    """Return the statements of all files of the trusted subpackages."""
     paths = (path for name in TRUSTED for path in (PACKAGE / name).rglob("*.py"))
     return sum(statements(ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
 
 
 def counted(watches: Iterable[Watch]) -> dict[str, dict[str, int]]:
-    """Return the statements by module of what the page for reviewers counts."""
+    """Return the statements by module that the page for reviewers counts."""
     watches = list(watches)
     encoding = {code for watch in watches for code in watch.encoding}
     releasing = {code for watch in watches for code in watch.releasing}
     given = {code for watch in watches for code in watch.received}
-    # compiled loops are entered by numba, which the tracer sees as receivers of arrays alone
+    # compiled loops are called by numba, so the tracer records them as receivers of arrays only
     chain = without(size_by_module(encoding | releasing | given), {APART})
     return {
         "from a data frame to its release": chain,
