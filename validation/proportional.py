@@ -49,7 +49,7 @@ MEETINGS: dict[str, Callable[[np.ndarray, np.ndarray, int], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting: items, respondents, answers per respondent, popularity k^-power, and matching."""
+    """One setting: items, respondents, their answers, popularity k^-power, and matching."""
 
     items: int
     respondents: int
