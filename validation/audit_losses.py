@@ -82,7 +82,7 @@ class Claim:
 
 
 def _stopped(module: Any) -> Callable[..., Any]:
-    release = module.released
+    release = module.spend_and_release
 
     def stopped(*arguments: Any, **more: Any) -> Any:
         raise Drawn(release(*arguments, **more))

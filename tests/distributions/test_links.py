@@ -564,7 +564,8 @@ def test_summaries_name_model_and_estimator(link, epsilon, method, model_line, w
     assert model_line in text and all(word in text for word in words)
     assert ("Estimator" in text) == (link != "logit")
     figure = result.plot_worth()
-    assert result.link.name in figure.axes[0].get_xlabel()
+    scale = "log-odds" if link == "logit" else f"{result.link.name} scale"
+    assert figure.axes[0].get_xlabel() == f"worth ({scale}, mean 0)"
     assert result.link.model in figure.axes[0].get_title()
 
 

@@ -347,7 +347,7 @@ def test_other_models_refuse_it(fit):
     )
     with pytest.raises(ValueError, match="without covariates"):
         model.fit(1.0)
-    with pytest.raises(ValueError, match="must be left out when design='public'"):
+    with pytest.raises(ValueError, match="must be left out if design='public'"):
         pr.PrivateBTL(frame, **ROW, design="public")
 
 
