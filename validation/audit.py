@@ -41,7 +41,7 @@ PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 
 
 def compared(answers: Sequence[int], others: int = 7) -> pd.DataFrame:
-    """Comparisons of respondents on all pairs; those of the first are given, missing as None."""
+    """Comparisons of respondents on all pairs; answers of the first are given, missing as None."""
     rows = [(0, *pair, answer) for pair, answer in zip(PAIRS, answers, strict=True)]
     rows += [
         (who, *pair, 1 if (who + place) % 2 else -1)

@@ -1,6 +1,6 @@
 """The published algorithms that two studies compare with privrank, and the plots of these studies.
 
-The algorithms are those of Cai, Chakraborty and Wang (2023): perturbed likelihood (Algorithm 1)
+The algorithms are from Cai, Chakraborty and Wang (2023): perturbed likelihood (Algorithm 1)
 and noisy counting (Algorithm 2). They protect one comparison under replacement, as privrank's
 private design does; its public design protects the answer only.
 """

@@ -2,8 +2,8 @@
 
 The sizes of Figure 3 of Busa-Fekete, Fotakis and Zampetakis (2021), local curve: their scheme, in
 which each respondent reports a bit for each of m / 2 pairs of the m items, is compared with bits
-for one of a few public pairs. Only the pairs asked are simulated, with the probabilities of the
-Mallows model.
+for a single pair out of a few public ones. Only the pairs asked are simulated, with the
+probabilities of the Mallows model.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Worths from reports of orders of three and four items, and of pairs: coverage and errors.
 
-The same respondents are asked for the order of a few items, for that of two, and for a bit about a
-pair of their own, at the same epsilon. Their rankings are from the Plackett-Luce model, or from two
-camps of it that disagree about half of the items. The true worths of camps give the best fit to the
-pairs asked.
+The same respondents are asked for the order of a few items, for the order of two, and for a bit
+about a pair of their own, at the same epsilon. Their rankings are from the Plackett-Luce model, or
+from two camps of it that disagree about half of the items. The true worths of camps give the best
+fit to the pairs asked.
 """
 
 from __future__ import annotations

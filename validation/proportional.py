@@ -7,8 +7,8 @@ public design and released pair counts; the coverage of the 95% intervals of at 
 with the worst difference, for the fit and for one that relies on the assertion (`opponents` without
 a share of epsilon); and the rates at which the check detects a departure and the fit warns. With 50
 or more items answers are treated as independent, which they are. A cell holds if the smallest
-coverage is at least its floor; and, with random opponents, if the error is at most 1.6 times that
-of the public design and the check detects a departure in at most 0.05 of the surveys plus two
+coverage is at least its floor; and, with random opponents, if the error is at most 1.6 times the
+error of the public design and the check detects a departure in at most 0.05 of the surveys plus two
 standard errors.
 """
 
