@@ -248,7 +248,7 @@ BAD_ARGUMENTS = {
         ValueError,
         ["plain columns"],
     ),
-    "formula not closed": (lambda: formula("(item1 + item2 ~ 1"), ValueError, ["cannot be read"]),
+    "formula not closed": (lambda: formula("(item1 + item2 ~ 1"), ValueError, ["cannot be parsed"]),
     "formula a number": (lambda: formula(1), TypeError, ["formula must be text", "int"]),
     "formula, unknown column": (
         lambda: formula("winner + loser ~ 1"),

@@ -405,7 +405,7 @@ def test_the_least_score_is_that_of_the_order_without_noise():
 @pytest.mark.parametrize(
     ("order", "change", "words"),
     [
-        ("abc", {}, "order must be a sequence of names, got str: list them one by one"),
+        ("abc", {}, "order must be a sequence of names, got str. List the names one by one"),
         (["a"], {}, "order must hold at least two names"),
         (["a", "b", "b"], {}, "order must be distinct"),
         (["a", "b", "d"], {}, "rankings has no column 'd': give its columns the names of the"),
