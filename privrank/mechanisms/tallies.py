@@ -102,11 +102,6 @@ def observed_wins(encoded: Encoded) -> IntArray:
     return np.stack((count[seen] + net[seen], count[seen] - net[seen]))
 
 
-def ties(encoded: Encoded) -> IntArray:
-    """Return the number of ties; sensitive."""
-    return encoded._ties
-
-
 def order_effect(encoded: Encoded) -> IntArray:
     """Return wins minus losses of the items named first; sensitive."""
     facts = encoded.design.covariates
@@ -123,7 +118,7 @@ def group_answers(encoded: Encoded) -> IntArray:
     return sum_by(facts.cell[first // len(encoded.design.items)], count, facts.cells)
 
 
-def pair_counts(encoded: Encoded) -> IntArray:
+def counts_by_pair(encoded: Encoded) -> IntArray:
     """Return the comparisons of each pair, whatever the covariates are; sensitive."""
     return sum_by(_pair_numbers(encoded), encoded._pairs[2], encoded.design.sensitivity.pairs)
 
@@ -149,9 +144,9 @@ STATISTICS: dict[str, Callable[[Encoded], IntArray]] = {
     ITEM_COUNTS: item_counts,
     NET: net_wins,
     ORDER_EFFECT: order_effect,
-    PAIR_COUNTS: pair_counts,
+    PAIR_COUNTS: counts_by_pair,
     SIDES: wins_and_losses,
-    TIES: ties,
+    TIES: lambda encoded: encoded._ties,
     WINS: win_matrix,
 }
 """The exact integer statistics of the first stage, by part (:mod:`privrank.release.parts`)."""

@@ -20,7 +20,16 @@ from privrank.privacy.gaussian import gaussian_scale, integer_scale, lattice_sca
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, permutohedron_moment
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
-from privrank.release.names import COVARIANCE, ORDER, PAIR_COUNTS, PAIRS, SCORE, TOTALS
+from privrank.release.names import (
+    COVARIANCE,
+    FALLBACK,
+    ORDER,
+    PAIR_COUNTS,
+    PAIRS,
+    QUERIES,
+    SCORE,
+    TOTALS,
+)
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
@@ -134,10 +143,6 @@ def choose(kinds: tuple[Kind, ...], excesses: dict[Kind, float]) -> Kind:
     tied = [kind for kind in others if kind in PAIR_KINDS and excesses[kind] < most]
     return min(tied or kinds, key=lambda kind: excesses[kind])
 
-
-QUERIES = "queries"
-FALLBACK = "fallback"
-"""Names of what a sort asks, and of the pairs that replace it if it is not finished."""
 
 FALLBACK_SHARE = 0.05
 """Share of epsilon of the fallback; the paper's half makes the queries twice as noisy."""

@@ -26,7 +26,6 @@ from privrank.release import names
 from privrank.release.parts import PARTS
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.recalibrated import (
-    FALLBACK,
     ROOM,
     alike,
     close,
@@ -429,7 +428,9 @@ def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
     if name == names.QUERIES:
         return part.sensitivity * int(plan.number("cap"))
     # pair counts with noise in l1: a ranking may move all of them
-    every = name == FALLBACK or (name == names.PAIRS and isinstance(part.noise, DiscreteLaplace))
+    every = name == names.FALLBACK or (
+        name == names.PAIRS and isinstance(part.noise, DiscreteLaplace)
+    )
     return part.sensitivity * (m * (m - 1) // 2 if every else 1)
 
 

@@ -32,6 +32,7 @@ SCORES = "Borda scores"
 COVARIANCE = "covariance of Borda scores"
 CONCERNED = "reports about items"
 QUERIES = "queries"
+FALLBACK = "fallback"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 TIE_MOMENTS = ("ties by answers", "ties by counts", "ties by ties")
 BY_PAIR = "answers by pair"

@@ -180,16 +180,6 @@ def _dependence_lattice(design: Design, form: Form) -> int:
     return FINE if design.varied else 1
 
 
-def _grouped(design: Design) -> bool:
-    """Whether the answers of each group are private."""
-    facts = design.covariates
-    return design.kind == "private" and facts is not None and facts.cells > 1
-
-
-def _cells(design: Design) -> int:
-    return 1 if design.covariates is None else design.covariates.cells
-
-
 _DECLARED = (
     PartSpec(
         NET,
@@ -273,9 +263,13 @@ _DECLARED = (
         calibrate=lambda design, request: _laplace_noise(
             design.sensitivity.group_answers_l1, request.epsilons[GROUP_ANSWERS]
         ),
-        size=lambda design, form: _cells(design),
+        size=lambda design, form: 1 if design.covariates is None else design.covariates.cells,
         share="balanced",
-        needed=lambda design, private: _grouped(design),
+        needed=lambda design, private: (
+            design.kind == "private"
+            and design.covariates is not None
+            and design.covariates.cells > 1
+        ),
     ),
     PartSpec(
         ORDER_EFFECT,
