@@ -1,9 +1,9 @@
-"""Archives: JSON texts with a check, and releases among them that no fit can have made.
+"""Archives: JSON texts with a check, and verification of archived releases.
 
-Two things are refused. A text that was changed does not fit its check (`read_archive`). Numbers
-that do not belong together, in a text with a new check, are no release (`verify`). Public facts
-must be of their types and ranges. Noise must have the scale that sensitivity and epsilon ask for.
-Values must be of the number and the kind of their part.
+Two kinds of texts are refused. A text that was changed does not match its check (`read_archive`). A
+text with a new check is refused if its numbers are inconsistent (`verify`). Public facts must have
+their types and ranges. Noise must have the scale that sensitivity and epsilon require. The values
+must have the number and the type of their part.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from privrank.util.arrays import IntArray
 from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
 
 NOT_JSON = "text must be JSON that to_json() wrote. Pass the text itself, not the name of its file."
-"""The refusal of a text that is not what its reader reads."""
+"""Message for a text that is not an archive."""
 
 
 _LARGEST_WHOLE = 2**53
-"""Up to which whole numbers are those of other software's JSON, too."""
+"""Largest whole number that JSON of other software stores exactly."""
 
 _OWN_RANDOMNESS = (names.PVALUE, names.DECISION)
-"""Parts that are random by themselves and get no noise besides."""
+"""Parts that are random by themselves and have no additional noise."""
 
 
 def archive(record: Mapping[str, Any]) -> str:
@@ -56,10 +56,11 @@ def archive(record: Mapping[str, Any]) -> str:
 
 
 def read_archive(text: object) -> dict[str, Any]:
-    """Return the record of which :func:`archive` made a text.
+    """Return the record of a text that :func:`archive` wrote.
 
-    A text that was parsed and written again by other software is the same archive, as long as its
-    numbers are. Whoever changes numbers on purpose can make a new check as well.
+    A text that other software has parsed and written again is accepted if its numbers are
+    unchanged. The check does not protect against deliberate changes: a new check can be computed as
+    well.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def _check(record: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in which whole numbers are written alike, as 1 and 1.0 are one number."""
+    """Return a value with one notation for whole numbers, because 1 and 1.0 are equal."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -106,10 +107,11 @@ def verify(
     tie_break: tuple[Any, ...],
     findings: Mapping[str, Any],
 ) -> None:
-    """Refuse a release that no fit makes.
+    """Refuse a release that no fit can produce.
 
-    That is no signature: somebody who draws numbers from the noise of another data set, or of none,
-    writes an archive that passes, and whether noise was secret cannot be read from it.
+    This check is not a signature. An archive of numbers that were drawn from the right
+    distribution, without any data, passes the check. An archive does not show whether the noise was
+    secret.
 
     Raises
     ------
@@ -120,7 +122,7 @@ def verify(
         _check_survey(survey, source)
         _check_guarantee(plan, source)
         tied = isinstance(survey, Design) and survey.davidson
-        # of reports those that are no wins are ties
+        # with reports, every answer that is not a win is a tie
         shown = names.TIES in values or (source == "respondents" and names.WINS in values)
         _require(not tied or shown, "A release has a number of ties where these have a parameter.")
         for name in values:
@@ -153,7 +155,7 @@ def verify(
 
 
 class _Unfit(ValueError):
-    """What a release has to have, in a sentence."""
+    """A required property of a release, as a sentence."""
 
 
 def _require(fine: object, sentence: str) -> None:
@@ -170,7 +172,7 @@ def _finite(value: object) -> bool:
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    """Whether a value is of the type that a field of public facts declares; numbers are finite."""
+    """Return whether a value has the declared type of a public fact; numbers must be finite."""
     kind = get_origin(hint)
     arguments = get_args(hint)
     # from version 2.5 on NDArray is an alias
@@ -195,7 +197,7 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
     """Check the public facts by themselves."""
     _require(_is_of(survey, type(survey)), "A release has public facts of their types.")
     _require(check_items(list(survey.items)), "A release has items.")
-    least = 0 if source == "respondents" else 1  # of those who are asked, none may have answered
+    least = 0 if source == "respondents" else 1  # all respondents may be nonrespondents
     _require(
         _whole(survey.nobs, least) and _whole(survey.max_rows, 1),
         "A release has whole numbers of units.",
@@ -247,7 +249,7 @@ def _check_covariates(facts: Covariates, m: int) -> None:
 
 
 def _check_guarantee(plan: Plan, source: str) -> None:
-    """Check the guarantee, and that the parts make it up."""
+    """Check the guarantee, and that the epsilons of the parts add up to it."""
     _require(
         check_epsilon(plan.epsilon) and check_delta(plan.delta) >= 0, "A release has a guarantee."
     )
@@ -275,7 +277,7 @@ def _check_guarantee(plan: Plan, source: str) -> None:
         _require(protocol["epsilon"] == plan.epsilon, "A release has the epsilon of its protocol.")
     if source in ("none", "respondents"):
         return
-    # groups share the epsilon of their totals, and an order of queries that of the queries
+    # groups share the epsilon of their totals, and an order shares the epsilon of its queries
     spent = {
         names.DETAILS if name.startswith(names.DETAILS) else name: p
         for name, p in plan.parts.items()
@@ -297,7 +299,7 @@ def _check_guarantee(plan: Plan, source: str) -> None:
 
 
 def _check_numbers(part: PartPlan, source: str) -> None:
-    """Check the numbers of a part that it has with noise and without."""
+    """Check the sensitivity, step and epsilon of a part."""
     _require(
         _whole(part.sensitivity, 0) and part.step > 0 and _finite(part.step),
         "A release has a lattice.",
@@ -377,7 +379,7 @@ def _check_part(
 
 
 def _check_scale(name: str, part: PartPlan, noise: Noise, plan: Plan, m: int) -> None:
-    """Check the scale of noise that is not calibrated again: of rankings, choices and worths."""
+    """Check the scale of noise on rankings, choices and worths."""
     _require(part.epsilon > 0, "A release has noise in every part of a private release.")
     _require(getattr(noise, "items", m) == m, "A release has noise of all items.")
     if isinstance(noise, DiscreteGaussian):
@@ -387,7 +389,7 @@ def _check_scale(name: str, part: PartPlan, noise: Noise, plan: Plan, m: int) ->
         )
         return
     spent = loss_per_step(noise) * _steps_of_a_unit(name, part, plan, m)
-    # the worths of a perturbed objective have noise of their own besides, at the rest of epsilon
+    # the perturbed objective uses the rest of the epsilon of the worths
     _require(
         0 < spent < part.epsilon if name == names.WORTHS else close(spent, part.epsilon),
         "A release has noise of the scale that sensitivity and epsilon ask for.",
@@ -398,7 +400,7 @@ def _check_rho(
     plan: Plan, survey: Design | Sample, source: str, again: Mapping[str, PartPlan]
 ) -> None:
     """Check that the parts have the zero-concentrated privacy that the plan states, if it does."""
-    if set(plan.parts) == {names.ORDER}:  # of a sort, whose noise is not part of the release
+    if set(plan.parts) == {names.ORDER}:  # a sort, whose noise is not part of the release
         possible = plan.rho is None or (plan.delta > 0 and 0 < plan.rho < math.inf)
         _require(possible, "A release of an order has a rho with a delta alone.")
         return
@@ -424,7 +426,7 @@ def _check_rho(
 
 
 def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
-    """Return how far one unit moves a part, as its noise counts it."""
+    """Return the sensitivity of a part in the norm of its noise."""
     if name == names.QUERIES:
         return part.sensitivity * int(plan.number("cap"))
     # pair counts with noise in l1: a ranking may move all of them
@@ -436,8 +438,8 @@ def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
 
 def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
     """Check the rate of the exponential mechanism, whose order is the part."""
-    # an order's score moves by the pairs times the steps of a ranking, and counts twice: once in
-    # the probability, once in what it is divided by
+    # the score of an order has the sensitivity pairs times steps, which enters twice: in the
+    # probability and in the normalising constant
     moved = plan.number("rate") * m * (m - 1) * plan.number("steps")
     _require(close(moved, part.epsilon), "A release has the rate that its epsilon asks for.")
 
@@ -445,7 +447,7 @@ def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
 def _check_values(
     name: str, plan: Plan, values: IntArray, survey: Design | Sample, source: str
 ) -> None:
-    """Check that values are on the lattice of their part, and as many as it has."""
+    """Check the number and the range of the values of a part."""
     part = plan.parts[name]
     m = len(survey.items)
     sizes = {names.PAIRS: m * (m - 1) // 2, names.TOTALS: m, names.PVALUE: 1, names.DECISION: 1}
@@ -479,7 +481,7 @@ def _check_values(
 def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, IntArray]) -> None:
     """Check the numbers and moments of reports of the local model."""
     m = len(survey.items)
-    if names.SCORES in values:  # which adaptive protocols do not have
+    if names.SCORES in values:  # adaptive protocols have none
         about = values[names.CONCERNED]
         _require(
             [values[k].size for k in (names.SCORES, names.COVARIANCE, names.CONCERNED)]

@@ -1,7 +1,7 @@
-"""What a release of paired comparisons can consist of: each statistic is declared once.
+"""Declarations of the statistics that a release of paired comparisons may contain.
 
-Plans calibrate by these declarations, archives are checked against them, and summaries and ledgers
-take their words from them. The statistics themselves, which see data, are
+Each statistic is declared once. Plans calibrate noise by these declarations, archives are checked
+against them, and summaries use their words. The statistics themselves, which see data, are
 :data:`privrank.mechanisms.tallies.STATISTICS` and, in a second stage,
 :data:`privrank.mechanisms.comparisons.SECOND_STAGE`. The worths of objective perturbation, whose
 noise depends on a ridge and a loss, are planned by :func:`privrank.plans.calibration.perturbation`.
@@ -53,7 +53,7 @@ FINE = 2**8
 
 @dataclass(frozen=True, slots=True)
 class NoiseRequest:
-    """What noise is calibrated to, next to the public facts.
+    """The choices that noise is calibrated to, in addition to the public facts.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class NoiseRequest:
     distribution : str
         Distribution of the noise of the main part.
     form : str
-        What is released of the dependence of a respondent's answers.
+        Form in which the dependence of a respondent's answers is released.
     """
 
     epsilons: Mapping[str, float]
@@ -82,7 +82,7 @@ class PartSpec:
     name : str
         Name of the part in a release.
     words : str
-        What a summary calls it.
+        Name of the statistic in a summary.
     calibrate : callable
         Returns the noise, with the sensitivity of the statistic, from public facts and a request.
     size : callable
