@@ -242,8 +242,8 @@ def answers_behind(
 
     Notes
     -----
-    **Statistic.** Counts are the shares times their number, rounded to whole answers so that they
-    add up to it: those that were counted, if shares are given to enough digits.
+    **Statistic.** Counts are the shares times their number, rounded to whole answers that add up to
+    it. They are the original counts if the shares have enough digits.
 
     **Noise of the null.** Shares of n answers plus noise of standard deviation s in each count tell
     no less than those of n' = n / (1 + s^2 / (n p)) answers, p the least share. For of any function
@@ -306,7 +306,7 @@ def refuse_categories(categories: object) -> None:
 
 
 def refuse_partial(ties: bool, missing: Missing | None) -> None:
-    """Refuse what is said of shared ranks and missing items where there are choices."""
+    """Refuse declarations of shared ranks and missing items for choices."""
     if ties or missing is not None:
         raise ValueError("ties= and missing= are for rankings: leave them out for choices.")
 
@@ -314,7 +314,7 @@ def refuse_partial(ties: bool, missing: Missing | None) -> None:
 def formula_options(
     left: Sequence[str], arguments: Mapping[str, Any], more: set[str], purpose: Purpose
 ) -> dict[str, Any]:
-    """Return the arguments beside formula and data as encoding takes them.
+    """Return the arguments other than formula and data in the form that encoding needs.
 
     Refuses all but `more`, those of the unit, and those of rankings or of choices, whichever the
     `left` side names.

@@ -131,13 +131,13 @@ class Release:
     survey : Design or Sample
         Public facts of the survey.
     source : {"secure", "seeded", "none", "respondents"}
-        Where the noise came from; ``"none"`` is the non-private run, ``"respondents"`` the local
-        model, in which answers were randomised on the respondents' devices.
+        Source of the noise; ``"none"`` is the non-private run, ``"respondents"`` the local model,
+        in which answers were randomised on the respondents' devices.
     values : mapping of str to ndarray of int64
         The noisy statistics, in lattice steps.
     tie_break : tuple of int
         A uniform permutation of the items, drawn with the noise, that decides between equal values
-        where an order has to be strict.
+        if an order must be strict.
     found : mapping of str to float
         Numbers computed from the noisy statistics, such as how far an order is proven; NaN if they
         are unknown.
@@ -328,7 +328,7 @@ class Release:
         """
         if not isinstance(record, Mapping) or record.get("schema") != SCHEMA:
             raise ValueError(f"record must be of the form {SCHEMA!r}.")
-        # the ledger knows who spent; the rest of the plan is in the record
+        # the ledger records who spent; the rest of the plan is in this record
         plan = Plan(
             by="an archive",
             mechanism=record["mechanism"],

@@ -255,7 +255,7 @@ class Design:
     unit : {"row", "respondent"}
         What one unit is.
     max_rows : int
-        Rows a respondent may contribute (declared). A test uses one of them, drawn by lot;
+        Rows a respondent may contribute (declared). A test uses one of them, drawn at random;
         aggregations use their mean.
     distinct_pairs : bool
         Whether a respondent compares each pair at most once (declared).
@@ -448,7 +448,7 @@ class Sample:
     unit : {"row", "respondent"}
         What one unit is.
     max_rows : int
-        Rows a respondent may contribute (declared). A test uses one of them, drawn by lot;
+        Rows a respondent may contribute (declared). A test uses one of them, drawn at random;
         aggregations use their mean.
     groups : tuple of (str, int or None)
         Names and numbers of units of the samples that are compared; empty where there is one.
