@@ -95,8 +95,8 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
         kind = record.get("result")
         kind = kind if kind in [*_REBUILD, "PooledResult"] else "result"
         raise ValueError(
-            f"text must be JSON that to_json() wrote, and this one is no {kind} of its release and "
-            f"settings. Take the text as it was written."
+            f"text must be JSON that to_json() wrote, and this one is no {kind} of its release "
+            "and settings. Pass the text as it was written."
         )
     return result
 

@@ -107,9 +107,10 @@ def _advise(unit: str) -> None:
         return
     try:
         warn(
-            "this fit is counted in no budget, although its epsilon adds to that of every other "
-            "fit to the same data: make budget = privrank.Budget('survey.ledger', epsilon=..., "
-            f"unit={unit!r}) with the total, and hand budget= to all of them (said once)."
+            "this fit is not recorded in a budget, although its epsilon adds to the epsilon of "
+            "every other fit to the same data. Make budget = privrank.Budget('survey.ledger', "
+            f"epsilon=..., unit={unit!r}) with the total, and pass budget= to all fits (shown "
+            "once)."
         )
     except BaseException:  # if warnings are errors, the next fit is stopped as well
         _ADVISED.release()

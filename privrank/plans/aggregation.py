@@ -182,7 +182,7 @@ def _plan_published(
             )
         if delta:
             raise ValueError(
-                "method='exponential' gains next to nothing by a delta: leave delta out, or use "
+                "method='exponential' does not benefit from a delta. Leave delta out, or use "
                 "method='auto'."
             )
         # exp(-rate score) with scores that move by pairs * steps: rate = xi / (2 sensitivity), a
@@ -283,8 +283,8 @@ def plan_aggregation(
     share = float(share)
     if releases == "pairs" and method in ("borda", *PUBLISHED):
         raise ValueError(
-            f"method={method!r} releases no pairs: leave out releases='pairs', or use "
-            f"method='auto'."
+            f"method={method!r} releases no pairs. Leave out releases='pairs', or use "
+            "method='auto'."
         )
     steps = unit_steps(sample, partial)
     xi = pure_epsilon(epsilon, delta)
@@ -296,8 +296,8 @@ def plan_aggregation(
     if method in PUBLISHED:
         if share:
             raise ValueError(
-                f"method={method!r} releases an order and nothing else: leave out score_share, or "
-                f"use method='auto'."
+                f"method={method!r} releases only an order. Leave out score_share, or use "
+                "method='auto'."
             )
         return _plan_published(m, epsilon, delta, method, settings)
     if method in ("copeland", "local-search"):
@@ -362,7 +362,7 @@ def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> 
         noise = CubeNoise.calibrate(pairs, steps, epsilon)
     elif delta:
         raise ValueError(
-            "method='pairs-laplace' gains next to nothing by a delta: leave delta out, or use "
+            "method='pairs-laplace' does not benefit from a delta. Leave delta out, or use "
             "method='kemeny'."
         )
     else:

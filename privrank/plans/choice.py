@@ -67,8 +67,8 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
         return "none"
     if design.unit == "row":
         raise ValueError(
-            f"dependence={dependence!r} is about the answers of one respondent: name the "
-            f"respondent column with respondent=."
+            f"dependence={dependence!r} concerns the answers of one respondent. Name the "
+            "respondent column with respondent=."
         )
     if dependence == "cluster" and not math.isinf(epsilon):
         raise ValueError(
@@ -83,8 +83,8 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
     facts = design.covariates
     if design.nobs * rows**2 > 2**46:
         raise ValueError(
-            f"max_rows={design.max_rows} is too large to measure dependence by: state the length "
-            f"of the questionnaire, or use dependence='none'."
+            f"max_rows={design.max_rows} is too large to measure dependence. State the length of "
+            "the questionnaire, or use dependence='none'."
         )
     kinds = 1 if facts is None else len(np.unique(facts.kinds))
     shown = len(design.items) * (1 if facts is None else len(facts.columns) + facts.cells)
@@ -348,14 +348,14 @@ def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Ex
     chosen: Excess = check_choice("excess", excess, Excess)
     if chosen == "sample" and respondent is None:
         raise ValueError(
-            "excess='sample' draws among the rows of a respondent: name the column that says whose "
-            "they are with respondent=, or leave excess= out."
+            "excess='sample' draws among the rows of a respondent. Name the column of "
+            "respondents with respondent=, or leave excess= out."
         )
     if chosen == "sample" and kind == "public":
         raise ValueError(
-            "excess='sample' needs design='private', because which rows are kept has to stay "
-            "secret: use that, or choose each respondent's rows by a rule that was fixed before "
-            "the answers were known."
+            "excess='sample' needs design='private', because the choice of rows must stay "
+            "secret. Use design='private', or select each respondent's rows by a rule that was "
+            "fixed before the answers were known."
         )
     return chosen
 
@@ -374,12 +374,12 @@ def check_ties(ties: object, *, decided: bool, facts: Covariates | None) -> Ties
         )
     if decided:
         raise ValueError(
-            "ties='davidson' needs outcomes, and a formula winner + loser has none: name item1 + "
-            "item2 + outcome on its left, or leave ties= out."
+            "ties='davidson' needs outcomes, but the formula winner + loser has none. Use item1 "
+            "+ item2 + outcome on the left side, or leave ties= out."
         )
     if facts is not None and (facts.ordered or facts.item_columns):
         raise ValueError(
-            "ties='davidson' takes covariates of respondents alone: leave 'first' and "
+            "ties='davidson' allows only covariates of respondents. Leave 'first' and "
             "item_formula= out, or use ties=True."
         )
     return "davidson"
@@ -406,7 +406,7 @@ def declared_pairs(
         if choice == "proportional" and m < MIN_ITEMS_MATCHED:
             raise ValueError(
                 f"pair_counts='proportional' needs at least {MIN_ITEMS_MATCHED} items, because "
-                f"fewer have hardly more pairs than items: leave pair_counts= out."
+                "fewer items have about as many pairs as items. Leave pair_counts= out."
             )
         return nominal_pairs(facts, "proportional" if choice == "proportional" else "equal")
     return _read_pairs(pair_counts, labels)

@@ -128,8 +128,8 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
     given = dict(shares or {})
     if form == "none" and DEPENDENCE in given:
         raise ValueError(
-            "shares must not name 'dependence' where none is released: leave it out, or name the "
-            "respondent column with respondent= and take another dependence=."
+            "shares must not name 'dependence' if dependence is not released. Leave it out, or "
+            "name the respondent column with respondent= and take another dependence=."
         )
     known = (DEPENDENCE, *DEFAULT_SHARES, *BALANCED)
     if given.keys() - set(known):
@@ -163,7 +163,9 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
         )
         chosen = {DEPENDENCE: part, **chosen}
     if not sum(chosen.values()) < 1:
-        raise ValueError("shares must add up to less than 1, so that the main release has one.")
+        raise ValueError(
+            "shares must add up to less than 1, because the main release needs a share."
+        )
     return chosen | _balanced(design, 1.0 - sum(chosen.values()), free), form
 
 
@@ -214,8 +216,8 @@ def noises_left(
     weighted = facts is not None and bool(facts.bounds)
     if weighted and noise not in ("auto", "laplace"):
         raise ValueError(
-            f"noise={noise!r} is for net wins by group, and with numeric covariates they are "
-            f"weighted: use noise='auto', or cut the numbers into declared levels."
+            f"noise={noise!r} is for net wins by group, but numeric covariates weight the net "
+            "wins. Use noise='auto', or cut the numbers into declared levels."
         )
     if weighted or not request.private:
         return ("laplace",)
@@ -263,8 +265,8 @@ def _releasing(request: Request, plans: tuple[Choice, ...]) -> Choice:
     if plan is None:
         names = ", ".join(map(repr, sorted(parts - plans[0].shares.keys())))
         raise ValueError(
-            f"shares must name parts that this fit releases, and not {names}. Leave out what it "
-            f"does not release."
+            f"shares must name parts that this fit releases, and not {names}. Leave out the other "
+            "parts."
         )
     return plan
 
@@ -294,8 +296,8 @@ def _plan_target(request: Request, target: Target) -> Choice:
         )
     if request.dependence not in ("auto", "none"):
         raise ValueError(
-            f"dependence={request.dependence!r} is of no use to target='net wins' where pair "
-            f"counts are not known: leave it out."
+            f"dependence={request.dependence!r} has no effect on target='net wins' if pair counts "
+            "are not known. Leave it out."
         )
     return _of_counts(replace(request, dependence="none"), "net wins")[0]
 
@@ -388,8 +390,8 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
         )
     if request.link != LOGIT:
         raise ValueError(
-            f"ties='davidson' is a model of the logit, and link={request.link.name!r} was given: "
-            f"leave link= out, or use ties=True, which counts a tie as half a win to each."
+            f"ties='davidson' is a model for the logit link, but link={request.link.name!r} was "
+            "given. Leave link= out, or use ties=True, which counts a tie as half a win to each."
         )
     if len(request.design.items) > MAX_ITEMS_WITH_TIES:
         raise ValueError(
@@ -424,8 +426,8 @@ def _of_objective(request: Request) -> Choice:
     """Return the plan of objective perturbation, with the caller's ridge or the best one."""
     if request.noise not in ("auto", "laplace"):
         raise ValueError(
-            f"noise={request.noise!r} is for counts, and objective perturbation has continuous "
-            f"Laplace noise: use method='counts' or noise='auto'."
+            f"noise={request.noise!r} is for counts, but objective perturbation has continuous "
+            "Laplace noise. Use method='counts' or noise='auto'."
         )
     sides, form = side_shares(request, (OUTPUT, *_side_releases(request)))
     plan = Choice("objective perturbation", sides, form=form, link=request.link)

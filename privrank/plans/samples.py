@@ -47,8 +47,8 @@ def effect_beside(
     if not able:
         what = "rankings" if sample.kind == "rankings" else "one random bit"
         raise ValueError(
-            f"effect_epsilon= is for tests of choices that release a statistic, and this one is of "
-            f"{what}: leave it out."
+            "effect_epsilon= is for tests of choices that release a statistic, but this one is "
+            f"of {what}. Leave it out."
         )
     return distance(), effect_epsilon
 

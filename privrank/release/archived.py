@@ -75,14 +75,14 @@ def read_archive(text: object) -> dict[str, Any]:
         raise ValueError(NOT_JSON) from None
     if stated != computed:
         raise ValueError(
-            "text must be JSON as to_json() wrote it, and this one was changed. Take the text as "
+            "text must be JSON as to_json() wrote it, but this one was changed. Pass the text as "
             "it was written."
         )
     return dict(record)
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _check(record: object) -> str:
@@ -124,7 +124,9 @@ def verify(
         tied = isinstance(survey, Design) and survey.davidson
         # with reports, every answer that is not a win is a tie
         shown = names.TIES in values or (source == "respondents" and names.WINS in values)
-        _require(not tied or shown, "A release has a number of ties where these have a parameter.")
+        _require(
+            not tied or shown, "A release must have a number of ties where these have a parameter."
+        )
         for name in values:
             _check_numbers(plan.parts[name], source)
         again = parts_again(plan, survey, source)
@@ -137,7 +139,7 @@ def verify(
             _check_reports(plan, survey, values)
         _require(
             sorted(tie_break) == list(range(len(survey.items))),
-            "A release has an order of all items.",
+            "A release must have an order of all items.",
         )
         _require(
             all(
@@ -145,12 +147,15 @@ def verify(
                 for number in findings.values()
                 if not math.isnan(number)
             ),
-            "A release has numbers found in it.",
+            "A release must have numbers found in it.",
         )
     except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
-        reason = str(error) if isinstance(error, _Unfit) else "A release has the right numbers."
+        reason = (
+            str(error) if isinstance(error, _Unfit) else "A release must have the right numbers."
+        )
         raise ValueError(
-            f"text is no release that a fit can make. {reason} Take the text as it was written."
+            f"text is not a release that a fit can produce. {reason} Pass the text as it was "
+            "written."
         ) from None
 
 
@@ -195,25 +200,28 @@ def _is_of(value: Any, hint: Any) -> bool:
 
 def _check_survey(survey: Design | Sample, source: str) -> None:
     """Check the public facts by themselves."""
-    _require(_is_of(survey, type(survey)), "A release has public facts of their types.")
-    _require(check_items(list(survey.items)), "A release has items.")
+    _require(_is_of(survey, type(survey)), "A release must have public facts of their types.")
+    _require(check_items(list(survey.items)), "A release must have items.")
     least = 0 if source == "respondents" else 1  # all respondents may be nonrespondents
     _require(
         _whole(survey.nobs, least) and _whole(survey.max_rows, 1),
-        "A release has whole numbers of units.",
+        "A release must have whole numbers of units.",
     )
     if isinstance(survey, Sample):
         known = survey.sizes
-        _require(all(size >= 0 for size in known), "A release has sizes of groups.")
+        _require(all(size >= 0 for size in known), "A release must have sizes of groups.")
         _require(
-            len(known) in (0, len(survey.groups)), "A release has sizes of all groups or of none."
+            len(known) in (0, len(survey.groups)),
+            "A release must have sizes of all groups or of none.",
         )
         _require(
             not survey.paired or len(survey.groups) == 2,
-            "A release has two groups where they are paired.",
+            "A release must have two groups where they are paired.",
         )
         total = {survey.nobs} == set(known) if survey.paired else sum(known) == survey.nobs
-        _require(not known or total, "A release has groups that add up to the number of units.")
+        _require(
+            not known or total, "A release must have groups that add up to the number of units."
+        )
         return
     patterns = 1
     if survey.covariates is not None:
@@ -222,59 +230,65 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
     if (pairs := survey.pairs) is not None:
         ordered = (pairs.first >= 0) & (pairs.first < pairs.second)
         within = (pairs.second < len(survey.items) * patterns) & (pairs.count >= 0)
-        _require((ordered & within).all(), "A release has counts of pairs of its items.")
+        _require((ordered & within).all(), "A release must have counts of pairs of its items.")
 
 
 def _check_covariates(facts: Covariates, m: int) -> None:
     """Check that the columns and patterns of a linear predictor belong together."""
-    _require(all(low < high for _, low, high in facts.bounds), "A release has bounds of numbers.")
+    _require(
+        all(low < high for _, low, high in facts.bounds), "A release must have bounds of numbers."
+    )
     ends = [0, *(stop for _, _, stop in facts.terms)]
     _require(
         ends[:-1] == [start for _, start, _ in facts.terms] and ends[-1] == len(facts.columns),
-        "A release has terms of its columns.",
+        "A release must have terms of its columns.",
     )
     _require(
         facts.weights.shape == (facts.rows, len(facts.columns)),
-        "A release has weights of its columns.",
+        "A release must have weights of its columns.",
     )
     _require(
         facts.item_matrix.shape == (m, len(facts.item_columns)),
-        "A release has covariates of all items.",
+        "A release must have covariates of all items.",
     )
     _require(
         ((facts.cell >= 0) & (facts.cell < facts.cells)).all()
         and len(facts.cell) == len(facts.position) == len(facts.first),
-        "A release has patterns of its covariates.",
+        "A release must have patterns of its covariates.",
     )
 
 
 def _check_guarantee(plan: Plan, source: str) -> None:
     """Check the guarantee, and that the epsilons of the parts add up to it."""
     _require(
-        check_epsilon(plan.epsilon) and check_delta(plan.delta) >= 0, "A release has a guarantee."
+        check_epsilon(plan.epsilon) and check_delta(plan.delta) >= 0,
+        "A release must have a guarantee.",
     )
-    _require(_is_of(source, NoiseSource), "A release has a known source of noise.")
+    _require(_is_of(source, NoiseSource), "A release must have a known source of noise.")
     _require(
         (source == "none") == math.isinf(plan.epsilon),
-        "A release has noise where epsilon is finite.",
+        "A release must have noise where epsilon is finite.",
     )
     _require(
         isinstance(plan.mechanism, str) and isinstance(plan.method, str),
-        "A release has a named mechanism.",
+        "A release must have a named mechanism.",
     )
     for name, value in plan.settings.items():
         _require(
             isinstance(value, str | bool) or is_number(value),
-            "A release has settings that are plain.",
+            "A release must have settings that are plain.",
         )
-        _require(value == value, "A release has settings that are numbers.")
+        _require(value == value, "A release must have settings that are numbers.")
         share = name in ("score share", "threshold level", "level")
         _require(
-            not share or (_finite(value) and 0 < float(value) < 1), "A release has levels below 1."
+            not share or (_finite(value) and 0 < float(value) < 1),
+            "A release must have levels below 1.",
         )
     if source == "respondents":
         protocol = json.loads(str(plan.settings["protocol"]))
-        _require(protocol["epsilon"] == plan.epsilon, "A release has the epsilon of its protocol.")
+        _require(
+            protocol["epsilon"] == plan.epsilon, "A release must have the epsilon of its protocol."
+        )
     if source in ("none", "respondents"):
         return
     # groups share the epsilon of their totals, and an order shares the epsilon of its queries
@@ -288,13 +302,13 @@ def _check_guarantee(plan: Plan, source: str) -> None:
     if "score share" in plan.settings:
         _require(
             close(plan.number("score share") * total, spent[names.SCORE].epsilon),
-            "A release has a score with its share of epsilon.",
+            "A release must have a score with its share of epsilon.",
         )
     _require(
         plan.epsilon * (1.0 - ROOM)
         <= total
         <= pure_epsilon(plan.epsilon, plan.delta) * (1.0 + ROOM),
-        "A release has parts whose epsilons add up to the total.",
+        "A release must have parts whose epsilons add up to the total.",
     )
 
 
@@ -302,18 +316,19 @@ def _check_numbers(part: PartPlan, source: str) -> None:
     """Check the sensitivity, step and epsilon of a part."""
     _require(
         _whole(part.sensitivity, 0) and part.step > 0 and _finite(part.step),
-        "A release has a lattice.",
+        "A release must have a lattice.",
     )
     _require(
-        is_number(part.epsilon) and part.epsilon >= 0, "A release has an epsilon of every part."
+        is_number(part.epsilon) and part.epsilon >= 0,
+        "A release must have an epsilon of every part.",
     )
     _require(
         source != "respondents" or (part.epsilon == 0 and part.sensitivity == 0),
-        "A release has noise of the respondents alone.",
+        "A release must have noise of the respondents alone.",
     )
     _require(
         source != "none" or part.noise is None or part.epsilon == math.inf,
-        "A run without noise has an infinite epsilon.",
+        "A run without noise must have an infinite epsilon.",
     )
 
 
@@ -331,7 +346,7 @@ def _check_step(
         step = step_of(name, part, survey, plan, source)
     elif name in again:
         step = again[name].step
-    _require(close(part.step, step), "A release has steps of its parts.")
+    _require(close(part.step, step), "A release must have steps of its parts.")
 
 
 def _check_part(
@@ -347,32 +362,32 @@ def _check_part(
     if noise is None:
         _require(
             part.epsilon == 0 or name == names.ORDER,
-            "A release has noise in every part that spends.",
+            "A release must have noise in every part that spends.",
         )
-        _require(part.sensitivity == 0, "A release has a sensitivity where there is noise.")
+        _require(part.sensitivity == 0, "A release must have a sensitivity where there is noise.")
         if "rate" in plan.settings:
             _check_rate(part, plan, len(survey.items))
         return
     if name.startswith(names.DETAILS):
         own_step = 1.0 / part.sensitivity if isinstance(noise, PermutohedronNoise) else 1.0
-        _require(close(part.step, own_step), "A release has totals in their steps.")
+        _require(close(part.step, own_step), "A release must have totals in their steps.")
     silent = math.isinf(loss_per_step(noise))
     if source in ("none", "respondents") or name in _OWN_RANDOMNESS:
-        _require(silent, "A release has noise in private releases only.")
+        _require(silent, "A release must have noise in private releases only.")
         _require(
             name not in _OWN_RANDOMNESS or part.sensitivity == 1,
-            "A release has one step of a decision.",
+            "A release must have one step of a decision.",
         )
         return
-    _require(not silent, "A release has noise in every part of a private release.")
+    _require(not silent, "A release must have noise in every part of a private release.")
     if name in again:
         _require(
             name != names.DEPENDENCE or plan.settings[name] in ("worst", "pairs"),
-            "A release has a known form of dependence.",
+            "A release must have a known form of dependence.",
         )
         _require(
             alike(part, again[name]),
-            "A release has noise of the scale that sensitivity and epsilon ask for.",
+            "A release must have noise of the scale that sensitivity and epsilon ask for.",
         )
         return
     _check_scale(name, part, noise, plan, len(survey.items))
@@ -380,19 +395,19 @@ def _check_part(
 
 def _check_scale(name: str, part: PartPlan, noise: Noise, plan: Plan, m: int) -> None:
     """Check the scale of noise on rankings, choices and worths."""
-    _require(part.epsilon > 0, "A release has noise in every part of a private release.")
-    _require(getattr(noise, "items", m) == m, "A release has noise of all items.")
+    _require(part.epsilon > 0, "A release must have noise in every part of a private release.")
+    _require(getattr(noise, "items", m) == m, "A release must have noise of all items.")
     if isinstance(noise, DiscreteGaussian):
         _require(
             fits_gaussian(name, part, noise, plan, m),
-            "A release has noise of the scale that sensitivity, epsilon and delta ask for.",
+            "A release must have noise of the scale that sensitivity, epsilon and delta ask for.",
         )
         return
     spent = loss_per_step(noise) * _steps_of_a_unit(name, part, plan, m)
     # the perturbed objective uses the rest of the epsilon of the worths
     _require(
         0 < spent < part.epsilon if name == names.WORTHS else close(spent, part.epsilon),
-        "A release has noise of the scale that sensitivity and epsilon ask for.",
+        "A release must have noise of the scale that sensitivity and epsilon ask for.",
     )
 
 
@@ -402,12 +417,14 @@ def _check_rho(
     """Check that the parts have the zero-concentrated privacy that the plan states, if it does."""
     if set(plan.parts) == {names.ORDER}:  # a sort, whose noise is not part of the release
         possible = plan.rho is None or (plan.delta > 0 and 0 < plan.rho < math.inf)
-        _require(possible, "A release of an order has a rho with a delta alone.")
+        _require(possible, "A release of an order must have a rho only with a delta.")
         return
     noises = {name: part.noise for name, part in plan.parts.items()}
     scales = {n: noise.scale for n, noise in noises.items() if isinstance(noise, DiscreteGaussian)}
     stated = source != "respondents" and (isinstance(survey, Design) or bool(scales))
-    _require((plan.rho is not None) == stated, "A release has a rho where its parts have one.")
+    _require(
+        (plan.rho is not None) == stated, "A release must have a rho where its parts have one."
+    )
     if plan.rho is None:
         return
     shares = {name: part.epsilon for name, part in plan.parts.items()}
@@ -422,7 +439,7 @@ def _check_rho(
         known = again[name].rho if name in again else None
         rhos[name] = rho_of(name, part, scale, len(survey.items)) if known is None else known
     rho = math.fsum(rhos.values())
-    _require(close(plan.rho, rho), "A release has the rho that its parts add up to.")
+    _require(close(plan.rho, rho), "A release must have the rho that its parts add up to.")
 
 
 def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
@@ -441,7 +458,7 @@ def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
     # the score of an order has the sensitivity pairs times steps, which enters twice: in the
     # probability and in the normalising constant
     moved = plan.number("rate") * m * (m - 1) * plan.number("steps")
-    _require(close(moved, part.epsilon), "A release has the rate that its epsilon asks for.")
+    _require(close(moved, part.epsilon), "A release must have the rate that its epsilon asks for.")
 
 
 def _check_values(
@@ -458,24 +475,26 @@ def _check_values(
             sizes[names.WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
     _require(
         values.size == sizes.get(name, values.size) > 0,
-        "A release has as many values as its parts have.",
+        "A release must have as many values as its parts have.",
     )
     _require(
         getattr(part.noise, "dimension", values.size) == values.size,
-        "A release has noise of as many values.",
+        "A release must have noise of as many values.",
     )
     if name == names.ORDER:
-        _require(sorted(values.tolist()) == list(range(m)), "A release has an order of all items.")
+        _require(
+            sorted(values.tolist()) == list(range(m)), "A release must have an order of all items."
+        )
     if name in _OWN_RANDOMNESS:
         _require(
             0 <= values.min() and values.max() * part.step <= 1.0,
-            "A release has p-values from 0 to 1.",
+            "A release must have p-values from 0 to 1.",
         )
     if name in (names.NET, names.SIDES):
         length = m if name == names.NET else 2 * m
         centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
         sums = values.reshape(-1, length).sum(axis=1)
-        _require(not (centred and sums.any()), "A release has net wins that add up to 0.")
+        _require(not (centred and sums.any()), "A release must have net wins that add up to 0.")
 
 
 def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, IntArray]) -> None:
@@ -486,29 +505,32 @@ def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Int
         _require(
             [values[k].size for k in (names.SCORES, names.COVARIANCE, names.CONCERNED)]
             == [m, m * m, m * m],
-            "A release has scores of all items with their covariance.",
+            "A release must have scores of all items with their covariance.",
         )
         _require(
             (values[names.COVARIANCE][:: m + 1] >= 0).all(),
-            "A release has variances that are not negative.",
+            "A release must have variances that are not negative.",
         )
         _require(
             ((about >= 0) & (about <= survey.nobs)).all(),
-            "A release has reports about items, of all reports.",
+            "A release must have reports about items, of all reports.",
         )
-    _require(_finite(plan.settings["gain"]) and plan.number("gain") > 0, "A release has a gain.")
+    _require(
+        _finite(plan.settings["gain"]) and plan.number("gain") > 0, "A release must have a gain."
+    )
     square = plan.settings["square"]
     _require(
-        _finite(square) and 0 < float(square) <= 1, "A release has votes of a mean square up to 1."
+        _finite(square) and 0 < float(square) <= 1,
+        "A release must have votes of a mean square up to 1.",
     )
     if names.PAIRS in values:
         counts = values[names.PAIR_COUNTS]
         net = values[names.PAIRS] * plan.parts[names.PAIRS].step
         _require(
             counts.size == net.size and (counts >= 0).all(),
-            "A release has numbers of reports by pair.",
+            "A release must have numbers of reports by pair.",
         )
         _require(
             (np.abs(net) <= counts * (1.0 + ROOM)).all(),
-            "A release has no more votes than reports.",
+            "A release must have no more votes than reports.",
         )

@@ -156,9 +156,8 @@ def _net_noise(design: Design, request: NoiseRequest) -> PartNoise:
     epsilon = request.epsilons[NET]
     if facts is not None and facts.bounds:
         return weighted_noise(design.sensitivity, facts.weight, epsilon)
-    return net_noise(
-        design.sensitivity, request.distribution, epsilon, request.delta, ties=design.davidson
-    )
+    ties = TIES in request.epsilons  # a selection reads such a release as one without ties
+    return net_noise(design.sensitivity, request.distribution, epsilon, request.delta, ties=ties)
 
 
 def _laplace_noise(l1: int, epsilon: float) -> PartNoise:

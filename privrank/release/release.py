@@ -99,7 +99,9 @@ class ReleasedPart:
         0.0102
         """
         if not isinstance(self.distribution, DiscreteLaplace):
-            raise ValueError("release must have discrete Laplace noise, and this one has another.")
+            raise ValueError(
+                "release must have discrete Laplace noise, but its noise has another distribution."
+            )
         return self.distribution
 
     def to_record(self) -> dict[str, Any]:
@@ -267,8 +269,8 @@ class Release:
         """
         if not isinstance(self.survey, Design):
             raise ValueError(
-                f"release must be of paired comparisons, as PrivateBTL and PrivateTopK make them, "
-                f"and this one is of {self.survey.kind}."
+                "release must be from paired comparisons (PrivateBTL or PrivateTopK), but this "
+                f"one is from {self.survey.kind}."
             )
         return self.survey
 
@@ -289,7 +291,7 @@ class Release:
         """
         if not isinstance(self.survey, Sample):
             raise ValueError(
-                "release must be of rankings or choices, and this one is of paired comparisons."
+                "release must be from rankings or choices, but this one is from paired comparisons."
             )
         return self.survey
 
@@ -393,8 +395,8 @@ class Release:
         form = record.get("schema") if isinstance(record, Mapping) else None
         if isinstance(form, str) and form != SCHEMA and form.startswith(SCHEMA.split("/")[0]):
             raise ValueError(
-                f"text holds a release of the form {form[:40]!r}, and this version of privrank has "
-                f"{SCHEMA!r}: read it with the version that wrote it."
+                f"text contains a release of the form {form[:40]!r}, but this version of privrank "
+                f"reads {SCHEMA!r}. Read the text with the version that wrote it."
             )
         chosen = archived_link(record, link)
         try:
@@ -416,8 +418,8 @@ def check_release(release: object) -> None:
     """Refuse what is not a :class:`Release`."""
     if not isinstance(release, Release):
         raise TypeError(
-            f"release must be a privrank.Release, got {type(release).__name__}: take the release "
-            f"of a result, as in result.release."
+            f"release must be a privrank.Release, got {type(release).__name__}. Pass the release "
+            "of a result, result.release."
         )
 
 
@@ -428,14 +430,14 @@ def archived_link(record: object, link: Link | None) -> Link:
     if link is None:
         if name not in (known.name for known in BUILT_IN):
             raise ValueError(
-                f"link= must be given for this archive: it was made with a link of the user's own, "
-                f"{name!r}, of which an archive holds the name only."
+                f"link= must be given for this archive. It was made with a custom link, {name!r}, "
+                "and an archive stores only the name of a custom link."
             )
         return find(name)
     if find(link).name != name:
         raise ValueError(
-            f"link must be the archive's own, {name!r}, got {find(link).name!r}: leave link= out "
-            f"unless it is a privrank.Link of yours."
+            f"link must be the link of the archive, {name!r}, got {find(link).name!r}. Leave "
+            "link= out unless you defined your own privrank.Link."
         )
     return find(link)
 
