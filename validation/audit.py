@@ -328,9 +328,13 @@ def half_the_scale() -> Any:
     return mock.patch.object(DiscreteLaplace, "calibrate", half)
 
 
+def _unpaid(epsilon: float, shares: dict[str, float], main: str) -> dict[str, float]:
+    return {main: epsilon} | {name: epsilon * share for name, share in shares.items()}
+
+
 def unpaid() -> Any:
     """All of epsilon is used for the main part, in addition to the shares of the others."""
-    whole = mock.Mock(side_effect=lambda epsilon, parts, main: {main: epsilon, **parts})
+    whole = mock.Mock(side_effect=_unpaid)
     return mock.patch.object(calibration, "split", whole)
 
 

@@ -70,9 +70,8 @@ import numpy as np
 from privrank.consensus.orders import kwiksort, pair_matrix
 from privrank.mechanisms.aggregation import Found
 from privrank.mechanisms.spend import draw
-from privrank.plans.aggregation import FALLBACK, QUERIES
 from privrank.privacy.noise import draw_below
-from privrank.release.names import ORDER, PAIRS, TOTALS
+from privrank.release.names import FALLBACK, ORDER, PAIRS, QUERIES, TOTALS
 from privrank.release.plan import Plan
 from privrank.util.arrays import AnyArray, FloatArray, IntArray
 from privrank.util.checks import Rng

@@ -497,7 +497,7 @@ def test_archives_rebuild_the_same_result(link, design, epsilon, method):
         ):
             with pytest.raises(ValueError, match="link= must be given.*'my logit'"):
                 read(archived)
-            with pytest.raises(ValueError, match="link must be the archive's own, 'my logit'"):
+            with pytest.raises(ValueError, match="link must be the link of the archive, 'my logit'"):
                 read(archived, link=PROBIT)
             with pytest.raises(ValueError, match="link must be one of"):
                 read(archived, link=3)
@@ -507,7 +507,7 @@ def test_an_archive_of_the_logit_takes_no_other_link():
     result = model(design="public").fit(1.0, rng=seeded())
     assert json.loads(result.release.to_json())["link"] == "logit"
     assert pr.from_json(result.to_json()).link is LOGIT
-    with pytest.raises(ValueError, match="link must be the archive's own, 'logit'"):
+    with pytest.raises(ValueError, match="link must be the link of the archive, 'logit'"):
         pr.from_json(result.to_json(), link=OWN)
 
 

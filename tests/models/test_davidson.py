@@ -306,7 +306,7 @@ def test_half_wins_have_no_tie_parameter():
     ("options", "fit", "message"),
     [
         ({"ties": "half"}, {}, "ties must be"),
-        ({"link": "probit"}, {}, "model of the logit"),
+        ({"link": "probit"}, {}, "model for the logit"),
         ({}, {"method": "objective"}, "method='counts'"),
         ({}, {"noise": "gaussian", "delta": 1e-6}, "noise='auto'"),
         ({}, {"solver": "cvxpy"}, "solver='newton'"),
@@ -335,7 +335,7 @@ def test_a_release_with_other_ties_than_its_noise_is_none():
     record = json.loads(fitted().release.to_json())
     record["parts"]["ties"]["noise"]["scale"] /= 2
     record.pop("check")
-    with pytest.raises(ValueError, match="ties beside their net wins"):
+    with pytest.raises(ValueError, match="noise of the scale"):
         pr.Release.from_json(archive(record))
 
 

@@ -316,7 +316,7 @@ def test_the_number_of_ties_is_brought_to_where_there_is_a_fit(right, ties):
 def test_a_release_with_other_weights_than_its_noise_is_none():
     record = json.loads(private("gender + age").release.to_json())
     record.pop("check")
-    for name, match in (("net wins", "noise of the scale"), ("ties", "ties beside their net wins")):
+    for name, match in (("net wins", "noise of the scale"), ("ties", "noise of the scale")):
         changed = json.loads(json.dumps(record))
         changed["parts"][name]["noise"]["scale"] /= 2
         with pytest.raises(ValueError, match=match):
@@ -326,7 +326,7 @@ def test_a_release_with_other_weights_than_its_noise_is_none():
 @pytest.mark.parametrize(
     ("right", "left", "options", "message"),
     [
-        ("first", "item1 + item2 + outcome", {}, "leave 'first' and item_formula= out"),
+        ("first", "item1 + item2 + outcome", {}, "Leave 'first' and item_formula= out"),
         (
             "1",
             "item1 + item2 + outcome",
@@ -334,7 +334,7 @@ def test_a_release_with_other_weights_than_its_noise_is_none():
                 "item_formula": "city",
                 "item_data": pd.DataFrame({"city": [1.0, 0, 0, 1, 0, 0]}, index=CEMS.items),
             },
-            "leave 'first' and item_formula= out",
+            "Leave 'first' and item_formula= out",
         ),
         ("1", "item1 + item2", {}, "needs outcomes"),
     ],

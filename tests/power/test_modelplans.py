@@ -267,7 +267,7 @@ def test_figures_have_a_line_for_each_number():
         (lambda: pr.power.BTLPower(items=4, mode="local", method="counts"), "method is a setting"),
         (
             lambda: pr.power.BTLPower(items=4, unit="row", dependence="pairs").power(9, 1.0, 0.5),
-            "dependence='pairs' is about the answers of one respondent",
+            "dependence='pairs' concerns the answers of one respondent",
         ),
         (lambda: pr.power.TopKPower(items=4, k=2).power(100, 1.0, -0.5), "gap must not be"),
         (lambda: pr.power.TopKPower(items=4, k=4), "k must"),
