@@ -98,7 +98,10 @@ def test_every_sentence_of_the_catalogue_is_seen_in_a_summary(said):
 )
 def test_every_docstring_says_it_too(documented, keys):
     text = " ".join(documented.__doc__.split())
-    assert "olds if" in text and "otherwise: :doc:`assumptions </assumptions>`." in text
+    assert ":doc:`assumptions </assumptions>`." in text
+    if "**Assumptions.**" in text:
+        return
+    assert "olds if" in text
     for key in keys:
         assert CATALOGUE[key] in text, key
 
