@@ -1,8 +1,9 @@
 r"""Distribution of the Kendall distance of Mallows rankings.
 
 All functions have the arguments (m, theta), for any number of items m, with theta = -log(phi) in
-[0, inf), because phi loses digits close to 1. The distance D is the sum of independent V_j, j = 1..m, with P(V_j = k) proportional to
-phi^k on {0..j-1}. With l(x) = log(sinh(x/2) / (x/2)) and c = m (m - 1) / 4,
+[0, inf), because phi loses digits close to 1. The distance D is the sum of independent V_j,
+j = 1..m, with P(V_j = k) proportional to phi^k on {0..j-1}. With l(x) = log(sinh(x/2) / (x/2)) and
+c = m (m - 1) / 4,
 
     log(Z(theta) / m!) = -theta c + B(theta),   B(u) = sum_j l(j u) - m l(u),
 

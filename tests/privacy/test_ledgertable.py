@@ -142,7 +142,7 @@ def test_in_memory_there_is_no_date():
             (),
             {"epsilon": 1.0, "label": "tea"},
             ValueError,
-            "label= is for .* Give its path as well",
+            "label= is for .* Give its path",
         ),
         (("new.ledger",), {"epsilon": 1.0, "label": 3}, TypeError, "label must be text, got int"),
         (("a\0b",), {"epsilon": 1.0}, ValueError, "file name that a disk can hold"),
