@@ -40,12 +40,12 @@ from vignettes import WARNED_AT, each, execute, heading  # noqa: E402
 
 # The side bar. Pages of docs/ that no group names come at the end of the second.
 GROUPS = {
-    "Start": ["ten-minutes", "tutorials/index", "gallery"],
+    "Start": ["quick-start", "ten-minutes", "tutorials/index", "gallery"],
     "Guides": ["data-in", "planning", "models", "after-the-release", "scale", "local"]
     + ["local-format", "weights", "coming-from", "compared", "privacy", "security"],
     "Reference": ["api/index", "glossary"],
     "Papers": ["papers/index"],
-    "Evidence": ["validation/README", "speed"],
+    "Evidence": ["proofs", "validation/README", "speed"],
     "Development": ["architecture", "contributing", "conduct", "changelog", "data", "licences"],
 }
 SPREAD = "Guides"

@@ -66,7 +66,9 @@ class Claim:
         with ExitStack() as stack:
             stack.enter_context(catch_warnings(action="ignore", category=PrivrankWarning))
             for module in (aggregation, closeness, comparisons, samples):
-                stack.enter_context(mock.patch.object(module, "spend_and_release", _stopped(module)))
+                stack.enter_context(
+                    mock.patch.object(module, "spend_and_release", _stopped(module))
+                )
             if self.fault is not None:
                 stack.enter_context(self.fault())
             model = self.build(variant)
@@ -80,7 +82,7 @@ class Claim:
 
 
 def _stopped(module: Any) -> Callable[..., Any]:
-    release = module.released
+    release = module.spend_and_release
 
     def stopped(*arguments: Any, **more: Any) -> Any:
         raise Drawn(release(*arguments, **more))

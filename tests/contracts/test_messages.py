@@ -76,7 +76,7 @@ CASES = {
     ),
     "sites that took tests": (
         lambda: pr.pool([pr.UniformityTest(RANKS).fit(1.0)] * 2, survey="different"),
-        r"not of tests, and JSON text is read with privrank.from_json\(text\) first.$",
+        r"tests cannot be pooled. To read a JSON text, call privrank.from_json\(text\) first.$",
     ),
     "a distance of three groups": (
         lambda: pr.ClosenessTest.from_formula(
@@ -129,11 +129,11 @@ CASES = {
     ),
     "JSON for results": (
         lambda: pr.pool(["{}", "{}"], survey="different"),
-        r"JSON text is read with privrank.from_json\(text\)",
+        r"read a JSON text, call privrank.from_json\(text\)",
     ),
     "one JSON text": (
         lambda: pr.pool("{}", survey="different"),
-        r"read with privrank.from_json\(text\)",
+        r"read a JSON text, call privrank.from_json\(text\)",
     ),
     "a covariate with a space in its name": (
         lambda: formula(LONG + " ~ age group", levels={"age group": ["young", "old"]}),
@@ -289,11 +289,11 @@ CASES = {
     ),
     "phi of choices": (
         lambda: pr.power.UniformityPower(4, kind="choices").power(100, 1.0, phi=0.9),
-        "takes no phi=: state total_variation= once, or plan with kind='rankings'.$",
+        "takes no phi=. State total_variation= once, or plan with kind='rankings'.$",
     ),
     "another word": (
         lambda: pr.power.ClosenessPower(4).power(100, 1.0, size=0.1),
-        "takes no size=: state phi= or total_variation= once, or leave it out.$",
+        "takes no size=. State phi= or total_variation= once, or omit it.$",
     ),
     "too few reports for worths": (
         lambda: pr.PrivateBTL.from_reports(tally(FEW, [0])),

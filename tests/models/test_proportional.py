@@ -339,7 +339,7 @@ def test_other_models_refuse_it(fit):
                       **ROW | {"items": tuple("abc")})  # fmt: skip
     with pytest.raises(ValueError, match="pair_counts='proportional' is for the worths"):
         pr.PrivateTopK(frame, k=2, **ROW)
-    with pytest.raises(ValueError, match="link must stay 'logit'"):
+    with pytest.raises(ValueError, match="link must be 'logit'"):
         pr.PrivateBTL.from_release(fit.release, link="probit")
     grouped = frame.assign(g=np.where(np.arange(len(frame)) % 2, "x", "y"))
     model = pr.PrivateBTL.from_formula(
