@@ -275,7 +275,7 @@ def count_pairs(ranks: IntArray) -> IntArray:
     """
     n, m = ranks.shape
     counts = np.zeros((m, m), np.int64)
-    batch = np.empty((m, _BATCH), np.int32)  # a row per item, so that its ranks are neighbours
+    batch = np.empty((m, _BATCH), np.int32)  # a row per item; its ranks are adjacent
     for start in range(0, n, _BATCH):
         size = min(_BATCH, n - start)
         batch[:, :size] = ranks[start : start + size].T
