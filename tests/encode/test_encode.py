@@ -549,7 +549,9 @@ def test_budget_exceeded_reads_and_draws_nothing(monkeypatch, model, fit):
     unit = "row" if model is btl else "respondent"
     budget = pr.Budget(epsilon=1.0, unit=unit)
     check_refusal(
-        lambda: model().fit(**fit, budget=budget), pr.BudgetExceeded, ["budget", "Nothing was read"]
+        lambda: model().fit(**fit, budget=budget),
+        pr.BudgetExceeded,
+        ["budget", "No data were read"],
     )
     assert budget.spendings == () and budget.left == (1.0, 0.0)
 

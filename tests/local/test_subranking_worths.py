@@ -236,7 +236,7 @@ def test_what_cannot_be_read_is_refused_briefly():
     many = SubRanking(range(MAX_ITEMS + 1), 3.0, size=3)
     for protocol, message in (
         (several, "one pair or of the order of a few items"),
-        (many, "use SubRanking with size=2"),
+        (many, "Use SubRanking with size=2"),
     ):
         with pytest.raises(ValueError, match=message):
             fit(Tally(protocol, one, one, one + 5, {}, None, None))
