@@ -194,7 +194,7 @@ def _check_worths(results: Sequence[Any], survey: Survey) -> None:
                 f"their noise, and one has {expected:.3g} comparisons for each pair beside noise "
                 f"of {noise:.3g}: leave it out, or fit it with a larger epsilon or a public design."
             )
-        if facts.member is not None:
+        if facts.components.projection is not None:
             raise ValueError(
                 "results must identify all differences of worths, and the released comparisons of "
                 "one do not connect all items: leave it out, or fit it with a larger epsilon."

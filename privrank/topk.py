@@ -395,7 +395,7 @@ def infer_topk(
     apart = (facts.degrees <= few) | uncounted(release)
     effects[apart[:, None] | apart] = np.inf
     if facts.matching is None:  # of what released pair counts do not connect
-        effects[~facts.together & ~np.eye(facts.items, dtype=bool)] = np.inf
+        effects[~facts.components.together & ~np.eye(facts.items, dtype=bool)] = np.inf
     result = TopKResult(
         release=release,
         k=k,

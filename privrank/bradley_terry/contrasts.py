@@ -218,7 +218,7 @@ class Worths:
 
     @property
     def _inside(self) -> FloatArray:
-        return self.inference.equations.projected(self.table)
+        return self.inference.equations.components.project(self.table)
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -239,7 +239,7 @@ class Worths:
     @cached_property
     def together(self) -> BoolArray:
         """Whether the differences are identified, shape (pairs,)."""
-        return self.inference.equations.together[self._places]
+        return self.inference.equations.components.together[self._places]
 
     def intervals(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper limits of all differences, shape (pairs,)."""
@@ -271,7 +271,7 @@ class Worths:
         dependence between contrasts than each one's variance. Ranks are those in the item's part.
         """
         pvalues = squareform(self.pvalues)
-        together = self.inference.equations.together
+        together = self.inference.equations.components.together
         return rank_sets(self.values, together, lambda left: pvalues <= 2.0 * alpha / left)
 
 
@@ -324,7 +324,8 @@ def _independent(
     """Return as many orthonormal contrasts as the hypothesis has identified ones, and values."""
     facts = inference.equations
     m = inference.equations.items
-    if m > 2 and facts.known is None and np.array_equal(contrasts, np.eye(m)) and not values.any():
+    whole = facts.components.projection is None
+    if m > 2 and whole and np.array_equal(contrasts, np.eye(m)) and not values.any():
         return np.asarray(helmert(m)), np.zeros(m - 1)  # all worths are equal
     rows = product(contrasts, facts.linear.identity)
     size = np.abs(rows).max(axis=1, initial=0.0)
@@ -340,10 +341,10 @@ def _independent(
     length = np.sqrt(amounts[some])
     basis = (axes[:, some] / length).T @ rows
     values = moved / length
-    if facts.known is None:
+    if whole:
         return basis, values
     # combinations of these of which nothing lies in what is not identified
-    outside = basis - facts.projected(basis)
+    outside = basis - facts.components.project(basis)
     amounts, axes = spectrum(outside @ outside.T)
     inside = axes[:, amounts <= _CLOSE].T
     return inside @ basis, inside @ values
@@ -362,7 +363,8 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     """Test orthonormal contrasts, more than one."""
     facts = inference.equations
     release = inference.release
-    every = len(rows) == np.rint(np.trace(facts.linear.identity)) and facts.known is None
+    whole = facts.components.projection is None
+    every = whole and len(rows) == np.rint(np.trace(facts.linear.identity))
     # contrasts that are all there are leave one point, and need no direction
     b = rows.T @ values if every else _null_point(inference, rows, values)
     t = facts.linear.predict(b)

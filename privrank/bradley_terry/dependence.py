@@ -377,9 +377,9 @@ def contrast_directions(
             np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))),
         ]
     # exactly zero where nothing is identified: directions are brought to one length
-    scores = product(equations.within(np.vstack(rows)), response)
+    scores = product(equations.components.within(np.vstack(rows)), response)
     if facts is None:
-        known = equations.together
+        known = equations.components.together
         rates = np.vstack((np.eye(m)[known.any(axis=1)], pairs[known[first, second]]))
         rates = equations.linear.centred(rates / np.maximum(equations.degrees, 1.0) @ shown)
         scores = np.vstack((scores, rates))

@@ -21,6 +21,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from privrank.bradley_terry.components import Components
 from privrank.bradley_terry.dependence import (
     Clusters,
     degrees_of_freedom,
@@ -32,7 +33,6 @@ from privrank.bradley_terry.dependence import (
 from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.estimate import Covariance, WorthEstimate, covariance, estimate
 from privrank.bradley_terry.linear import (
-    identified,
     item_basis,
     item_contrasts,
     with_ties,
@@ -425,7 +425,7 @@ class FreeFit:
             return None
         without = replace(design.covariates, item_columns=(), item_matrix=np.zeros((m, 0)))
         free = replace(release, survey=replace(design, covariates=without))
-        known = identified(free.design, pair_counts(release).get("member"))
+        known = Components.of(free.design, pair_counts(release).get("member")).projection
         within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
         # what item covariates span of the identified worths, and what they leave
         spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)

@@ -261,34 +261,6 @@ def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
     return with_ties(worths) if design.davidson else worths
 
 
-def identified(design: Design, member: IntArray | None) -> FloatArray | None:
-    """Return the projection onto coefficients that are identified, shape (p, p); None if all are.
-
-    Given the part of each item, None where all are in one: of worths those that sum to zero in
-    each. Covariates of items may identify all coefficients all the same.
-    """
-    if member is None:
-        return None
-    covariates = design.covariates
-    m = len(design.items)
-    same = member[:, None] == member
-    # the centring of each part by itself
-    inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
-    if covariates is None:
-        return bordered(inside, 1.0) if design.davidson else inside
-    basis = item_basis(covariates, m)
-    values, vectors = spectrum(basis.T @ inside @ basis)
-    # contrasts that compare items of one part, among those that the basis has
-    span = vectors[:, values > 1e-9]
-    within = span @ span.T
-    if np.allclose(within, np.eye(len(within)), atol=1e-9):
-        return None
-    whole = np.kron(np.eye(len(covariates.columns)), within)
-    known = np.eye(len(whole) + covariates.ordered + design.davidson)
-    known[: len(whole), : len(whole)] = whole
-    return known
-
-
 def item_basis(covariates: Covariates | None, items: int) -> FloatArray:
     """Return the item basis, shape (m, q): orthonormal contrasts, or covariates of length 1.
 

@@ -21,9 +21,6 @@ these moves expected nets f_i = sum_j n_ij g_ij, g = 2 F - 1, by J = (diag f + n
 e - J f. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'. Where beta is fitted a
 comparison adds g less what that takes, in all of these formulas.
 
-Items that the release does not connect (:func:`privrank.bradley_terry.paircounts.parts_of`) are not
-compared in any statement, but their counts are part of the fit. Too few to show how two items
-compare, they still move the scores of both.
 """
 
 from __future__ import annotations
@@ -34,10 +31,10 @@ from typing import Any
 
 import numpy as np
 
+from privrank.bradley_terry.components import Components
 from privrank.bradley_terry.linear import (
     LinearPredictor,
     bordered,
-    identified,
     item_basis,
     item_contrasts,
     linear_predictor,
@@ -51,7 +48,7 @@ from privrank.release import names
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
 from privrank.release.survey import Covariates, PairCounts
-from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, readonly_copy
+from privrank.util.arrays import AnyArray, FloatArray, IntArray, readonly_copy
 from privrank.util.solvers import product
 
 SIMULATION_STEP = 2.0**-20
@@ -101,10 +98,8 @@ class ScoreEquations:
         Error variance of each of them.
     output_variance : float
         Variance of noise added to the worths themselves.
-    member : ndarray of int64, or None
-        The part of each item, between which no comparisons are known of; None if all are in one.
-    known : ndarray, shape (p, p), or None
-        Projection onto the coefficients that are identified; None if all are.
+    components : Components
+        The items between which comparisons are known of, and what these identify.
     random_pairs : bool
         Whether pair counts are expectations, so that the score also varies with who met whom.
     matching : Matching or None
@@ -124,6 +119,7 @@ class ScoreEquations:
     pairs: PairCounts
     linear: LinearPredictor
     function: ScoreFunction
+    components: Components
     covariates: Covariates | None = None
     item_distribution: NetDistribution = _NO_NOISE
     item_step: float = 1.0
@@ -136,8 +132,6 @@ class ScoreEquations:
     group_answers: FloatArray = field(default_factory=lambda: np.zeros(0))
     group_variance: float = 0.0
     output_variance: float = 0.0
-    member: IntArray | None = None
-    known: FloatArray | None = None
     random_pairs: bool = False
     matching: Matching | None = None
     sides: int = 1
@@ -146,9 +140,8 @@ class ScoreEquations:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies of what is no other object's."""
-        for name in ("score", "surplus", "response", "group_answers", "known"):
-            if (values := getattr(self, name)) is not None:
-                object.__setattr__(self, name, readonly_copy(values, np.float64))
+        for name in ("score", "surplus", "response", "group_answers"):
+            object.__setattr__(self, name, readonly_copy(getattr(self, name), np.float64))
 
     @property
     def fitted(self) -> ScoreFunction:
@@ -299,44 +292,6 @@ class ScoreEquations:
         return self._by_edge(self._released)
 
     @property
-    def components(self) -> list[IntArray]:
-        """The positions of the items of each part."""
-        member = np.zeros(self.items, dtype=np.int64) if self.member is None else self.member
-        return np.split(np.argsort(member, kind="stable"), np.bincount(member).cumsum()[:-1])
-
-    @property
-    def together(self) -> BoolArray:
-        """Whether the difference of two items is identified, shape (m, m); no item's of itself."""
-        member = np.zeros(self.items) if self.member is None else self.member
-        return np.asarray((member[:, None] == member) & ~np.eye(self.items, dtype=bool))
-
-    def within(self, rows: FloatArray) -> FloatArray:
-        """Return rows of worths or coefficients, shape (rows, p), as far as they are identified.
-
-        Worths are then those about the mean of their part; what is not identified at all is 0.
-        """
-        if self.known is None:
-            return rows
-        inside = self.projected(rows).copy()
-        facts = self.covariates
-        if facts is not None and facts.item_columns:  # these are not about a mean
-            inside[~self.identifies(rows)] = 0.0
-        inside[np.abs(inside).max(axis=1, initial=0.0) <= 1e-9] = 0.0
-        return inside
-
-    def projected(self, rows: FloatArray) -> FloatArray:
-        """Return rows of coefficients, shape (rows, p), on what is identified."""
-        return rows if self.known is None else product(rows, self.known)
-
-    def identifies(self, rows: FloatArray) -> BoolArray:
-        """Return which linear combinations, shape (rows, p), the release identifies."""
-        if self.known is None:
-            return np.ones(len(rows), dtype=bool)
-        size = np.abs(rows).max(axis=1, initial=0.0)
-        off = np.abs(rows - self.projected(rows)).max(axis=1, initial=0.0)
-        return np.asarray((off <= 1e-9 * size) & (size > 0))
-
-    @property
     def total(self) -> float:
         """Comparisons in all, as released; where noise has left fewer than one, one."""
         return max(float(self._released.sum()), 1.0)
@@ -466,13 +421,13 @@ def _equations(
     """Return score equations with what follows from the counts of comparisons and the design."""
     design = release.design
     linear = linear_predictor(release.design, counts["pairs"])
-    known = identified(design, counts.get("member"))
-    if known is None:  # covariates of items can identify what pair counts do not connect
-        counts = counts | {"member": None}
+    components = Components.of(design, counts.pop("member", None))
     function = ScoreFunction(release.link, ties=design.davidson)
     facts = {"function": function, "covariates": design.covariates} | more
     m = len(design.items)
-    return ScoreEquations(m, linear.centred(score), linear=linear, known=known, **counts, **facts)
+    return ScoreEquations(
+        m, linear.centred(score), linear=linear, components=components, **counts, **facts
+    )
 
 
 def _of_wins(release: Release) -> ScoreEquations:

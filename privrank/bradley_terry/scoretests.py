@@ -96,7 +96,7 @@ def _tests(
 ) -> Iterator[tuple[IntArray, FloatArray, ScoreTests | WaldTests]]:
     """Yield the tests of identified contrasts, with their rows and :func:`shares`."""
     errors = inference.score_errors()
-    known = np.flatnonzero(inference.equations.identifies(contrasts))
+    known = np.flatnonzero(inference.equations.components.identifies(contrasts))
     contrasts = product(contrasts, inference.equations.linear.identity)
     for block in batches(len(known), 1, _BLOCK):
         rows = known[block]
@@ -161,7 +161,9 @@ def hardly_identified(facts: ScoreEquations) -> list[tuple[FloatArray, float]]:
     many = facts.covariates is not None or facts.items > MAX_SIMULATED_ITEMS
     if many or facts.count_variance == 0.0:
         return []
-    return weak_cuts(facts.pairs.count - facts.surplus, facts.count_variance, facts.components)
+    return weak_cuts(
+        facts.pairs.count - facts.surplus, facts.count_variance, facts.components.groups
+    )
 
 
 def _third(

@@ -217,9 +217,9 @@ def fitted_rows(equations: ScoreEquations, display: FloatArray, weights: FloatAr
     comparison of items of two parts stays one that the release does not identify.
     """
     rows = weights @ display
-    inside = weights @ equations.within(display)
+    inside = weights @ equations.components.within(display)
     alone = np.count_nonzero(weights, axis=1) == 1
-    known = equations.identifies(rows) | (alone & inside.any(axis=1))
+    known = equations.components.identifies(rows) | (alone & inside.any(axis=1))
     return np.where(known[:, None], inside, rows)
 
 
@@ -233,7 +233,7 @@ def t_test(
     weights, constants = hypothesis
     rows = fitted_rows(inference.equations, display, weights)
     constants = constants.ravel()
-    known = inference.equations.identifies(rows)
+    known = inference.equations.components.identifies(rows)
     return ContrastTests(
         names=equation_names(hypothesis, names),
         effect=np.where(known, rows @ inference.fitted.coefficients, np.nan),

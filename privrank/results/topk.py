@@ -554,7 +554,7 @@ class TopKResult(Result):
         if self._uncounted:
             return said("net wins alone")
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
-        several = [part for part in facts.components if len(part) > 1]
+        several = [part for part in facts.components.groups if len(part) > 1]
         return [
             *worthtable.part_notes(design, several),
             *said("uncounted items", names, names=", ".join(names)),
@@ -685,7 +685,7 @@ class TopKResult(Result):
         known = self._known()
         # how items of two components compare is not stated, nor are opponents known of wins alone
         counted = np.isfinite(self.effects[known]).any() and facts.matching is None
-        connected = sum(len(part) > 1 for part in facts.components) <= 1
+        connected = sum(len(part) > 1 for part in facts.components.groups) <= 1
         if self._by_net or not (counted and connected):
             return []
         met = facts.pairs.table(len(self.items))[np.ix_(known, known)]

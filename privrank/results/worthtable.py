@@ -300,14 +300,14 @@ def fit_warnings(
     plain = equations.covariates is None
     matching = equations.matching
     why = WITHIN_NOISE if matching is None else ROUGH_COUNTS
-    messages = part_notes(release.design, equations.components, why)
-    whole = len(equations.components) == 1
+    messages = part_notes(release.design, equations.components.groups, why)
+    whole = len(equations.components.groups) == 1
     alone = whole and _by_items(release) and pair_counts(release).get("member") is not None
     messages += said("item covariates alone", alone)
     messages += _weak_notes(release.design, equations)
     few = MOMENTS[0] in release.parts and release.design.nobs < MIN_CLUSTERS
     messages += said("few respondents", few, fewest=MIN_CLUSTERS)
-    if len(equations.components) == equations.items:  # nothing is shown that could be wrong
+    if len(equations.components.groups) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *guarantee.delta_notes(release))
     messages += said("infinite", fitted.infinite, what="worths" if plain else "coefficients")
     noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
@@ -338,7 +338,11 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: WorthEstim
         information = linear.information(np.asarray(curvature))
         p = len(ridge)
         # what is not identified is not shown
-        known = linear.identity if equations.known is None else equations.known[:p, :p]
+        known = (
+            linear.identity
+            if equations.components.projection is None
+            else equations.components.projection[:p, :p]
+        )
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
@@ -367,7 +371,7 @@ def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
     weak = np.zeros(equations.items, dtype=bool)
     for side, _ in hardly_identified(equations):
         inside = side > 0
-        others = equations.together[np.argmax(inside)] & ~inside
+        others = equations.components.together[np.argmax(inside)] & ~inside
         weak |= inside if inside.sum() <= others.sum() else others
     names = ", ".join(design.items[k] for k in np.flatnonzero(weak))
     return said("hardly identified", names, names=names)
