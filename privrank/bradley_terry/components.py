@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privrank.bradley_terry.linear import bordered, item_basis
+from privrank.bradley_terry.linear import item_basis
 from privrank.release.survey import Design
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, readonly_copy
 from privrank.util.solvers import product, spectrum
@@ -45,8 +45,7 @@ class Components:
         projection = None if label is None else _identified(design, label)
         if label is None or projection is None:
             label = np.zeros(len(design.items), dtype=np.int64)
-        covariates = design.covariates
-        return cls(label, projection, covariates is None or not covariates.item_columns)
+        return cls(label, projection, not (design.covariates and design.covariates.item_columns))
 
     @property
     def groups(self) -> list[IntArray]:
@@ -96,16 +95,17 @@ def _identified(design: Design, label: IntArray) -> FloatArray | None:
     same = label[:, None] == label
     # the centring of each component by itself
     inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
-    if covariates is None:
-        return readonly_copy(bordered(inside, 1.0) if design.davidson else inside, np.float64)
-    basis = item_basis(covariates, m)
-    values, vectors = spectrum(basis.T @ inside @ basis)
-    # contrasts that compare items of one component, among those that the basis has
-    span = vectors[:, values > 1e-9]
-    within = span @ span.T
-    if np.allclose(within, np.eye(len(within)), atol=1e-9):
-        return None
-    whole = np.kron(np.eye(len(covariates.columns)), within)
-    known = np.eye(len(whole) + covariates.ordered + design.davidson)
-    known[: len(whole), : len(whole)] = whole
+    others = int(design.davidson)
+    if covariates is not None:
+        basis = item_basis(covariates, m)
+        values, vectors = spectrum(basis.T @ inside @ basis)
+        # contrasts that compare items of one component, among those that the basis has
+        span = vectors[:, values > 1e-9]
+        within = span @ span.T
+        if np.allclose(within, np.eye(len(within)), atol=1e-9):
+            return None
+        inside = np.kron(np.eye(len(covariates.columns)), within)
+        others = others + covariates.ordered
+    known = np.eye(len(inside) + others)
+    known[: len(inside), : len(inside)] = inside
     return readonly_copy(known, np.float64)

@@ -45,6 +45,7 @@ from scipy.special import ndtri
 
 from privrank.bradley_terry.estimate import Covariance, score_covariance
 from privrank.bradley_terry.inference import FEW_DRAWS, MAX_DRAWN_ITEMS, Inference
+from privrank.bradley_terry.linear import item_basis
 from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.ranksets import rank_sets
@@ -129,8 +130,7 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _between(covariance: FloatArray) -> FloatArray:
     """Return the variances of all differences of two numbers."""
     own = np.diag(covariance)
-    variance = -2.0 * covariance
-    variance += own[:, None]
+    variance = own[:, None] - 2.0 * covariance
     variance += own
     return np.asarray(variance)
 
@@ -159,7 +159,7 @@ def term_tests(inference: Inference) -> dict[str, JointTest]:
     p = len(inference.fitted.coefficients)
     parts = [("Intercept", 0, facts.items)]
     if (covariates := facts.covariates) is not None:
-        size = facts.basis.shape[1]
+        size = item_basis(covariates, facts.items).shape[1]
         parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]
     if facts.ordered:
         parts.append(("first", p - 1, p))
@@ -185,8 +185,10 @@ def lack_of_fit(inference: Inference) -> JointTest:
             "without a penalty the worths that the item covariates are tested against are not "
             "finite at this release; penalty='auto' was used for them.",
         )
-    contrast = np.kron(np.eye(without.equations.weights.shape[1]), free.left)
-    if without.equations.ordered:
+    facts = without.equations.covariates
+    assert facts is not None
+    contrast = np.kron(np.eye(len(facts.columns)), free.left)
+    if facts.ordered:
         contrast = np.column_stack((contrast, np.zeros(len(contrast))))
     return joint_test(without, np.asarray(contrast))
 
@@ -376,7 +378,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     beside = inference.beside
     white = whitener(propagate(weights, scores + facts.noise_covariance(b) + beside))
     if inference.many and facts.covariates is None:  # of these no noise of pairs is drawn
-        beside = beside + facts.pair_noise(b)
+        beside = beside + facts.noise_covariance(b, facts.pair_terms)
     # scores as they are, also where no answers can give them: the hypothesis is about one point
     scored = weights @ inference.scores_left(t)
     draws = FEW_DRAWS if facts.items > MAX_DRAWN_ITEMS else inference.draws

@@ -32,7 +32,7 @@ from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.solvers import inverse, spectrum
+from privrank.util.solvers import dense, inverse, spectrum
 
 Ridge = float | FloatArray
 """A ridge b' ridge b / 2, a number standing for its multiple of the identity."""
@@ -114,14 +114,17 @@ class LinearPredictor:
         up[some] = np.add.reduceat(edges, starts[some])
         return up, np.asarray(np.bincount(pairs.second, edges, self.items))
 
-    def scores_by(self, label: IntArray, edges: FloatArray) -> FloatArray:
-        """Return E' edges by label, given the labels 0, 1, ... of the edges: shape (labels, p)."""
+    def scores_by(self, label: IntArray, edges: FloatArray) -> FloatArray | csr_array:
+        """Return E' edges by label, given the labels 0, 1, ... of the edges: shape (labels, p).
+
+        Sparse as E is.
+        """
         labelled = csr_array((edges, label, np.arange(len(edges) + 1)))
-        return _dense(labelled.T @ self.matrix)
+        return labelled.T @ self.matrix
 
     def rows(self, edges: slice) -> FloatArray:
         """Return the rows of E of some edges."""
-        return _dense(self.matrix[edges])
+        return dense(self.matrix[edges])
 
     def information(self, weights: FloatArray) -> FloatArray:
         """Return E' diag(weights) E, for each row of weights."""
@@ -205,23 +208,9 @@ class LinearPredictor:
         return bound
 
 
-def _dense(matrix: Any) -> FloatArray:
-    """Return a matrix that may be sparse as an array."""
-    return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
-
-
 def item_contrasts(pairs: PairCounts, items: int) -> LinearPredictor:
     """Return the linear predictor of one worth per item: E is the incidence matrix of the pairs."""
     return LinearPredictor(None, items, pairs)
-
-
-def both_ends(pairs: PairCounts, items: int, edges: FloatArray) -> FloatArray:
-    """Return E' diag(edges) |E| of worths: scores by item, and by item compared, shape (m, m)."""
-    matrix = np.zeros((items, items))
-    matrix[pairs.first, pairs.second] = edges
-    matrix[pairs.second, pairs.first] = -edges
-    matrix.flat[:: items + 1] = matrix.sum(axis=1)
-    return matrix
 
 
 def with_ties(worths: LinearPredictor) -> LinearPredictor:

@@ -131,7 +131,7 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
     These are the numbers of reports for either item, public as the reports are. A report r of an
     answer y in {1, 0, -1} has E(r | y) = gain y: a response gives every value the smaller weight,
     which cancels, and the true one the rest. How that enters a fit stands at
-    :func:`privrank.bradley_terry.score.score_equations`. Reports of neither item are ties, which
+    :func:`privrank.bradley_terry.readings.score_equations`. Reports of neither item are ties, which
     ``ties="davidson"`` reads.
 
     Notes

@@ -14,9 +14,9 @@ import pandas as pd
 from scipy.special import chdtrc, ndtri
 
 from privrank.bradley_terry.contrasts import joint_test, standard_errors
-from privrank.bradley_terry.estimate import WorthEstimate
+from privrank.bradley_terry.equations import ScoreEquations
+from privrank.bradley_terry.estimate import WorthEstimate, objective
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.release.names import TIES
 from privrank.release.release import Release
@@ -414,8 +414,7 @@ def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -
             "with epsilon=numpy.inf, or test with wald_test_terms()."
         )
     t = equations.linear.predict(b)
-    loss = equations.loss
-    score = equations.target
+    (score, loss) = objective(equations)
     if equations.tied:  # with as many ties as there were, also where there is no finite fit
         score = np.append(score[:-1], release.parts[TIES].values[0])
         return float(score @ b - loss.value(t))
@@ -439,7 +438,7 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
         for release, equations, fitted in (larger, smaller)
     ]
     for _, equations, fitted in (larger, smaller):
-        if np.any(fitted.ridge) or equations.estimator != "maximum likelihood":
+        if np.any(fitted.ridge) or equations.fitted.estimator != "maximum likelihood":
             raise ValueError(
                 "restricted and the larger model must be fits of maximum likelihood: fit both with "
                 "penalty=0, from answers in which no item won or lost all its comparisons."

@@ -12,15 +12,16 @@ import pandas as pd
 from scipy.special import ndtri
 
 from privrank.bradley_terry.contrasts import own_and_between
+from privrank.bradley_terry.equations import ScoreEquations, released_total
 from privrank.bradley_terry.estimate import WorthEstimate, nominal_information
 from privrank.bradley_terry.inference import attainable
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.paircounts import MAX_ERROR, Matching, pair_counts
-from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.bradley_terry.scoretests import hardly_identified
 from privrank.distributions.links import LOGIT
 from privrank.plans.choice import MIN_ITEMS_MATCHED
-from privrank.release.names import MOMENTS, PAIR_COUNTS
+from privrank.release.names import GROUP_ANSWERS, MOMENTS, PAIR_COUNTS
 from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Covariates, Design
 from privrank.results import guarantee, tables
@@ -191,7 +192,7 @@ def _cost_notes(result: BTLResult) -> list[str]:
     some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
     errors = result._inference().errors
     first, second = np.triu_indices(len(some), 1)
-    noise = facts.pair_noise(result.estimate.coefficients)
+    noise = facts.noise_covariance(result.estimate.coefficients, facts.pair_terms)
     counts = propagate(errors.response[some], noise)
     total = errors.total[np.ix_(some, some)]
     parts = [own_and_between(part)[first, second] for part in (counts, total)]
@@ -327,7 +328,7 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: WorthEstim
     ridge = fitted.worths_ridge(release.design)
     # of worths the ridge is one number, and so is the information at equal worths and counts
     if not isinstance(ridge, np.ndarray):
-        nominal = nominal_information(equations.items, equations.total, equations.fitted)
+        nominal = nominal_information(equations.items, released_total(equations), equations.fitted)
         most = ridge / nominal if nominal > 0 else math.inf
     else:
         curvature = equations.fitted.mean_curvature * equations.pairs.count
@@ -380,7 +381,7 @@ def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
 def _rough_notes(equations: ScoreEquations) -> list[str]:
     """Return the warning that goes with groups of too few answers for the noise of these."""
     facts = equations.covariates
-    error = math.sqrt(equations.group_variance)
+    error = math.sqrt(equations.variance(GROUP_ANSWERS))
     if facts is None or error == 0.0:
         return []
     rough = [
