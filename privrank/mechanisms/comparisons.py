@@ -20,7 +20,7 @@ from privrank.bradley_terry.fit import Solver, fit_ridge
 from privrank.bradley_terry.linear import check_identified, item_contrasts
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.bradley_terry.paircounts import check_connected, halves
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -119,6 +120,16 @@ class ReleasedPart:
             "sensitivity": self.sensitivity,
             "epsilon": _number(self.epsilon),
         }
+
+
+@lru_cache(maxsize=8)
+def _parts(release: Release) -> dict[str, ReleasedPart]:
+    """Return the released statistics, made once for a release."""
+    return {
+        name: ReleasedPart(values, plan.noise, plan.sensitivity, plan.epsilon, plan.step)
+        for name, values in release.values.items()
+        for plan in [release.plan.parts[name]]
+    }
 
 
 @immutable
@@ -247,11 +258,7 @@ class Release:
         >>> (part.step * part.values).round(1)
         array([ 95.8, -47.8,  39.9, -87.9])
         """
-        return {
-            name: ReleasedPart(values, plan.noise, plan.sensitivity, plan.epsilon, plan.step)
-            for name, values in self.values.items()
-            for plan in [self.plan.parts[name]]
-        }
+        return dict(_parts(self))
 
     @property
     def design(self) -> Design:

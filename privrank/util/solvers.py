@@ -228,6 +228,11 @@ def _multiple(matrix: FloatArray) -> float | None:
     return float(diagonal[0]) if alone else None
 
 
+def dense(matrix: Any) -> FloatArray:
+    """Return a matrix that may be sparse as an array."""
+    return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+
+
 def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return rows @ matrix, without unnecessary multiplications.
 
