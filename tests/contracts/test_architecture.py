@@ -181,6 +181,13 @@ def test_a_room_imports_only_from_rooms_above_it():
     assert upward == []
 
 
+def test_results_import_no_mechanism():
+    imported = {other for module in MODULES if room_of(module) == "results"
+                for other in internal_imports(module)}  # fmt: skip
+    assert len(imported) > 20
+    assert {other for other in imported if room_of(other) in TRUSTED - {"privacy"}} == set()
+
+
 def test_imports_inside_the_package_name_a_module():
     # `from privrank import PrivateBTL` would go round the rooms through the lazy __init__
     allowed = set(ROOMS) | DOORS | {"__version__"}

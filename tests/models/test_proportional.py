@@ -275,11 +275,11 @@ def test_items_that_do_not_stand_out_are_not_identified():
     frame = survey(4000)
     rare = (frame[["item1", "item2"]] == "h").any(axis=1).to_numpy()
     frame = frame[~rare | (np.cumsum(rare) <= 30)]
-    with pytest.warns(pr.PrivrankWarning, match="not identified: h, whose released comparisons"):
+    with pytest.warns(pr.PrivrankWarning, match="Not identified: h. Their noisy comparison counts"):
         fit = pr.PrivateBTL(frame, **ROW).fit(2.0, rng=np.random.default_rng(4))
     assert fit.params.isna().tolist() == [False] * 7 + [True]
     assert np.isfinite(fit.conf_int().iloc[:7]).all(axis=None)
-    with pytest.warns(pr.PrivrankWarning, match="nothing is identified"):
+    with pytest.warns(pr.PrivrankWarning, match="No differences are identified"):
         none = pr.PrivateBTL(survey(200), **ROW).fit(0.5, rng=np.random.default_rng(4))
     assert none.params.isna().all()
 

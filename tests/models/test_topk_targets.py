@@ -256,7 +256,7 @@ def test_a_release_of_net_wins_has_no_win_rates():
     assert again.target == "net wins" and again.pvalue == 1.0
     assert again.conf_int().isna().all(axis=None) and (again.pvalues == 1).all()
     assert again.rank_conf_int().to_numpy().tolist() == [[1, 6]] * 6
-    assert "Nothing but the set is stated" in " ".join(str(again.summary()).split())
+    assert "Only the selected set is stated" in " ".join(str(again.summary()).split())
 
 
 @quiet
@@ -331,7 +331,7 @@ def test_net_wins_under_a_public_design_are_stated_by_hand():
     again = pr.from_json(by_net.to_json())
     assert again.target == "net wins" and again.to_frame().equals(by_net.to_frame())
     assert by_net.tidy()["estimate"].round(9).tolist() == [20.0, 8.0, -28.0]
-    assert "Ranked by net wins" in str(by_net.summary())
+    assert "ranked by net wins" in str(by_net.summary())
 
 
 def test_cluster_robust_errors_of_net_wins_are_those_of_sums_over_respondents():
