@@ -109,7 +109,7 @@ def test_targets_and_levels():
 
 
 def test_few_reports_are_warned_of_or_refused():
-    with pytest.warns(pr.PrivrankWarning, match="more respondents or a larger epsilon would help"):
+    with pytest.warns(pr.PrivrankWarning, match="Use more respondents or a larger epsilon"):
         fit = fitted(n=300, phi=0.9)
     assert "consensus may disagree" in str(fit.summary())
     protocol = PROTOCOLS["ball"]
