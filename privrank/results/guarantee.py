@@ -273,40 +273,51 @@ def _perturbed(release: Release) -> bool:
 
 
 def privacy_notes(release: Release) -> list[str]:
-    """Return the guarantee, and what epsilon is for a respondent where it is per row.
-
-    **Privacy.** What is (epsilon, delta)-private for one row is (r epsilon, delta')-private for r
-    rows, with delta' = delta (1 + exp(epsilon) + ... + exp((r - 1) epsilon)): replace one after
-    another.
-    """
+    """Return the guarantee."""
     survey = release.survey
     epsilon = release.epsilon
     if release.source == "none":
         return said("not private")
     if release.local:
         return said("private reports", epsilon=epsilon)
-    rows = survey.max_rows
-    row = unit = unit_of(release)
+    unit = unit_of(release)
     if isinstance(survey, Design) and survey.excess == "sample":
         unit = f"{unit} (any number of rows)"
-    elif survey.unit == "respondent" and rows > 1:
-        unit = f"{unit} (up to {rows} {'comparison' if isinstance(survey, Design) else 'row'}s)"
-    by_row = survey.unit == "row"
-    larger = by_row and release.delta > 0
+    elif survey.unit == "respondent" and survey.max_rows > 1:
+        row = "comparison" if isinstance(survey, Design) else "row"
+        unit = f"{unit} (up to {survey.max_rows} {row}s)"
     # a factor of exp(epsilon) is near 1 at a small epsilon
     digits = 3 if epsilon >= 0.1 else 6
-    factor = f"{math.exp(epsilon):.{digits}g}" if epsilon < 700 else "inf"
+    guaranteed = said(
+        "private, delta" if release.delta else "private",
+        epsilon=epsilon,
+        delta=release.delta,
+        unit=unit,
+        factor=f"{math.exp(epsilon):.{digits}g}" if epsilon < 700 else "inf",
+    )
+    return guaranteed + level_notes(release)
+
+
+def level_notes(release: Release) -> list[str]:
+    """Return what epsilon is for a respondent, where it is per row.
+
+    **Privacy.** What is (epsilon, delta)-private for one row is (r epsilon, delta')-private for r
+    rows, with delta' = delta (1 + exp(epsilon) + ... + exp((r - 1) epsilon)): replace one after
+    another.
+    """
+    survey = release.survey
+    if survey.unit != "row":
+        return []
+    key = "level, bound" if survey.max_rows > 1 else "level"
     return [
         *said(
-            "private, delta" if release.delta else "private",
-            epsilon=epsilon,
-            delta=release.delta,
-            unit=unit,
-            factor=factor,
+            key,
+            epsilon=release.epsilon,
+            row=unit_of(release),
+            rows=survey.max_rows,
+            total=survey.max_rows * release.epsilon,
         ),
-        *said("level", by_row and rows == 1, epsilon=epsilon, row=row),
-        *said("level, bound", by_row and rows > 1, row=row, rows=rows, total=rows * epsilon),
-        *said("level, delta", larger),
+        *said("level, delta", release.delta),
     ]
 
 

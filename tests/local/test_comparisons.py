@@ -174,10 +174,9 @@ def test_results_say_local_and_survive_their_archive(link):
             "Locally Private",
             "1 per respondent and report",
             "respondents' devices",
-            "Mechanism: randomised response",
-            "Released: comparisons",
+            "Mechanism: randomised response, comparisons",
             f"gain {protocol.gain:.4g} of a response",
-            "allowing for sampling and the noise of the responses",
+            "account for sampling error and randomised response",
         ):
             assert words in " ".join(text.split()), words
         assert str(pr.from_json(result.to_json()).summary(details=True)) == text

@@ -358,7 +358,7 @@ def test_the_undercoverage_warning_fires_exactly_past_the_information(above, sou
             result = survey.fit(np.inf, penalty=penalty, rng=seeded())
         else:
             result = pr.PrivateBTL.from_release(plain.release, penalty=penalty)
-    fired = [w for w in caught if "shrinkage dominates" in str(w.message)]
+    fired = [w for w in caught if "Shrinkage dominates" in str(w.message)]
     assert len(fired) == above
     assert len(result.warnings) == above
     if fired:

@@ -16,6 +16,7 @@ from privrank.bradley_terry.linear import item_contrasts
 from privrank.bradley_terry.paircounts import Matching, halves, item_weights, matched_counts
 from privrank.bradley_terry.score import score_equations
 from privrank.release.survey import PairCounts
+from privrank.results.claims import CLAIMS
 
 ITEMS = tuple("abcdefgh")
 FIRST, SECOND = np.triu_indices(len(ITEMS), 1)
@@ -232,7 +233,7 @@ def test_respondents_with_ties_and_dependence(dependence):
 def test_the_check_finds_opponents_alike_and_the_fit_allows_for_it(fit, equations):
     assert equations.matching.pvalue > 0.05
     text = " ".join(str(fit.summary()).split())
-    assert "opponents were matched at random: E n_ij = x_i x_j" in text
+    assert CLAIMS["matched"] in text
     assert "Checked: whether items met" in text and "Warning" not in text
     assert "5% for the check of opponents" in " ".join(str(fit.summary(details=True)).split())
     alike = pr.PrivateBTL(survey(correlation=0.3), **ROW)
@@ -298,7 +299,7 @@ def test_the_default_names_what_would_cost_less():
     wide = alone.fit(1.0, method="counts", shares={"pair_counts": 0.05}, noise="zero-sum-laplace",
                      rng=np.random.default_rng(6))  # fmt: skip
     text = " ".join(str(wide.summary()).split())
-    sentence = "Released pair counts carry more than half of the variance of most differences"
+    sentence = CLAIMS["costly counts"]
     assert (sentence in text) == ("pair_counts" in wide.release.parts)
     assert sentence in text and "pair_counts='proportional'" in text
     narrow = alone.fit(50.0, method="counts", noise="zero-sum-laplace",
