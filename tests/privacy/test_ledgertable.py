@@ -22,7 +22,7 @@ from privrank.mechanisms import comparisons, spend
 from privrank.privacy import budget as ledgers
 
 WIN = pd.DataFrame({"item1": ["a", "b"], "item2": ["b", "a"], "outcome": [1, 1]})
-pytestmark = pytest.mark.filterwarnings("ignore:.*(the ridge|noise has carried|Low accuracy)")
+pytestmark = pytest.mark.filterwarnings("ignore:.*(ridge penalty|boundary of|consensus may)")
 FACTS = {"epsilon": 1.0, "delta": 1e-6, "unit": "row", "label": "tea survey"}
 
 
@@ -111,7 +111,7 @@ def test_a_fit_enters_when_what_was_released_by_whom(path):
     age = pd.Timestamp.now("UTC") - pd.Timestamp(line.date, tz="UTC")
     assert abs(age) < pd.Timedelta(minutes=5)
     table = budget.summary()
-    assert table.columns == ("date (UTC)", "spent by", "released", "epsilon", "delta")
+    assert table.columns == ("date (UTC)", "model", "released", "epsilon", "delta")
     assert table.rows[0] == (line.date, "PrivateBTL", line.released, "1", "0")
     assert ("Data:", "tea < coffee") in table.header
     html = budget._repr_html_()
@@ -122,7 +122,7 @@ def test_a_fit_enters_when_what_was_released_by_whom(path):
 def test_in_memory_there_is_no_date():
     budget = pr.Budget(epsilon=2.0)
     model().fit(epsilon=1.0, budget=budget)
-    assert budget.summary().columns == ("spent by", "epsilon", "delta")
+    assert budget.summary().columns == ("release", "epsilon", "delta")
     assert "PrivateBTL: " in budget._repr_html_()
     assert budget.path is None and budget.label is None
 
