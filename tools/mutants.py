@@ -1,13 +1,14 @@
-"""Change the trusted rooms of the package in one place at a time; does a test find each change?
+"""Change the trusted subpackages in one place at a time and check that a test detects each change.
 
-Mutants are drawn at random, with a fixed seed, as many from each room. A mutant is tried by the
-tests that execute its lines, the fastest first, until one fails: in a fork of a pytest that has
-collected them all, where the function's code is exchanged, or, where what runs at import is
-changed, by a pytest of its own in a copy of the tree. Who is not found is listed in
-docs/validation/mutants.md, with the reason of tools/mutants.json if it is no fault: `make mutants`.
+Mutants are drawn at random with a fixed seed, the same number from each area. The tests that
+execute the lines of a mutant are run, the fastest first, until one fails. They run in a fork of a
+pytest process that has collected all tests, with the code of the function replaced. If the change
+affects code that runs at import, a separate pytest process runs in a copy of the repository.
+Mutants that no test detects are listed in docs/validation/mutants.md, with the reason given in
+tools/mutants.json if the change is no fault. Run this script with `make mutants`.
 
-What was found is kept in build/mutants/, by the text of each file and of all tests, for a next run
-that was interrupted or has more mutants.
+Results are kept in build/mutants/, keyed by the text of each file and of all tests, for later runs
+that continue an interrupted run or try more mutants.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from mutations import Mutant, mutants_of  # noqa: E402
 
 SEED = 20261126
 BUILD, REASONS = ROOT / "build" / "mutants", Path(__file__).with_suffix(".json")
-ROOMS = {
+AREAS = {
     "noise": "privacy/noise privacy/knorm privacy/netnoise privacy/gaussian",
     "sensitivities": "privacy/sensitivity",
     "spending": "privacy/budget privacy/accounting mechanisms/spend",
@@ -58,11 +59,11 @@ ROOMS = {
     ),
 }
 TESTS = "privacy mechanisms encode release models published util bradley_terry contracts local"
-RULES = "tests/contracts/test_architecture.py::test_what_the_trusted_rooms_hand_on"
+RULES = "tests/contracts/test_architecture.py::test_data_classes_of_the_trusted_subpackages"
 """Tests of modules as they are imported, whichever lines they execute."""
 WHOLE = {"privacy", "mechanisms", "encode"}
-"""Rooms of which slow tests are run as well."""
-SLOWEST, ROOM, PATIENCE = 6.0, 24.0, 600
+"""Areas for which slow tests are run as well."""
+SLOWEST, LONGEST, PATIENCE = 6.0, 24.0, 600
 """Seconds of a test that is still run, of all tests of a mutant, and until a process is ended.
 
 The first two are those of a processor; a mutant that takes three times as long is killed.
@@ -75,15 +76,15 @@ def digest(paths: Iterable[Path]) -> str:
 
 
 def drawn(number: int, seed: int, asked: list[str]) -> list[Mutant]:
-    """Draw so many mutants in all, as many from each room asked for, or all that there are."""
+    """Draw mutants, the same number from each requested area if it has enough."""
     left, chosen = number, []
-    rooms = {}
-    for room in asked:
-        paths = [ROOT / "privrank" / f"{module}.py" for module in ROOMS[room].split()]
-        rooms[room] = [one for path in paths for one in mutants_of(path, room)]
-    for place, room in enumerate(sorted(rooms, key=lambda room: len(rooms[room]))):
-        some = min(left // (len(rooms) - place), len(rooms[room]))
-        chosen += random.Random(f"{seed} {room}").sample(rooms[room], len(rooms[room]))[:some]
+    areas = {}
+    for area in asked:
+        paths = [ROOT / "privrank" / f"{module}.py" for module in AREAS[area].split()]
+        areas[area] = [one for path in paths for one in mutants_of(path, area)]
+    for place, area in enumerate(sorted(areas, key=lambda area: len(areas[area]))):
+        some = min(left // (len(areas) - place), len(areas[area]))
+        chosen += random.Random(f"{seed} {area}").sample(areas[area], len(areas[area]))[:some]
         left -= some
     return chosen
 
@@ -121,7 +122,7 @@ class Hunt:
                 self.items[item.nodeid] = item
                 files[str(item.path)].append(item.nodeid)
         sources = [
-            ROOT / "privrank" / f"{one}.py" for room in ROOMS.values() for one in room.split()
+            ROOT / "privrank" / f"{one}.py" for area in AREAS.values() for one in area.split()
         ]
         state = {path: digest([Path(path), *sources]) for path in files}
         new = [path for path in files if self.covered.found.get(path, [""])[0] != state[path]]
@@ -141,7 +142,7 @@ class Hunt:
         left = [one for one in self.mutants
                 if tuple(known.get(self.keys[one], ["", ""])[:2]) not in closed]  # fmt: skip
         jobs, began = [(one, self.tests_of(one)) for one in left], time.time()
-        for number, (job, found) in enumerate(self.forked(jobs, self.judge, int(10 + 3 * ROOM))):
+        for number, (job, found) in enumerate(self.forked(jobs, self.judge, int(10 + 3 * LONGEST))):
             verdict, by = found or ("killed", "its process was ended, or took too long")
             state = tests if verdict == "survived" else ""
             self.kept.keep(self.keys[job[0]], [verdict, state, by])
@@ -234,7 +235,7 @@ class Hunt:
         chosen, spent = [name for name in self.items if rules and name.startswith(RULES)], 0.0
         for name, (_, seconds) in sorted(times.items(), key=lambda pair: pair[1]):
             spent += seconds
-            if seconds <= SLOWEST and spent <= ROOM:
+            if seconds <= SLOWEST and spent <= LONGEST:
                 chosen.append(name)
         return chosen
 
@@ -315,16 +316,16 @@ def apart(mutant: Mutant, names: list[str]) -> tuple[str, str]:
 
 
 def scores(found: dict[str, Counter[str]]) -> Iterator[dict[str, Any]]:
-    """Yield the share of each room's mutants that was killed, of those that are faults."""
+    """Yield, for each area, the fraction of the mutants with a fault that were killed."""
     from scipy.stats import beta
 
-    found = {**found, "all rooms": sum(found.values(), Counter())}
-    for room, counts in found.items():
+    found = {**found, "all areas": sum(found.values(), Counter())}
+    for area, counts in found.items():
         killed, faults = counts["killed"], counts["killed"] + counts["missed"]
         low = beta.ppf(0.025, killed, faults - killed + 1) if killed else 0.0
         high = beta.ppf(0.975, killed + 1, faults - killed) if killed < faults else 1.0
         yield {
-            "room": room, "mutants": counts.total(), "killed": killed,
+            "area": area, "mutants": counts.total(), "killed": killed,
             "equivalent": counts["equivalent"], "missed": counts["missed"],
             "score": f"{killed / max(faults, 1):.3f}", "95 %": f"{low:.3f} to {high:.3f}",
         }  # fmt: skip
@@ -332,13 +333,13 @@ def scores(found: dict[str, Counter[str]]) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mutants", type=int, default=420, help="how many, in all rooms together")
-    parser.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=list(ROOMS))
+    parser.add_argument("--mutants", type=int, default=420, help="total number of mutants")
+    parser.add_argument("--areas", nargs="+", default=list(AREAS), choices=list(AREAS))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     asked, started = parser.parse_args(), time.time()
     if not hasattr(os, "fork"):
         sys.exit("Mutants are tried in forked processes, which this system has none of.")
-    hunt = Hunt(drawn(asked.mutants, SEED, asked.rooms), asked.workers)
+    hunt = Hunt(drawn(asked.mutants, SEED, asked.areas), asked.workers)
     folders = [str(ROOT / "tests" / name) for name in TESTS.split()]
     pytest.main(["-qs", "-p", "no:cacheprovider", "--no-header", *folders], plugins=[hunt])
     reasons, counts, rows = json.loads(REASONS.read_text()), defaultdict(Counter), []
@@ -348,16 +349,16 @@ def main() -> None:
         if verdict == "survived":
             verdict = "equivalent" if reason else "missed"
             rows.append({
-                "room": one.room, "file": str(one.path.relative_to(ROOT)), "line": one.line,
+                "area": one.area, "file": str(one.path.relative_to(ROOT)), "line": one.line,
                 "code": one.code, "change": one.change, "verdict": verdict, "reason": reason or by,
             })  # fmt: skip
-        counts[one.room][verdict] += 1
+        counts[one.area][verdict] += 1
     rows = rows or [{"verdict": "every change is found"}]
     table = list(scores(counts))
     lines = ["| " + " | ".join(table[0]) + " |", "|" + " --- |" * len(table[0])]
     lines += ["| " + " | ".join(map(str, row.values())) + " |" for row in table]
     escaped = [{name: str(text).replace("|", "\\|") for name, text in row.items()} for row in rows]
-    study.write("mutants", "Changes of the trusted rooms that no test finds",
+    study.write("mutants", "Changes to the trusted subpackages that no test detects",
                 "python tools/mutants.py", escaped, started, "\n".join(lines))  # fmt: skip
 
 

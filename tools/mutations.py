@@ -60,7 +60,7 @@ class Mutant:
     """
 
     path: Path
-    room: str
+    area: str
     line: int
     start: int
     end: int
@@ -92,8 +92,8 @@ class Mutant:
 class _Finder:
     """Walks a module, and notes each change."""
 
-    def __init__(self, path: Path, room: str) -> None:
-        self.path, self.room, self.source = path, room, path.read_bytes()
+    def __init__(self, path: Path, area: str) -> None:
+        self.path, self.area, self.source = path, area, path.read_bytes()
         self.texts = self.source.decode().split("\n")
         self.starts = [0]
         for text in self.texts:
@@ -117,7 +117,7 @@ class _Finder:
         old, code = self.source[start:end].decode(), self.texts[line - 1].strip()
         self.found.append(
             Mutant(
-                self.path, self.room, line, start, end, new, old, code, self.lines, self.function
+                self.path, self.area, line, start, end, new, old, code, self.lines, self.function
             )
         )
 
@@ -247,9 +247,9 @@ def _typing(node: ast.stmt) -> bool:
     return isinstance(node.value, ast.Subscript | ast.BinOp) and node.targets[0].id.istitle()
 
 
-def mutants_of(path: Path, room: str) -> list[Mutant]:
+def mutants_of(path: Path, area: str) -> list[Mutant]:
     """Return all changes of a module, in the order of the text."""
-    finder = _Finder(path, room)
+    finder = _Finder(path, area)
     finder.block(ast.parse(finder.source).body)
     unique = {(one.start, one.end, one.new): one for one in finder.found}
     return sorted(unique.values(), key=lambda one: (one.start, one.end, one.new))

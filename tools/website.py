@@ -45,7 +45,7 @@ GROUPS = {
     + ["local-format", "weights", "coming-from", "compared", "privacy", "security"],
     "Reference": ["api/index", "glossary"],
     "Papers": ["papers/index"],
-    "Evidence": ["validation/README", "speed"],
+    "Evidence": ["proofs", "validation/README", "speed"],
     "Development": ["architecture", "contributing", "conduct", "changelog", "data", "licences"],
 }
 SPREAD = "Guides"

@@ -29,7 +29,7 @@ PLACES = pd.DataFrame({"best": ["A", "B"], "second": ["B", "A"]})
 SCORES = pd.DataFrame({"x": [0.5, 0.25], "y": [1.0, 2.0]})
 
 
-@pytest.mark.parametrize("door", CLASSES)
+@pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize(
     ("frame", "call"),
     [
@@ -37,10 +37,10 @@ SCORES = pd.DataFrame({"x": [0.5, 0.25], "y": [1.0, 2.0]})
         *((frame, "privrank.as_rankings(frame, form=...)") for frame in (LONG, TEXT, PLACES)),
     ],
 )
-def test_data_of_another_shape_are_told_the_call_to_make(door, frame, call):
+def test_data_of_another_shape_are_told_the_call_to_make(name, frame, call):
     for items in ({}, {"items": ["A", "B", "C"]}):
         with pytest.raises((TypeError, ValueError)) as refused:
-            CLASSES[door](frame, **items)
+            CLASSES[name](frame, **items)
         assert call in str(refused.value)
         assert str(refused.value).count("\n") == 0
 
