@@ -55,7 +55,7 @@ def test_every_page_is_in_the_side_bar_once(site):
     for text in site.values():
         for tree in TREE.findall(text):
             lines = [line.strip() for line in tree.splitlines()]
-            named += [line.lstrip("/") for line in lines if line and not line.startswith(":")]
+            named += [website.named_in(line) for line in lines if line and line[0] != ":"]
     assert len(named) == len(set(named))
     assert set(named) == set(site) - {"index"}
 
@@ -97,6 +97,23 @@ def test_a_tutorial_that_fails_leaves_no_page_and_no_link(tmp_path, monkeypatch)
     assert "/tutorials/local" in (tmp_path / "source/tutorials/index.md").read_text(
         encoding="utf-8"
     )
+
+
+def test_without_sphinx_no_page_and_no_link_is_claimed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(website.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="needs Sphinx"):
+        website.main(["--out", str(tmp_path / "site")])
+    assert "links" not in capsys.readouterr().out and not (tmp_path / "site").exists()
+
+
+def test_the_side_bar_has_eight_groups_and_about_twenty_lines(site):
+    captions = re.findall(r"^:caption: (.+)$", site["index"], flags=re.M)
+    assert captions == list(website.GROUPS) and len(captions) == 8
+    assert sum(len(lines) for lines in website.GROUPS.values()) <= 25
+
+
+def test_every_public_name_has_a_task():
+    assert "Other" not in website.public()
 
 
 def test_the_page_of_a_protocol_leads_to_what_it_inherits(site):
@@ -160,6 +177,7 @@ def test_the_gallery_leads_to_the_section_of_a_figure(tmp_path):
 )
 def test_a_bad_link_is_found(tmp_path, page, fault):
     good = '<p id="here"><a href="#here">x</a><a href="https://a.net">y</a></p>'
+    assert website.faults(tmp_path) == [f"{tmp_path / 'index.html'} was not built"]
     (tmp_path / "index.html").write_text(good, encoding="utf-8")
     assert website.faults(tmp_path) == []
     (tmp_path / "index.html").write_text(good + page, encoding="utf-8")
