@@ -92,6 +92,9 @@ FURTHER = "Further attributes and methods"
 
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
 FENCED = re.compile(r"(^`{5}.*?^`{5}$|^`{3}.*?^`{3}$)", flags=re.S | re.M)
+TABLE = re.compile(r"^\|.*\|\n\| ?:?-{3}.*\|\n(?:\|.*\|\n)+", flags=re.M)
+CELL = re.compile(r"(?<!\\)\|")
+NUMERIC = re.compile(r"|[-+]?(?:[\d.,]+(?:e[-+]?\d+)?|inf|nan)(?: ?%)?(?:/[\d.]+)?")
 CAPTION = re.compile(r"^(?:figure = .*|\))  # (.+)", flags=re.M)
 NAMED = re.compile(r"(?<![`\[])`([\w./-]+)`(?![`\]])")
 
@@ -136,6 +139,27 @@ def relinked(text, page, pages):
     parts = FENCED.split(text)
     parts[::2] = [NAMED.sub(named, LINK.sub(link, part)) for part in parts[::2]]
     return "".join(parts)
+
+
+def aligned(text):
+    """The text with columns of numbers aligned to the right, and tables without empty columns."""
+    parts = FENCED.split(text)
+    parts[::2] = [TABLE.sub(lambda match: aligned_table(match[0]), part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def aligned_table(table):
+    """A table of Markdown, as :func:`aligned` has it."""
+    rows = [CELL.split(line.strip())[1:-1] for line in table.splitlines()]
+    head, _, *body = rows
+    if not body or any(len(row) != len(head) for row in rows):
+        return table
+    columns = [[row[place].strip() for row in body] for place in range(len(head))]
+    kept = [place for place, column in enumerate(columns) if any(column)]
+    marks = ["---:" if all(map(NUMERIC.fullmatch, column)) else "---" for column in columns]
+    lines = [head, marks, *body]
+    chosen = [" | ".join(line[place].strip() for place in kept) for line in lines]
+    return "".join(f"| {line} |\n" for line in chosen)
 
 
 def toctree(names, caption=""):
@@ -431,7 +455,7 @@ def assemble(folder, made=None):
         shutil.copytree(made, folder / "tutorials", dirs_exist_ok=True)
         texts |= {f"tutorials/{one.stem}": one.read_text("utf-8") for one in made.glob("*.md")}
         texts["gallery"] += gallery(made)
-    texts = {name: relinked(text, name, pages) for name, text in texts.items()}
+    texts = {name: aligned(relinked(text, name, pages)) for name, text in texts.items()}
     for index, names in below(pages).items():
         head = f"\n## {LISTED[index]}\n\n" if index in LISTED else "\n"
         texts[index] += head + listing(names, pages) + toctree([f"/{name}" for name in names])

@@ -149,6 +149,16 @@ def test_names_of_files_become_links():
     assert "[files](contributing.md)" in website.relinked(text, "privacy", pages)
 
 
+def test_columns_of_numbers_are_aligned_and_empty_ones_are_left_out():
+    table = "| fit | n | note | of `a\\|b` |\n| --- | --- | --- | --- |\n"
+    table += "| one | 1,200 |  | x |\n| two | .5 |  |  |\n"
+    assert website.aligned(f"Text.\n\n{table}\nMore.\n") == (
+        "Text.\n\n| fit | n | of `a\\|b` |\n| --- | ---: | --- |\n"
+        "| one | 1,200 | x |\n| two | .5 |  |\n\nMore.\n"
+    )
+    assert website.aligned(f"```text\n{table}```\n") == f"```text\n{table}```\n"
+
+
 def test_every_figure_of_a_tutorial_has_a_caption_of_its_own():
     scripts = sorted((ROOT / "vignettes").glob("*.py"))
     texts = [path.read_text(encoding="utf-8") for path in scripts]
