@@ -5,7 +5,7 @@
 #
 # The test takes rankings, or choices of one category ([preparing data](../docs/data-in.md)). To compare groups by paired comparisons, use `PrivateBTL.from_formula("item1 + item2 + outcome ~ group", ..., levels={"group": [...]})`, whose summary contains a test of the group: see [covariates](covariates.py). To compare this year with last year or with a census, see [last year or a census](last_year.py).
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
+# > This page uses **seeded noise**, for illustration only (see the last section).
 
 # %%
 import numpy as np

@@ -3,7 +3,7 @@
 #
 # Has the favourite university changed since last year? Do the participants have the same subjects as all students? This page tests whether the distribution of choices or rankings is the same as before, or as in a census.
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
+# > This page uses **seeded noise**, for illustration only (see the last section).
 
 # %%
 import numpy as np

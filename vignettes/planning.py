@@ -3,7 +3,7 @@
 #
 # Two hospitals want to know which of five changes their staff would like best. Because the employer will read the report, every answer must be protected. This page plans the survey of one hospital and tests the plan on simulated answers. [Combining sites](sites.py) combines the results of both. [The planning guide](../docs/planning.md) covers tests, consensus rankings and the local model.
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). All answers are simulated.
+# > This page uses **seeded noise**, for illustration only (see the last section). All answers are simulated.
 
 # %%
 import numpy as np
@@ -76,6 +76,12 @@ rehearsed = [fitted(int(needed), worths, rng=rng).pairwise().iloc[0] for _ in ra
 found = np.mean([pair["lower"] > 0.5 for pair in rehearsed])
 error = np.sqrt(found * (1 - found) / len(rehearsed))
 print(f"power {found:.2f} in {len(rehearsed)} simulated surveys, +- {error:.2f}")
+
+# %% [markdown]
+# The report of such a survey will contain this table:
+
+# %%
+print(fitted(int(needed), worths, rng=rng).summary())
 
 # %% [markdown]
 # ## For publication: secure noise

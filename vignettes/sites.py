@@ -3,7 +3,7 @@
 #
 # Two hospitals asked their staff which of five changes they would like best ([the plan](planning.py)). They do not share their data. This page combines their results: each hospital fits its own model and shares only the JSON of its result. [The pooling guide](../docs/pooling.md) describes other cases, such as several releases of one survey and sites that differ.
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). All answers are simulated.
+# > This page uses **seeded noise**, for illustration only (see the last section). All answers are simulated.
 
 # %%
 import numpy as np
@@ -13,6 +13,13 @@ import privrank as pr
 
 rng = np.random.default_rng(1928)
 changes = ["more staff", "higher pay", "fixed shifts", "longer leave", "training"]
+
+# %% [markdown]
+# ## Two surveys
+#
+# The answers are simulated: each respondent has an order drawn from a Plackett-Luce model and compares all pairs accordingly. The worths of the two hospitals differ a little.
+
+# %%
 worths = pd.Series([0.6, 0.2, 0.0, -0.2, -0.6], index=changes)
 
 
@@ -34,7 +41,7 @@ def fitted(people, worths, epsilon=1.0, **options):
 # %%
 city = fitted(300, worths, rng=rng).to_json()
 county = fitted(150, worths + pd.Series([-0.2, 0.3, 0, 0, -0.1], changes), rng=rng).to_json()
-print(pr.from_json(county).summary())
+print(pr.from_json(city).summary(), pr.from_json(county).summary(), sep="\n\n")
 
 # %% [markdown]
 # ## One table
@@ -44,6 +51,11 @@ print(pr.from_json(county).summary())
 # %%
 pooled = pr.pool([pr.from_json(text) for text in (city, county)], survey="different")
 print(pooled.summary())
+
+# %% [markdown]
+# The figure compares the pooled worths with the worths of each hospital:
+
+# %%
 figure = pooled.plot()  # Pooled and site-specific worths with 95% intervals
 
 # %% [markdown]

@@ -98,7 +98,7 @@ def test_only_the_last_section_draws_secure_noise(vignette):
     sources = re.findall(r"Noise source: +(\w+)", process.stdout)
     if "respondents" not in sources:  # whose devices draw no noise of the package's
         assert sources[-1] == "secure" and sources.count("secure") == 1
-        assert sources.count("SEEDED") >= 2
+        assert sources.count("SEEDED") >= 1
     sections = re.split(r"^# ## ", prose(text), flags=re.M)
     assert "seeded noise" in sections[0] and "secure" in sections[-1]
 
