@@ -47,10 +47,12 @@ GROUPS = {
     "Tutorials": ["All tutorials <tutorials/index>"],
     "How-to guides": ["All guides <guides>"],
     "Methods": ["All methods <methods>"],
-    "Privacy": ["privacy", "security", "proofs"],
-    "Reference": ["api/index", "glossary", "local-format", "data"],
-    "Evidence": ["validation/README", "papers/index", "speed"],
-    "About": ["compared", "changelog", "cite", "licences", "contributing"],
+    "Privacy": ["privacy", "Security policy <security>", "proofs"],
+    "Reference": ["api/index", "glossary", "Local client format <local-format>"]
+    + ["Data sets <data>"],
+    "Evidence": ["validation/README", "The papers and corrections <papers/index>"]
+    + ["Benchmarks <speed>"],
+    "About": ["Related software <compared>", "changelog", "cite", "licences", "contributing"],
 }
 
 # Pages whose sources lie outside of docs/.
@@ -85,6 +87,9 @@ BASES = (Protocol, Asking, Power)
 FIRST = ("params", "bse", "selected", "order", "consensus", "statistic", "pvalue", "reject")
 FIRST += ("effect", "pvalues", "conf_int", "ranks", "rank_conf_int", "borda", "pairwise")
 FIRST += ("summary", "to_frame", "plot")
+
+# Classes with so many methods and properties have a table of them.
+MIN_OVERVIEW = 4
 
 # Headings of the attributes and methods of results on the pages of the reference.
 MAIN = "Main attributes and methods"
@@ -275,6 +280,32 @@ def read_first(result):
     return {name: words[type(value)] for name, value in found.items() if type(value) in words}
 
 
+def members(kind):
+    """The public methods and properties of a class with their summary lines, main ones first."""
+    found = {}
+    for base in kind.__mro__:
+        own = vars(base) if base.__module__.startswith("privrank") else {}
+        for name, value in own.items():
+            inner = [getattr(value, of, None) for of in ("__func__", "fget", "func")]
+            function = next(filter(None, inner), value)
+            if not name.startswith("_") and inspect.isfunction(function):
+                found.setdefault(name, inspect.getdoc(function) or "")
+    order = (*FIRST, *found)
+    lines = {name: text.split("\n\n")[0].replace("\n", " ") for name, text in found.items()}
+    return dict(sorted(lines.items(), key=lambda item: order.index(item[0])))
+
+
+def overview(name, value):
+    """A table of the methods and properties of a class, one line for each."""
+    lines = members(value)
+    if len(lines) < MIN_OVERVIEW:
+        return []
+    rows = [".. list-table:: Methods and properties", "   :widths: 30 70", ""]
+    for one, sentence in lines.items():
+        rows += [f"   * - :obj:`~{name}.{one}`", f"     - {sentence}"]
+    return [*rows, ""]
+
+
 def inherited(kind):
     """What a class has unchanged from bases with a page of their own, by the base's full name."""
     found, seen = {}, {*vars(kind), *getattr(kind, "__dataclass_fields__", ())}
@@ -300,7 +331,7 @@ def described(name, value):
     elif inspect.isclass(value):
         shared = inherited(value)
         stop = " ".join(["   :inherited-members:", ",".join(one.__name__ for one in BASES)])
-        directive = [f".. autoclass:: {last}", "   :members:"]
+        directive = [*overview(name, value), f".. autoclass:: {last}", "   :members:"]
         directive += [stop if shared else "   :inherited-members:"]
         first = read_first(value) if value.__name__.endswith("Result") else {}
         if first:

@@ -112,6 +112,13 @@ def test_the_side_bar_has_eight_groups_and_about_twenty_lines(site):
     assert sum(len(lines) for lines in website.GROUPS.values()) <= 25
 
 
+def test_a_class_has_a_table_of_its_methods(site):
+    page = site["api/privrank.BTLResult"]
+    table, _, directive = page.partition(".. autoclass::")
+    assert directive and table.index("BTLResult.params`") < table.index("BTLResult.pairwise`")
+    assert "   * - :obj:`~privrank.BTLResult.predict`\n     - " in table
+
+
 def test_every_public_name_has_a_task():
     assert "Other" not in website.public()
 
