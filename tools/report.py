@@ -122,8 +122,8 @@ def investigate(survey: datasets.Survey, store: Path) -> dict[str, Any]:
     return {
         f"{name}: worths": worths.with_labels(labels),
         f"{name}: the top {TOP}": top.with_labels(labels),
-        f"{name}: a consensus without a model": consensus.with_labels(labels),
-        f"{name}: all that was spent": budget,
+        f"{name}: consensus ranking": consensus.with_labels(labels),
+        f"{name}: privacy budget": budget,
     }
 
 

@@ -83,9 +83,7 @@ LARGER = {
     "kernels.search.pivot_sort": 32,
     "kernels.search.stationary_direction": 38,
     "plans.aggregation.plan_aggregation": 40,
-    "plans.calibration.plan_comparisons": 36,
     "power.surveys.simulated_counts": 33,
-    "release.archived._check_part": 38,
 }
 
 

@@ -101,7 +101,7 @@ def test_no_entry_point_shows_what_an_engine_quotes(entry, engine):
     with pytest.raises((ValueError, TypeError)) as caught:
         enter(engine(columns))
     said = str(caught.value)
-    assert "could not be computed (" in said and said.endswith("comes out.")
+    assert "could not be computed (" in said and said.endswith("pass the result.")
     shown = "".join(traceback.format_exception(caught.value))
     assert SENTINEL not in shown and caught.value.__context__ is None
 

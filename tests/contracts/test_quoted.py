@@ -40,7 +40,7 @@ def assumption(statement, column="found"):
 QUOTED = {
     "pooled intervals, docstring": (
         "privrank/pooling.py",
-        r"95 % ones (\S+) where worths differ by a standard deviation of \.15, (\S+) at \.3\.",
+        r"coverage (\S+) if worths differ by a standard deviation of 0\.15, and (\S+) if it is",
         lambda: [five_sites("0.15"), five_sites("0.3")],
     ),
     "pooled intervals": (
@@ -50,7 +50,7 @@ QUOTED = {
     ),
     "an estimated null, docstring": (
         "privrank/identity.py",
-        r"in (\S+) of the cases for four choices and (\S+) for twelve \(epsilon 2\)",
+        r"in (\S+) of the cases for four choices and (\S+) for twelve \(epsilon 2;",
         lambda: [number("identity_null", "level, taken as exact", data=f"{m} ", epsilon="2")
                  for m in (4, 12)],
     ),

@@ -293,7 +293,7 @@ def test_figures_have_a_line_for_each_number():
         ),
         (
             lambda: pr.power.AggregationPower(items=4).solve_power(100, 1.0, excess=0.1),
-            "phi is not looked for by excess",
+            "phi cannot be found from excess",
         ),
         (
             lambda: pr.power.AggregationPower(items=4).solve_power(9, 1.0, width=1),

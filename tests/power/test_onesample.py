@@ -261,7 +261,7 @@ BAD = {
     ),
     "a distance of rankings": (
         lambda: UNIFORM(3).power(nobs=9, total_variation=0.9, epsilon=1.0),
-        "total_variation must be a distance of at least 0 and at most 0.8333",
+        "total_variation must be between of at least 0 and at most 0.8333",
     ),
     "a distance beyond uniformity": (
         lambda: IDENTITY(pr.Mallows(3, 0.5)).power(nobs=9, total_variation=0.3, epsilon=1.0),
@@ -269,7 +269,7 @@ BAD = {
     ),
     "no number": (
         lambda: UNIFORM(3).power(nobs=9, total_variation="far", epsilon=1.0),
-        "total_variation must be a distance",
+        "total_variation must be between",
     ),
     "phi": (lambda: UNIFORM(4).power(nobs=25, phi=1.5, epsilon=1.0), "phi must lie between"),
     "a distance": (lambda: TABLE.power(nobs=9, total_variation=0.7, epsilon=1), "at most 0.5"),
@@ -297,8 +297,8 @@ BAD = {
     "few replicates": (lambda: UNIFORM(4, replicates=3), "replicates must be at least 20"),
     "processes": (lambda: UNIFORM(4, n_jobs=0), "n_jobs must be at least 1"),
     "a null of words": (lambda: IDENTITY("uniform"), "null must be a Mallows model or prob"),
-    "one bit": (lambda: IDENTITY([0.5, 0.5], method="sigmoid"), "tolerance= is what"),
-    "a tolerance of a level": (lambda: IDENTITY([0.5, 0.5], tolerance=0.1), "tolerance= is what"),
+    "one bit": (lambda: IDENTITY([0.5, 0.5], method="sigmoid"), "tolerance is"),
+    "a tolerance of a level": (lambda: IDENTITY([0.5, 0.5], tolerance=0.1), "tolerance is"),
     "a tolerance": (lambda: IDENTITY([0.5, 0.5], method="sigmoid", tolerance=1.0), "in .0, 1."),
     "one bit of a given null": (
         lambda: IDENTITY([0.5, 0.3, 0.2], method="sigmoid", tolerance=0.1),
