@@ -97,6 +97,7 @@ FURTHER = "Further attributes and methods"
 
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
 FENCED = re.compile(r"(^`{5}.*?^`{5}$|^`{3}.*?^`{3}$)", flags=re.S | re.M)
+MEMBER = re.compile(r":(?:meth|attr|func|obj):`(\w+)`")
 TABLE = re.compile(r"^\|.*\|\n\| ?:?-{3}.*\|\n(?:\|.*\|\n)+", flags=re.M)
 CELL = re.compile(r"(?<!\\)\|")
 NUMERIC = re.compile(r"|[-+]?(?:[\d.,]+(?:e[-+]?\d+)?|inf|nan)(?: ?%)?(?:/[\d.]+)?")
@@ -302,7 +303,9 @@ def overview(name, value):
         return []
     rows = [".. list-table:: Methods and properties", "   :widths: 30 70", ""]
     for one, sentence in lines.items():
-        rows += [f"   * - :obj:`~{name}.{one}`", f"     - {sentence}"]
+        # outside of the class its members need their full names
+        full = MEMBER.sub(rf":obj:`~{name}.\1`", sentence)
+        rows += [f"   * - :obj:`~{name}.{one}`", f"     - {full}"]
     return [*rows, ""]
 
 

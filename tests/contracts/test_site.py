@@ -117,6 +117,7 @@ def test_a_class_has_a_table_of_its_methods(site):
     table, _, directive = page.partition(".. autoclass::")
     assert directive and table.index("BTLResult.params`") < table.index("BTLResult.pairwise`")
     assert "   * - :obj:`~privrank.BTLResult.predict`\n     - " in table
+    assert not any(website.MEMBER.search(text.partition(".. auto")[0]) for text in site.values())
 
 
 def test_every_public_name_has_a_task():
