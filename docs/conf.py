@@ -26,6 +26,25 @@ numpydoc_xref_param_type = False
 
 html_theme = "furo"
 html_title = f"privrank {version}"
+# Colours and fonts of the page that privrank.report writes (privrank/templates/style.css).
+_FONTS = {
+    "font-stack": 'system-ui, "Segoe UI", Helvetica, Arial, sans-serif',
+    "font-stack--monospace": 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace',
+}
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#1b3a4b",
+        "color-brand-content": "#1d5f86",
+        "color-brand-visited": "#1d5f86",
+        "color-content-foreground": "#1f2933",
+        **_FONTS,
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#b9d3e2",
+        "color-brand-content": "#7fbde0",
+        "color-brand-visited": "#7fbde0",
+    },
+}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False

@@ -11,6 +11,7 @@ leaves no page and no link to one; it is named at the end, and the exit status i
 
 import argparse
 import base64
+import importlib.util
 import inspect
 import os
 import re
@@ -22,6 +23,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from types import FunctionType
 from urllib.parse import unquote, urlsplit
+
+import jupytext
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -38,33 +41,43 @@ from privrank.results.hypotheses import ContrastTests, HypothesisTest  # noqa: E
 from privrank.results.tables import Table  # noqa: E402
 from vignettes import WARNED_AT, each, execute, heading  # noqa: E402
 
-# The side bar. Pages of docs/ without a group are at the end of the second group.
+# The side bar: groups, and pages as lines of a table of contents (`title <page>` or a page).
 GROUPS = {
-    "Start": ["quick-start", "ten-minutes", "tutorials/index", "gallery"],
-    "Guides": ["data-in", "planning", "models", "after-the-release", "scale", "local"]
-    + ["local-format", "weights", "coming-from", "compared", "privacy", "security"],
-    "Reference": ["api/index", "glossary"],
-    "Papers": ["papers/index"],
-    "Evidence": ["proofs", "validation/README", "speed"],
-    "Development": ["architecture", "contributing", "conduct", "changelog", "data", "licences"],
+    "Get started": ["quick-start", "ten-minutes", "summary-table", "which-method"],
+    "Tutorials": ["All tutorials <tutorials/index>"],
+    "How-to guides": ["All guides <guides>"],
+    "Methods": ["All methods <methods>"],
+    "Privacy": ["privacy", "Security policy <security>", "proofs"],
+    "Reference": ["api/index", "glossary", "Local client format <local-format>"]
+    + ["Data sets <data>"],
+    "Evidence": ["validation/README", "The papers and corrections <papers/index>"]
+    + ["Benchmarks <speed>"],
+    "About": ["Related software <compared>", "changelog", "cite", "licences", "contributing"],
 }
-SPREAD = "Guides"
 
 # Pages whose sources are outside docs/.
 OUTSIDE = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
 OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md", "conduct": "CODE_OF_CONDUCT.md"}
 
-# Index pages, and the pages that they list.
+# Index pages, and the pages that they list, by name or by a pattern of names.
 BELOW = {
-    "tutorials/index": r"tutorials/.+",
-    "papers/index": r"papers/.+",
-    "validation/README": r"validation/.+",
-    "speed": r"benchmarks.*",
+    "tutorials/index": [r"tutorials/.+", "gallery"],
+    "guides": ["data-in", "planning", "budget", "designs", "reports", "after-the-release"]
+    + ["pooling", "weights", "scale", "coming-from"],
+    "methods": ["models", "standard-errors", "rank-aggregation", "tests", "local", "assumptions"],
+    "papers/index": [r"papers/.+"],
+    "validation/README": [r"validation/.+"],
+    "speed": [r"benchmarks.*"],
+    "contributing": ["architecture", "conduct"],
 }
+# The heading of the list, on index pages that have sections of their own.
+LISTED = {"validation/README": "All studies", "contributing": "Further pages"}
+# The index page of the pages of docs/ that no group and no index page names.
+SPREAD = "guides"
 
-# Tutorials in the suggested reading order; others follow.
-READ = ("university", "immigration", "covariates", "uniformity", "groups", "consensus")
-READ += ("rankings_worths", "planning", "leaderboard", "local")
+# Tutorials in the order of a project; others come after these.
+READ = ("planning", "university", "immigration", "covariates", "uniformity", "groups")
+READ += ("last_year", "consensus", "rankings_worths", "leaderboard", "sites", "local")
 
 # Base classes with their own pages: pages of subclasses list inherited members, with links. The
 # examples of a base class are about one protocol or plan and would not fit another one's page.
@@ -75,8 +88,19 @@ FIRST = ("params", "bse", "selected", "order", "consensus", "statistic", "pvalue
 FIRST += ("effect", "pvalues", "conf_int", "ranks", "rank_conf_int", "borda", "pairwise")
 FIRST += ("summary", "to_frame", "plot")
 
+# Classes with so many methods and properties have a table of them.
+MIN_OVERVIEW = 4
+
+# Headings of the attributes and methods of results on the pages of the reference.
+MAIN = "Main attributes and methods"
+FURTHER = "Further attributes and methods"
+
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
 FENCED = re.compile(r"(^`{5}.*?^`{5}$|^`{3}.*?^`{3}$)", flags=re.S | re.M)
+MEMBER = re.compile(r":(?:meth|attr|func|obj):`(\w+)`")
+TABLE = re.compile(r"^\|.*\|\n\| ?:?-{3}.*\|\n(?:\|.*\|\n)+", flags=re.M)
+CELL = re.compile(r"(?<!\\)\|")
+NUMERIC = re.compile(r"|[-+]?(?:[\d.,]+(?:e[-+]?\d+)?|inf|nan)(?: ?%)?(?:/[\d.]+)?")
 CAPTION = re.compile(r"^(?:figure = .*|\))  # (.+)", flags=re.M)
 NAMED = re.compile(r"(?<![`\[])`([\w./-]+)`(?![`\]])")
 
@@ -123,6 +147,27 @@ def relinked(text, page, pages):
     return "".join(parts)
 
 
+def aligned(text):
+    """The text with columns of numbers aligned to the right, and tables without empty columns."""
+    parts = FENCED.split(text)
+    parts[::2] = [TABLE.sub(lambda match: aligned_table(match[0]), part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def aligned_table(table):
+    """A table of Markdown, as :func:`aligned` has it."""
+    rows = [CELL.split(line.strip())[1:-1] for line in table.splitlines()]
+    head, _, *body = rows
+    if not body or any(len(row) != len(head) for row in rows):
+        return table
+    columns = [[row[place].strip() for row in body] for place in range(len(head))]
+    kept = [place for place, column in enumerate(columns) if any(column)]
+    marks = ["---:" if all(map(NUMERIC.fullmatch, column)) else "---" for column in columns]
+    lines = [head, marks, *body]
+    chosen = [" | ".join(line[place].strip() for place in kept) for line in lines]
+    return "".join(f"| {line} |\n" for line in chosen)
+
+
 def toctree(names, caption=""):
     """Return a hidden table of contents, which the theme shows in the side bar."""
     options = [":hidden:", f":caption: {caption}" if caption else ""]
@@ -143,43 +188,78 @@ def first_heading(path):
     return re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), flags=re.M)[1]
 
 
-def groups(pages):
-    """Return the side bar: captions and names of pages, without the pages below an index page."""
-    placed = {name for names in GROUPS.values() for name in names}
-    loose = [name for name in pages if "/" not in name and not name.startswith("benchmarks")]
-    rest = [name for name in loose if name not in placed | {"index"}]
-    return GROUPS | {SPREAD: GROUPS[SPREAD] + rest}
+def named_in(line):
+    """The page that a line of a table of contents names."""
+    return re.sub(r"^.*<(.+)>$", r"\1", line).lstrip("/")
 
 
-def kind(value):
-    """Return the group of a public object in the list of the reference."""
-    if not inspect.isclass(value):
-        return "Functions"
-    if re.match(r"Private|\w+Test$", value.__name__):
-        return "Models and tests"
-    return "Results" if value.__name__.endswith("Result") else "Other classes"
+def below(pages):
+    """The pages that each index page lists, by the name of the index page."""
+    found = {}
+    for index, patterns in BELOW.items():
+        listed = []
+        for pattern in patterns:
+            fitting = [name for name in sorted(pages) if re.fullmatch(pattern, name)]
+            listed += sorted(fitting, key=place_of)
+        found[index] = [name for name in listed if name != index]
+    placed = {named_in(line) for lines in GROUPS.values() for line in lines}
+    placed |= {name for names in found.values() for name in names}
+    found[SPREAD] += [name for name in pages if name not in placed | {"index"}]
+    return found
+
+
+def place_of(name):
+    """The position of a tutorial in the list of tutorials; 0 for all other pages."""
+    if not name.startswith("tutorials/"):
+        return 0
+    return (*READ, Path(name).name).index(Path(name).name)
+
+
+# The reference by task: results come after the class that returns them, and the names of a module
+# after the names that are listed. Names that no task lists come last.
+TASKS = {
+    "Paired comparisons": ["PrivateBTL", "BTLResult", "PrivateTopK", "TopKResult", "Link"],
+    "Consensus rankings": ["PrivateRankAggregation", "AggregationResult", "kemeny_score"]
+    + ["kendall_distance"],
+    "Tests": ["UniformityTest", "IdentityTest", "RankTestResult"]
+    + ["ClosenessTest", "ClosenessResult"],
+    "Data": ["as_comparisons", "as_rankings", "read_preflib", "datasets"],
+    "Privacy budget": ["Budget", "BudgetExceeded"],
+    "Reports, archives and pooling": ["report", "summary_col", "from_json", "Release", "pool"]
+    + ["PooledResult"],
+    "Errors and warnings": ["FitError", "PrivrankWarning"],
+    "Planning (pr.power)": ["power", "contribution_tradeoff"],
+    "Local model (pr.local)": ["local"],
+    "Models of rankings and simulation (pr.simulate)": ["Mallows", "PlackettLuce"]
+    + ["tolerance_to_phi", "simulate"],
+    "Other": [],
+}
 
 
 def public():
-    """Return public objects by group and full name; each module has its own group.
+    """Public objects by task and full name, with the objects that their methods return.
 
-    Objects that their methods return are included, although they have no short name.
+    The latter are documented although they have no short name.
     """
-    found = {name: {} for name in ("Models and tests", "Results", "Functions", "Other classes")}
-    for name in privrank.__all__:
-        value = getattr(privrank, name)
-        if inspect.ismodule(value):
-            inner = {f"privrank.{name}.{one}": getattr(value, one) for one in value.__all__}
-            known = [other for objects in found.values() for other in objects.values()]
-            found[f"pr.{name}"] = {one: own for one, own in inner.items() if own not in known}
-        else:
-            found[kind(value)][f"privrank.{name}"] = value
-    found["What methods return"] = {
+    listed = {name for names in TASKS.values() for name in names}
+    loose = [name for name in privrank.__all__ if name not in listed]
+    found = {}
+    known = []
+    for task, names in (TASKS | {"Other": loose}).items():
+        found[task] = {}
+        for name in names:
+            value = getattr(privrank, name)
+            objects = {f"privrank.{name}": value}
+            if inspect.ismodule(value):
+                objects = {f"privrank.{name}.{one}": getattr(value, one) for one in value.__all__}
+            found[task] |= {one: own for one, own in objects.items() if own not in known}
+            known += objects.values()
+    found["Objects that methods return"] = {
         f"{one.__module__}.{one.__name__}": one
         for one in (Table, ContrastTests, HypothesisTest, DetectableEffect, Null)
         + (ReleasedPart, Design, Sample)
     }
-    return found
+    return {task: objects for task, objects in found.items() if objects}
 
 
 def bases():
@@ -199,6 +279,34 @@ def read_first(result):
     found = {name: inspect.getattr_static(result, name, None) for name in FIRST}
     words = {property: "property", FunctionType: "method"}
     return {name: words[type(value)] for name, value in found.items() if type(value) in words}
+
+
+def members(kind):
+    """The public methods and properties of a class with their summary lines, main ones first."""
+    found = {}
+    for base in kind.__mro__:
+        own = vars(base) if base.__module__.startswith("privrank") else {}
+        for name, value in own.items():
+            inner = [getattr(value, of, None) for of in ("__func__", "fget", "func")]
+            function = next(filter(None, inner), value)
+            if not name.startswith("_") and inspect.isfunction(function):
+                found.setdefault(name, inspect.getdoc(function) or "")
+    order = (*FIRST, *found)
+    lines = {name: text.split("\n\n")[0].replace("\n", " ") for name, text in found.items()}
+    return dict(sorted(lines.items(), key=lambda item: order.index(item[0])))
+
+
+def overview(name, value):
+    """A table of the methods and properties of a class, one line for each."""
+    lines = members(value)
+    if len(lines) < MIN_OVERVIEW:
+        return []
+    rows = [".. list-table:: Methods and properties", "   :widths: 30 70", ""]
+    for one, sentence in lines.items():
+        # outside of the class its members need their full names
+        full = MEMBER.sub(rf":obj:`~{name}.\1`", sentence)
+        rows += [f"   * - :obj:`~{name}.{one}`", f"     - {full}"]
+    return [*rows, ""]
 
 
 def inherited(kind):
@@ -226,14 +334,18 @@ def described(name, value):
     elif inspect.isclass(value):
         shared = inherited(value)
         stop = " ".join(["   :inherited-members:", ",".join(one.__name__ for one in BASES)])
-        directive = [f".. autoclass:: {last}", "   :members:"]
+        directive = [*overview(name, value), f".. autoclass:: {last}", "   :members:"]
         directive += [stop if shared else "   :inherited-members:"]
-        first = read_first(value) if kind(value) == "Results" else {}
+        first = read_first(value) if value.__name__.endswith("Result") else {}
         if first:
-            directive += [f"   :exclude-members: {', '.join(first)}", "", *rubric("Read first")]
+            directive += [
+                f"   :exclude-members: {', '.join(first)}",
+                "",
+                *rubric("Main attributes and methods"),
+            ]
             for one, word in first.items():
                 directive += [f"   .. auto{word}:: {last}.{one}", ""]
-            directive += rubric("All else")
+            directive += rubric(FURTHER)
         for base, names in shared.items():
             links = ", ".join(f":obj:`~{base}.{one}`" for one in names)
             directive += ["", *rubric("Inherited"), f"   Of :doc:`/api/{base}`: {links}.", ""]
@@ -253,9 +365,9 @@ def described(name, value):
 def reference():
     """Return the pages of the API reference by name, beginning with the list of all."""
     pages, rows = {}, ["API reference", "=============", "", "``import privrank as pr``", ""]
-    rows += ["Examples of methods go on from the example of their class.", ""]
+    rows += ["The example of a method continues the example of its class.", ""]
     order = ["", ".. toctree::", "   :hidden:", ""]
-    for group, objects in (public() | {"What protocols, or plans, share": bases()}).items():
+    for group, objects in (public() | {"Base classes of protocols and plans": bases()}).items():
         rows += [group, "-" * len(group), "", ".. list-table::", "   :widths: 30 70", ""]
         for name, value in objects.items():
             pages[f"api/{name}"] = described(name, value)
@@ -293,7 +405,7 @@ def shown(output, caption, picture):
 
 
 def tutorial(script, page):
-    """Run a vignette and write it as a page with its figures."""
+    """Run a vignette and write it as a page with its figures, with copies to download."""
     figures, out = [], page.parent
 
     def picture(encoded):
@@ -303,9 +415,18 @@ def tutorial(script, page):
         return name
 
     print(f"{script.relative_to(ROOT)} ...", flush=True)
+    shutil.copy(script, out)
+    jupytext.write(jupytext.read(script), out / f"{script.stem}.ipynb")
+    copies = (
+        f"Download: {{download}}`script <{script.name}>`, "
+        f"{{download}}`notebook <{script.stem}.ipynb>`\n"
+    )
     parts = []
     for cell in execute(script).cells:
-        if cell.cell_type == "markdown":
+        if cell.cell_type == "markdown" and not parts:
+            title, _, text = cell.source.partition("\n")
+            parts += [title + "\n", copies, text + "\n"]
+        elif cell.cell_type == "markdown":
             parts.append(cell.source + "\n")
         elif cell.source.strip():
             parts.append(fenced(cell.source, "python"))
@@ -368,13 +489,12 @@ def assemble(folder, made=None):
         shutil.copytree(made, folder / "tutorials", dirs_exist_ok=True)
         texts |= {f"tutorials/{one.stem}": one.read_text("utf-8") for one in made.glob("*.md")}
         texts["gallery"] += gallery(made)
-    texts = {name: relinked(text, name, pages) for name, text in texts.items()}
-    for index, below in BELOW.items():
-        names = sorted(name for name in pages if re.fullmatch(below, name) and name != index)
-        names.sort(key=lambda name: (*READ, Path(name).name).index(Path(name).name))
-        texts[index] += listing(names, pages) + toctree([f"/{name}" for name in names])
-    for caption, names in groups(pages).items():
-        texts["index"] += toctree(names, caption)
+    texts = {name: aligned(relinked(text, name, pages)) for name, text in texts.items()}
+    for index, names in below(pages).items():
+        head = f"\n## {LISTED[index]}\n\n" if index in LISTED else "\n"
+        texts[index] += head + listing(names, pages) + toctree([f"/{name}" for name in names])
+    for caption, lines in GROUPS.items():
+        texts["index"] += toctree(lines, caption)
     for name, text in texts.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "api").mkdir()
@@ -405,7 +525,8 @@ def faults(out):
     for path in sorted(out.rglob("*.html")):
         pages[path.resolve()] = page = Links()
         page.feed(path.read_text(encoding="utf-8"))
-    found = []
+    # without pages no link is wrong
+    found = [] if (out / "index.html").is_file() else [f"{out / 'index.html'} was not built"]
     for path, page in pages.items():
         here = path.relative_to(out.resolve())
         for address in page.links + page.loads:
@@ -428,13 +549,20 @@ def main(argv=None):
     parser.add_argument("--out", type=Path, default=Path("build/site"), help="output folder")
     out = parser.parse_args(argv).out
     made, folder = out.with_name(f"{out.name}-tutorials"), out.with_name(f"{out.name}-source")
+    if importlib.util.find_spec("sphinx") is None:
+        sys.exit("The site needs Sphinx: install it with python -m pip install '.[site]'.")
     failures = tutorials(made)
     assemble(folder, made)
     shutil.rmtree(out, ignore_errors=True)
     strict = ["-W", "--keep-going", "-n", "-q", "-b", "html", "-d", f"{folder}-read"]
     run = subprocess.run([sys.executable, "-m", "sphinx", *strict, folder, out], check=False)
     found = faults(out)
-    print("\n".join(found) or f"{out / 'index.html'}: all links lead somewhere", flush=True)
+    if found:
+        print(*found, sep="\n", flush=True)
+    elif run.returncode:
+        print("Sphinx failed or warned: see above. All links between pages work.", flush=True)
+    else:
+        print(f"{out / 'index.html'}: all links work", flush=True)
     print(*(f"Left out: {failure}" for failure in failures), sep="\n", end="", file=sys.stderr)
     sys.exit(run.returncode or bool(found + failures))
 

@@ -3,7 +3,7 @@
 #
 # We want one ranking that represents all students of the University survey, and to know which of its positions are established beyond sampling error and privacy noise. The preferences of each student remain protected.
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
+# > This page uses **seeded noise**, for illustration only (see the last section).
 
 # %%
 import numpy as np

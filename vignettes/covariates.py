@@ -3,7 +3,7 @@
 #
 # The students of the University survey compared six schools abroad. Dittrich, Hatzinger and Katzenbeisser analysed how their preferences depend on their subject and their language skills. This page asks the same questions under differential privacy. One noisy table of net wins by group is released, and all estimates, tests and predictions are computed from it.
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
+# > This page uses **seeded noise**, for illustration only (see the last section).
 
 # %%
 import numpy as np

@@ -3,7 +3,7 @@
 #
 # Students compared four negative statements about foreigners and said which of two they found more acceptable. The statements are that foreigners increase crime rates (`crimRate`), take away training positions (`position`), are a burden on the social welfare system (`socBurd`) and threaten our culture (`culture`). The topic is sensitive, the sample is small, and many answers are missing, perhaps not at random. Which conclusions are possible under a privacy guarantee?
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). Raw counts and non-private fits are shown because the survey has been published.
+# > This page uses **seeded noise**, for illustration only (see the last section). Raw counts and non-private fits are shown because the survey has been published.
 
 # %%
 import numpy as np

@@ -3,7 +3,7 @@
 #
 # Visitors of a website see the answers of two models and vote for the better one, as often as they like. The log contains the identity of each voter, and a voter's questions and preferences are confidential. This page turns such a log into a ranking with confidence intervals. The guarantee protects all votes of a voter, however many.
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). The log is simulated, so results can be compared with the true values.
+# > This page uses **seeded noise**, for illustration only (see the last section). The log is simulated, so results can be compared with the true values.
 
 # %%
 from collections import Counter

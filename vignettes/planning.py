@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Planning a survey and combining two sites
+# # Planning a survey
 #
-# Two hospitals want to know which of five changes their staff would like best. Because the employer will read the report, every answer must be protected. This page plans the survey, tests the plan on simulated answers, and combines the results of the two hospitals, which do not share their data. [The planning guide](../docs/planning.md) covers tests, consensus rankings and the local model.
+# Two hospitals want to know which of five changes their staff would like best. Because the employer will read the report, every answer must be protected. This page plans the survey of one hospital and tests the plan on simulated answers. [Combining sites](sites.py) combines the results of both. [The planning guide](../docs/planning.md) covers tests, consensus rankings and the local model.
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). All answers are simulated.
+# > This page uses **seeded noise**, for illustration only (see the last section). All answers are simulated.
 
 # %%
 import numpy as np
@@ -78,23 +78,12 @@ error = np.sqrt(found * (1 - found) / len(rehearsed))
 print(f"power {found:.2f} in {len(rehearsed)} simulated surveys, +- {error:.2f}")
 
 # %% [markdown]
-# ## Two hospitals, one table
-#
-# Before fitting, the hospitals agree on the same `items=` in the same order, because other results cannot be pooled. Each hospital fits its own model and shares only the JSON of its result. The hospitals asked different people, so each protects its respondents at the same epsilon.
+# The report of such a survey will contain this table:
 
 # %%
-city = fitted(300, worths, rng=rng).to_json()
-county = fitted(150, worths + pd.Series([-0.2, 0.3, 0, 0, -0.1], changes), rng=rng).to_json()
-print(pr.from_json(county).summary())
-
-# %%
-pooled = pr.pool([pr.from_json(text) for text in (city, county)], survey="different")
-print(pooled.summary())
-figure = pooled.plot()  # Pooled and site-specific worths with 95% intervals
+print(fitted(int(needed), worths, rng=rng).summary())
 
 # %% [markdown]
-# The pooled intervals are shorter than the intervals of either site. The test of heterogeneity asks whether the sites differ by more than sampling error and noise. A small p-value would mean that the pooled worths are averages of different values.
-#
 # ## For publication: secure noise
 #
 # Without `rng=` the noise comes from a cryptographically secure source, and the ledger lists the epsilon used. The numbers below change each time this page is built.

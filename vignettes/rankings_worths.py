@@ -5,7 +5,7 @@
 #
 # In short, worth estimates are consistent under the Plackett-Luce model if all pairs of each ranking are used. Standard errors are valid only if they account for the correlation between pairs from the same ranking. On this page they do, because the respondent is both the unit of privacy and the cluster.
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
+# > This page uses **seeded noise**, for illustration only (see the last section).
 
 # %%
 import numpy as np

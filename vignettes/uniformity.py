@@ -5,7 +5,7 @@
 #
 # The test takes rankings, or choices of one category ([preparing data](../docs/data-in.md)). For paired comparisons, the line "Test of equal worths" in every summary of `PrivateBTL` answers the same question: see [the University survey](university.py).
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
+# > This page uses **seeded noise**, for illustration only (see the last section).
 
 # %%
 import numpy as np

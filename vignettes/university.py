@@ -3,7 +3,7 @@
 #
 # Students of a business university in Vienna compared six European universities pair by pair. For each pair they said at which university they would rather spend time abroad. How strongly is each university preferred, and which two lead? How precise are the answers if no student's responses may be inferred from the results?
 #
-# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). The page also shows raw counts and a non-private fit. This is acceptable because the survey was published long ago. With confidential data it would breach privacy.
+# > This page uses **seeded noise**, for illustration only (see the last section). The page also shows raw counts and a non-private fit. This is acceptable because the survey was published long ago. With confidential data it would breach privacy.
 
 # %%
 import numpy as np

@@ -99,7 +99,7 @@ QUOTED = {
         lambda: [assumption(("worth, chosen", "assigned"))],
     ),
     "a test that rejects too often": (
-        "docs/models.md",
+        "docs/standard-errors.md",
         r"is\s+rarely\s+preferred,\s+level\s+(\S+)\s+instead\s+of",
         lambda: [number("hypotheses", "worst", answers="half alike", respondents="50")],
     ),

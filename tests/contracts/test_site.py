@@ -55,7 +55,7 @@ def test_every_page_is_in_the_side_bar_once(site):
     for text in site.values():
         for tree in TREE.findall(text):
             lines = [line.strip() for line in tree.splitlines()]
-            named += [line.lstrip("/") for line in lines if line and not line.startswith(":")]
+            named += [website.named_in(line) for line in lines if line and line[0] != ":"]
     assert len(named) == len(set(named))
     assert set(named) == set(site) - {"index"}
 
@@ -99,6 +99,31 @@ def test_a_tutorial_that_fails_leaves_no_page_and_no_link(tmp_path, monkeypatch)
     )
 
 
+def test_without_sphinx_no_page_and_no_link_is_claimed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(website.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="needs Sphinx"):
+        website.main(["--out", str(tmp_path / "site")])
+    assert "links" not in capsys.readouterr().out and not (tmp_path / "site").exists()
+
+
+def test_the_side_bar_has_eight_groups_and_about_twenty_lines(site):
+    captions = re.findall(r"^:caption: (.+)$", site["index"], flags=re.M)
+    assert captions == list(website.GROUPS) and len(captions) == 8
+    assert sum(len(lines) for lines in website.GROUPS.values()) <= 25
+
+
+def test_a_class_has_a_table_of_its_methods(site):
+    page = site["api/privrank.BTLResult"]
+    table, _, directive = page.partition(".. autoclass::")
+    assert directive and table.index("BTLResult.params`") < table.index("BTLResult.pairwise`")
+    assert "   * - :obj:`~privrank.BTLResult.predict`\n     - " in table
+    assert not any(website.MEMBER.search(text.partition(".. auto")[0]) for text in site.values())
+
+
+def test_every_public_name_has_a_task():
+    assert "Other" not in website.public()
+
+
 def test_the_page_of_a_protocol_leads_to_what_it_inherits(site):
     page = site["api/privrank.local.Comparisons"]
     # examples of a base are of another protocol
@@ -132,6 +157,16 @@ def test_names_of_files_become_links():
     assert "[files](contributing.md)" in website.relinked(text, "privacy", pages)
 
 
+def test_columns_of_numbers_are_aligned_and_empty_ones_are_left_out():
+    table = "| fit | n | note | of `a\\|b` |\n| --- | --- | --- | --- |\n"
+    table += "| one | 1,200 |  | x |\n| two | .5 |  |  |\n"
+    assert website.aligned(f"Text.\n\n{table}\nMore.\n") == (
+        "Text.\n\n| fit | n | of `a\\|b` |\n| --- | ---: | --- |\n"
+        "| one | 1,200 | x |\n| two | .5 |  |\n\nMore.\n"
+    )
+    assert website.aligned(f"```text\n{table}```\n") == f"```text\n{table}```\n"
+
+
 def test_every_figure_of_a_tutorial_has_a_caption_of_its_own():
     scripts = sorted((ROOT / "vignettes").glob("*.py"))
     texts = [path.read_text(encoding="utf-8") for path in scripts]
@@ -160,6 +195,7 @@ def test_the_gallery_leads_to_the_section_of_a_figure(tmp_path):
 )
 def test_a_bad_link_is_found(tmp_path, page, fault):
     good = '<p id="here"><a href="#here">x</a><a href="https://a.net">y</a></p>'
+    assert website.faults(tmp_path) == [f"{tmp_path / 'index.html'} was not built"]
     (tmp_path / "index.html").write_text(good, encoding="utf-8")
     assert website.faults(tmp_path) == []
     (tmp_path / "index.html").write_text(good + page, encoding="utf-8")
